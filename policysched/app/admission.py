@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from policysched.app.files.objects import metadata_of
 from policysched.model.admission_kinds import LIMIT_RANGES, RUNTIME_CLASSES, admission_kind_of
 from policysched.model.decode import decode_storage
 from policysched.model.defaults import fill_pod, priority_classes
@@ -25,6 +24,7 @@ from policysched.model.objects import OwnerReference, PersistentVolumeClaim, Pod
 from policysched.model.objects.admission import LimitRange
 from policysched.model.objects.meta import ResourceList, seconds_of
 from policysched.model.objects.storage import BETA_CLASS, claim_name
+from policysched.reading.documents import metadata_of
 from policysched.state.cluster import Cluster
 
 Object = dict[str, Any]

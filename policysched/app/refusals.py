@@ -12,12 +12,12 @@ from fractions import Fraction
 from typing import Any, Final
 
 from policysched.app.amounts import quantity
-from policysched.app.files.objects import metadata_of
 from policysched.model.admission_kinds import LIMIT_RANGES, admission_kind_of
 from policysched.model.defaults import PriorityClasses
 from policysched.model.objects.admission import LimitRangeItem
 from policysched.model.objects.meta import ResourceList
 from policysched.model.quantity import Quantity, parse
+from policysched.reading.documents import metadata_of
 
 Object = Mapping[str, Any]
 _LIMITING: Final = ("LimitRange", "ResourceQuota")

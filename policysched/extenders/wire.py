@@ -2,19 +2,21 @@
 
 Objects are sent as the API server wrote them. Only the expected fields of an answer are read. A missing or null value
 is empty, also the whole answer, and text after the answer is ignored. A value of another type raises an ExtenderError
-with the reason. `bounded_json` decodes the answers.
+with the reason. `reading.bounded_json` decodes the answers.
 
 Source: k8s.io/kube-scheduler/extender/v1 (types.go), v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 
-from policysched.extenders.bounded_json import (
+from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims
+from policysched.reading.bounded_json import (
     FEW,
     FIELDS_EACH,
     INT64,
@@ -22,6 +24,7 @@ from policysched.extenders.bounded_json import (
     Counted,
     Key,
     TooManyError,
+    UnusableAnswerError,
     are_few,
     bounded,
     bounded_by,
@@ -36,9 +39,10 @@ from policysched.extenders.bounded_json import (
     text_of,
     weight,
 )
-from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims
-from policysched.model.lenient_json import UNREADABLE
+from policysched.reading.lenient_json import UNREADABLE
 
+P = ParamSpec("P")
+T = TypeVar("T")
 MAX_PRIORITY: Final = 10
 """Highest score that an extender is expected to give a node."""
 LONGEST_MESSAGE: Final = 1024
@@ -144,6 +148,19 @@ _FIELDS: Final = frozenset(("nodes", "nodenames", "failednodes", "failedandunres
 """Field names of ExtenderFilterResult in lower case."""
 
 
+def _raises_extender_errors(read: Callable[P, T]) -> Callable[P, T]:
+    """Convert the errors of a function about unusable answers into ExtenderErrors."""
+
+    @wraps(read)
+    def reading(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return read(*args, **kwargs)
+        except UnusableAnswerError as error:
+            raise ExtenderError(str(error)) from error
+
+    return reading
+
+
 def filter_arguments(pod: bytes, nodes: Iterable[bytes]) -> bytes:
     """Encode a request with whole nodes, for an extender without a node cache.
 
@@ -182,6 +199,7 @@ def binding_arguments(name: str, namespace: str, uid: str, node: str) -> bytes:
     return msgspec.json.encode({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
 
 
+@_raises_extender_errors
 def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: str) -> FilterAnswer:
     """Decode the answer to a filter request.
 
@@ -258,6 +276,7 @@ def _odd_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered:
     return frozenset(left), failed, unresolvable
 
 
+@_raises_extender_errors
 def read_scores(body: bytes, asked: int) -> dict[str, int]:
     """Decode the answer to a prioritize request; several scores of one node are added.
 
@@ -293,6 +312,7 @@ def _odd_scores(body: bytes, most: int) -> Iterator[tuple[str, int]]:
         yield text_of(field(one, "Host"), "Host"), int_of(field(one, "Score"), "Score")
 
 
+@_raises_extender_errors
 def read_victims(body: bytes, asked: int, victims: int) -> dict[str, NamedVictims]:
     """Decode the answer to a preempt request: remaining candidates by node.
 
@@ -342,6 +362,7 @@ def _odd_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]:
     return found
 
 
+@_raises_extender_errors
 def read_binding(body: bytes) -> None:
     """Check the answer to a bind request.
 

@@ -36,10 +36,10 @@ from policysched.kube.transport import (
     passes,
 )
 from policysched.model.kinds import POLICIES
-from policysched.model.lenient_json import UNREADABLE, identity, shallow
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from policysched.model.policy import Policy, PolicyKey
+from policysched.reading.lenient_json import UNREADABLE, identity, shallow
 
 log = logging.getLogger(__name__)
 STATUS_ATTEMPTS = 4

@@ -16,10 +16,10 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from policysched import bounded_yaml
 from policysched.errors import KubeconfigError
 from policysched.kube.client_library import ConfigNode, KubeConfigMerger
 from policysched.model.decode import ObjectError, decode
+from policysched.reading import bounded_yaml
 
 Scalar = str | int | float | bool
 

@@ -22,7 +22,7 @@ import msgspec
 
 from policysched.framework import ApiError
 from policysched.kube.transport import Transport
-from policysched.model.lenient_json import UNREADABLE, elements, members
+from policysched.reading.lenient_json import UNREADABLE, elements, members
 
 PAGE = 500
 FIRST_PAGE = 2000

@@ -19,8 +19,8 @@ from prometheus_client import CollectorRegistry, Counter
 from policysched.errors import OutOfMemoryError
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
-from policysched.model.lenient_json import UNREADABLE, identity
 from policysched.model.objects.meta import Metadata
+from policysched.reading.lenient_json import UNREADABLE, identity
 
 log = logging.getLogger(__name__)
 PORTION = 100

@@ -13,8 +13,8 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from policysched.kube.object_cache import HasMetadata
-from policysched.model.lenient_json import UNREADABLE, shallow
 from policysched.model.objects import Pod
+from policysched.reading.lenient_json import UNREADABLE, shallow
 
 T = TypeVar("T", bound=HasMetadata)
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -38,7 +38,7 @@ from policysched.kube.object_cache import (
 from policysched.kube.transport import SILENT, ApiStatus, Pacing, Retry, Transport
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import ApiKind
-from policysched.model.lenient_json import UNREADABLE, members
+from policysched.reading.lenient_json import UNREADABLE, members
 
 log = logging.getLogger(__name__)
 T = TypeVar("T", bound=HasMetadata)

@@ -24,7 +24,7 @@ from policysched.framework import NO_STATUS, ApiError
 from policysched.kube.connection import Authentication, Connection
 from policysched.kube.request_limits import UNLIMITED, RateLimit
 from policysched.kube.short_requests import Answer
-from policysched.model.lenient_json import UNREADABLE
+from policysched.reading.lenient_json import UNREADABLE
 
 Body = bytes | Callable[[], bytes] | None
 JSON = "application/json"

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
-from policysched.bounded_yaml import shallow_events
 from policysched.errors import UsageError
+from policysched.reading.bounded_yaml import shallow_events
 
 Table: TypeAlias = Mapping[str, Mapping[str, float]]
 """Numbers by metric and node."""

@@ -19,8 +19,8 @@ import msgspec
 from policysched.framework.client import most_unknown
 from policysched.metric_sources.counters import SourceCounters
 from policysched.metric_sources.problems import NONE_FINITE, DropReason, QueryError, QueryOutcome, one_line
-from policysched.model.lenient_json import UNREADABLE
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
+from policysched.reading.lenient_json import UNREADABLE
 
 SLICE: Final = 1 << 17
 """Amount of an answer that is decoded before yielding to the event loop, about two milliseconds. Units: bytes."""

@@ -10,8 +10,8 @@ import msgspec
 
 from policysched.model.decode import ObjectError, decode
 from policysched.model.kinds import ApiKind, CustomResource
-from policysched.model.lenient_json import UNREADABLE
 from policysched.model.objects import Metadata
+from policysched.reading.lenient_json import UNREADABLE
 
 _MISSING: Final = frozenset((403, 404))
 """The resource is not installed, or not for us to read: then there is no such object."""

@@ -19,7 +19,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from policysched.errors import UsageError
-from policysched.model.lenient_json import UNREADABLE, identity, shallow, without_halves, without_managed_fields
 from policysched.model.objects import (
     Container,
     ContainerStatus,
@@ -34,6 +33,7 @@ from policysched.model.objects import (
     Stored,
 )
 from policysched.model.quantity import QuantityError, parse
+from policysched.reading.lenient_json import UNREADABLE, identity, shallow, without_halves, without_managed_fields
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)

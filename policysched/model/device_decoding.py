@@ -13,7 +13,6 @@ import msgspec
 
 from policysched.model.decode import check_quantities, decode, first_attempt, is_json, key_of, plain
 from policysched.model.device_amounts import distinct_amounts, placed_amounts
-from policysched.model.lenient_json import EACH, replaced, shallow, without_halves, without_managed_fields
 from policysched.model.objects import (
     Amount,
     DeviceClass,
@@ -23,6 +22,7 @@ from policysched.model.objects import (
 )
 from policysched.model.objects.devices import NO_PARAMETERS
 from policysched.model.quantity import QuantityError, parse
+from policysched.reading.lenient_json import EACH, replaced, shallow, without_halves, without_managed_fields
 
 T = TypeVar("T")
 OfDevices = TypeVar("OfDevices", ResourceSlice, DeviceClass, ResourceClaim, ResourceClaimTemplate)

@@ -21,8 +21,8 @@ import msgspec
 from msgspec import Meta
 
 from policysched.model.decode import ObjectError, decode
-from policysched.model.lenient_json import UNREADABLE
 from policysched.model.objects.meta import LabelSelector, Metadata, Struct
+from policysched.reading.lenient_json import UNREADABLE
 
 API_GROUP: Final = "policysched.io"
 API_VERSION: Final = "policysched.io/v1alpha1"

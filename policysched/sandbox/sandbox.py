@@ -19,9 +19,9 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
-from policysched import bounded_yaml
 from policysched.apimachinery import Json, decode, encode
 from policysched.apimachinery.resources import ApiResource
+from policysched.reading import bounded_yaml
 from policysched.sandbox.api.reading import WatchStream
 from policysched.sandbox.api.server import Faults, Server
 from policysched.sandbox.controllers import ControllerLoop

@@ -10,10 +10,10 @@ from policysched import check
 from policysched.app.checking.check import check_documents
 from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import MOST
-from policysched.app.files.objects import read
-from policysched.app.files.positions import SourcePosition
 from policysched.errors import UsageError
 from policysched.model.policy import PolicyKey
+from policysched.reading.documents import read
+from policysched.reading.positions import SourcePosition
 
 HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
 KEYS = ["file", "policy", "severity", "code", "field", "line", "column", "endColumn", "message", "help"]

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from policysched.app.admission import Admission
 from policysched.app.dry_run.dry_run import SavedPods
-from policysched.app.files.loading import load
 from policysched.app.files.saved_clusters import SavedObject, load_cluster
-from policysched.app.files.yaml_nodes import read_yaml
-from policysched.app.files.yaml_values import NotPlainError, read_events
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node, decode_pod
 from policysched.model.defaults import PriorityClasses
 from policysched.model.kinds import fill
+from policysched.reading.loading import load
+from policysched.reading.yaml_nodes import read_yaml
+from policysched.reading.yaml_values import NotPlainError, read_events
 from policysched.state.tables.amounts import pod_resources
 from tests.laws.examples import examples
 

@@ -11,10 +11,10 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from policysched.app.configuration.profiles import NO_PLUGINS
-from policysched.app.files.objects import read_bytes
 from policysched.app.running import configuration_file
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, ReloadResult, warnings
 from policysched.errors import UsageError
+from policysched.reading.files import read_bytes
 from tests.app.configuration.test_reading import HEAD
 
 POLL = 0.005

@@ -12,12 +12,12 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from policysched.app.files.objects import read
 from policysched.app.formatting import policies as fmt
 from policysched.app.formatting.policies import FormattedFile, format_files, format_source
 from policysched.app.formatting.scalars import Edit
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text
+from policysched.reading.documents import read
 from tests import strategies
 from tests.app.formatting import HEAD, LONG, formatted
 

@@ -31,8 +31,8 @@ from policysched.kube.object_cache import LeftOutObjects
 from policysched.metric_sources.no_source import NoSource
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import KINDS, POLICIES
-from policysched.model.lenient_json import identity, shallow
 from policysched.model.objects import Pod, ResourceSlice
+from policysched.reading.lenient_json import identity, shallow
 from policysched.schedule.scheduler import Scheduler
 from tests.app import hostile
 from tests.kube.fake_server import Pauses

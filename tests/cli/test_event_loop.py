@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from policysched.app.files.objects import read
 from policysched.cli.event_loop import serve, uncollected, wait_for
 from policysched.cli.output import working
+from policysched.reading.documents import read
 from tools.documents.markdown import ROOT
 
 

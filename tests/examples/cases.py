@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from policysched.app.files.loading import load
 from policysched.app.policy_tests.file_format import Expectation, Numbers, ShortPod
 from policysched.app.policy_tests.objects import pod_object
 from policysched.app.policy_tests.reading import read_tests
+from policysched.reading.loading import load
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
-from policysched.app.files.loading import load
 from policysched.app.running.metric_options import NO_METRICS, MetricOptions
+from policysched.reading.loading import load
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 Object = dict[str, Any]

@@ -9,8 +9,8 @@ import pytest
 from policysched import check
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.demo.sandbox_setup import written_kubeconfig
-from policysched.app.files.loading import load
 from policysched.app.plugins.discovery import find_plugins
+from policysched.reading.loading import load
 from tests.controlplane.build import binary
 from tests.examples.playing import EXAMPLES, playing
 

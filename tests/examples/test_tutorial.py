@@ -12,8 +12,8 @@ import pytest
 
 import policysched
 from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
-from policysched.app.files.loading import load
 from policysched.model.quantity import parse
+from policysched.reading.loading import load
 from tests.examples.cases import EXAMPLES
 from tools import tutorial_cluster as tool
 

@@ -10,7 +10,7 @@ from typing import Any
 from policysched.kube.reflector import Reflector
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import NODES, ApiKind
-from policysched.model.lenient_json import identity
+from policysched.reading.lenient_json import identity
 from tests.kube.fake_server import Kube, eventually, status, stream
 
 NODE_PATH = "/api/v1/nodes"

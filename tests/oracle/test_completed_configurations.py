@@ -19,8 +19,8 @@ from policysched.app.configuration.model import POLICIES
 from policysched.app.configuration.printing import to_dict
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import OLD_VERSIONS, ConfigurationError, load_configuration
-from policysched.app.files.loading import load
 from policysched.errors import UsageError
+from policysched.reading.loading import load
 from tests.app.configuration.files import files
 
 from .seed import seed

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from policysched.app.checking import schema
 from policysched.app.checking.findings import Finding, explained, policy_key
 from policysched.app.files.given import Objects, given_documents
-from policysched.app.files.objects import Document
 from policysched.errors import UsageError
 from policysched.language import Diagnostic, Span, diagnose
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND, decode_policy
+from policysched.reading.documents import Document
 from policysched.rules.compile.compiler import compile_policy
 from policysched.visible import is_hidden, visible
 

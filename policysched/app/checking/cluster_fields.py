@@ -16,12 +16,13 @@ from msgspec import inspect
 
 from policysched.app.checking.api_fields import ApiFault, field_faults, schema_of
 from policysched.app.checking.pod_faults import pod_faults
-from policysched.app.files.folders import expand
-from policysched.app.files.objects import STDIN, metadata_of, read, read_text, shown
 from policysched.errors import UsageError
 from policysched.model import objects as model
 from policysched.model.decode import ObjectError
 from policysched.model.objects import admission
+from policysched.reading.documents import metadata_of, read
+from policysched.reading.files import STDIN, read_text, shown
+from policysched.reading.folders import expand
 
 LARGEST: Final = 1 << 18
 """Size of the largest file that is checked. Units: bytes."""

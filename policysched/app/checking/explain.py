@@ -14,11 +14,11 @@ from typing import Any, Final
 from policysched.app.checking.check import findings
 from policysched.app.checking.files import nodes_of
 from policysched.app.checking.findings import expressions
-from policysched.app.files.yaml_nodes import read_yaml
 from policysched.errors import UsageError
 from policysched.language import FIELDS, message_table, render
 from policysched.language.functions import FUNCTIONS
 from policysched.model.policy import API_VERSION, KIND
+from policysched.reading.yaml_nodes import read_yaml
 
 LONGEST: Final = 100
 _CODE: Final = re.compile(r"([EW]?)0*(\d{1,4})", re.IGNORECASE)

@@ -15,11 +15,12 @@ from policysched.app.checking.check import check_documents, repeated_policies
 from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import is_meant
 from policysched.app.checking.selectors import KINDS, has_selectors, selector_findings
-from policysched.app.files.loading import IgnoredFiles
-from policysched.app.files.objects import Document, as_text, read, read_bytes, shown
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode_node
 from policysched.model.policy import KIND
+from policysched.reading.documents import Document, read
+from policysched.reading.files import as_text, read_bytes, shown
+from policysched.reading.loading import IgnoredFiles
 
 if TYPE_CHECKING:
     from policysched.framework import Cluster

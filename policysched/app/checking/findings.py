@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from policysched.app.files import positions
-from policysched.app.files.objects import Document
-from policysched.app.files.positions import SourcePosition
 from policysched.language import Diagnostic, render
 from policysched.model.policy import API_GROUP, KIND, PolicyKey
+from policysched.reading import positions
+from policysched.reading.documents import Document
+from policysched.reading.positions import SourcePosition
 from policysched.visible import cut, visible
 
 Start = Literal["expr", "case"]

@@ -11,9 +11,9 @@ from policysched.apimachinery.resources import PODS, struct
 from policysched.app.checking.api_fields import ApiFault, field_faults, schema_of
 from policysched.app.checking.pod_names import pod_name_faults
 from policysched.app.checking.pod_values import pod_value_faults
-from policysched.app.files.objects import Document, metadata_of
 from policysched.errors import SeveralProblemsError, UsageError
 from policysched.model.decode import ObjectError, plain
+from policysched.reading.documents import Document, metadata_of
 
 MOST: Final = 20
 """How many faults of a pod are reported."""

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from policysched.app.checking.files import CheckedPolicies
 from policysched.app.checking.findings import Finding
-from policysched.app.files.objects import STDIN, shown
 from policysched.language import message_table
+from policysched.reading.files import STDIN, shown
 from policysched.visible import cut
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -19,10 +19,10 @@ from policysched.apimachinery.errors import Cause
 from policysched.apimachinery.schema import prune, validate
 from policysched.app.checking.label_texts import as_selector
 from policysched.app.definition import DEFINITION_FILE, definition_text
-from policysched.app.files.yaml_nodes import read_yaml
 from policysched.language import Diagnostic
 from policysched.model.policy import API_VERSION, KIND
 from policysched.model.selection.name_validation import is_label_name
+from policysched.reading.yaml_nodes import read_yaml
 
 
 @cache

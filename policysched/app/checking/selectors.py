@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from policysched.app.checking.findings import Finding, reach
-from policysched.app.files.objects import Document
 from policysched.language import Diagnostic
 from policysched.model.policy import PolicyKey
+from policysched.reading.documents import Document
 
 CODE: Final = "CEL"
 """What stands for a code: the messages are those of cel-go."""

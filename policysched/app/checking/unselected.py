@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from policysched.app.amounts import counted
-from policysched.app.files.objects import Document, metadata_of
 from policysched.model.decode import ObjectError
 from policysched.model.policy import PolicySpec, decode_policy
 from policysched.model.selection.selectors import SelectorError, compile_selector
+from policysched.reading.documents import Document, metadata_of
 
 Object = Mapping[str, Any]
 DEFAULT_SCHEDULER = "default-scheduler"

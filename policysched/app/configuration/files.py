@@ -19,11 +19,12 @@ from policysched.app.configuration.reading import (
     load_configuration,
 )
 from policysched.app.configuration.validation import faults
-from policysched.app.files.folders import empty
-from policysched.app.files.loading import load
-from policysched.app.files.objects import Document, Object, shown
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
+from policysched.reading.documents import Document, Object
+from policysched.reading.files import shown
+from policysched.reading.folders import empty
+from policysched.reading.loading import load
 
 _GROUP: Final = "kubescheduler.config.k8s.io/"
 

@@ -21,12 +21,13 @@ from msgspec.structs import replace
 
 from policysched.app.configuration.model import KIND, Configuration, PluginConfig, ProfileConfig, completed
 from policysched.app.configuration.validation import faults
-from policysched.app.files.objects import Document, read_text
-from policysched.app.files.objects import read as read_files
-from policysched.app.files.positions import SourcePosition
 from policysched.errors import UsageError
 from policysched.plugins.arguments import API_VERSION, Fault, read_arguments, strictly
 from policysched.plugins.registry import PLUGINS
+from policysched.reading.documents import Document
+from policysched.reading.documents import read as read_files
+from policysched.reading.files import read_text
+from policysched.reading.positions import SourcePosition
 
 log = logging.getLogger(__name__)
 OLD_VERSIONS: Final = tuple(f"kubescheduler.config.k8s.io/v1beta{number}" for number in (1, 2, 3))

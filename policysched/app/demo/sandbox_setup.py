@@ -21,10 +21,10 @@ from policysched.apimachinery.errors import StatusError
 from policysched.app.checking.schema import policy_definition
 from policysched.app.clock import SystemClock
 from policysched.app.daemon_threads import unless
-from policysched.app.files.loading import load
-from policysched.app.files.objects import Document
 from policysched.errors import PolicyschedError, UsageError
 from policysched.model.policy import API_GROUP, PLURAL
+from policysched.reading.documents import Document
+from policysched.reading.loading import load
 from policysched.sandbox import Sandbox, load_rank, sandbox_nodes
 
 DEFAULT_NODES: Final = 3

@@ -15,7 +15,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 import yaml
 
-from policysched import bounded_yaml
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.election import NO_ELECTION
 from policysched.app.configuration.profiles import DEFAULT_NAME, NO_PLUGINS
@@ -30,6 +29,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.transport import JSON, MERGE_PATCH, Transport
 from policysched.model.kinds import KINDS
 from policysched.model.policy import API_VERSION, KIND, PLURAL
+from policysched.reading import bounded_yaml
 from policysched.sandbox import Sandbox
 
 Object = dict[str, Any]

@@ -29,7 +29,6 @@ from policysched.app.dry_run.results import Report
 from policysched.app.dry_run.template_claims import with_template_claims
 from policysched.app.files.given import Objects, OneObject, given_objects, one_object
 from policysched.app.files.new_pods import as_new
-from policysched.app.files.objects import of_kind
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.refusals import refusals
@@ -47,6 +46,7 @@ from policysched.model.defaults import PriorityClasses
 from policysched.model.kinds import FINISHED, PODS, POLICIES, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, PolicyKey
+from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.policy_set.not_applied import not_applied

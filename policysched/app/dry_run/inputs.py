@@ -15,9 +15,6 @@ from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, dry_run
 from policysched.app.dry_run.policies import compiles, edit_note, in_force, last_good_notes
 from policysched.app.dry_run.results import Report
-from policysched.app.files.folders import empty
-from policysched.app.files.loading import load, load_one
-from policysched.app.files.objects import Document, Object, shown
 from policysched.app.files.saved_clusters import NO_NODES, identity, load_cluster, refuse_twins
 from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, chosen, controlled, pod_of
 from policysched.errors import UsageError
@@ -25,6 +22,10 @@ from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS
 from policysched.model.policy import KIND, PolicyKey
+from policysched.reading.documents import Document, Object
+from policysched.reading.files import shown
+from policysched.reading.folders import empty
+from policysched.reading.loading import load, load_one
 from policysched.rules.policy_set.not_applied import not_compiled
 
 LIVE: Final = "live"

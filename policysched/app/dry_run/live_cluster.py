@@ -19,7 +19,6 @@ from typing import Any, Final
 import msgspec
 
 from policysched.app.clock import SystemClock
-from policysched.bounded_yaml import MAX_DEPTH
 from policysched.errors import ConnectionProblemError, NoKubeconfigError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
@@ -29,8 +28,9 @@ from policysched.kube.transport import Transport
 from policysched.model.admission_kinds import ADMISSION_KINDS
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS, ApiKind
-from policysched.model.lenient_json import UNREADABLE, is_deeper, members
 from policysched.model.policy import UnreadablePolicy
+from policysched.reading.bounded_yaml import MAX_DEPTH
+from policysched.reading.lenient_json import UNREADABLE, is_deeper, members
 
 log = logging.getLogger(__name__)
 Object = dict[str, Any]

@@ -14,12 +14,12 @@ import msgspec
 from msgspec.structs import replace
 
 from policysched.app.checking.findings import policy_key
-from policysched.app.files.objects import metadata_of
 from policysched.errors import UsageError
 from policysched.language.checking.estimates import Cost
 from policysched.language.messages.diagnostics import Diagnostic
 from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND, LAST_GOOD, LastGood, Policy, PolicyKey, decode_last_good, decode_policy
+from policysched.reading.documents import metadata_of
 from policysched.rules.compile.compiler import CompilationResult, compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.budget import PolicyBudget, crowded_out

@@ -1,6 +1,6 @@
-"""Read objects from YAML and JSON files, with the position of every field.
+"""Read the objects of a cluster from files, and make the pods of workloads.
 
-`objects` is the complete reader. `saved_clusters` reads large files faster and falls back to `objects`.
-`workload_pods` makes the pod of a workload, `new_pods` makes pending copies of placed pods. Errors have file, line and
-column.
+`saved_clusters` reads large files with fewer checks and falls back to `reading.documents`. `given` reads what a Python
+program passes. `workload_pods` makes the pod of a workload, `new_pods` makes pending copies of placed pods. `output`
+writes files.
 """

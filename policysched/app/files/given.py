@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from policysched.app.files.folders import empty
-from policysched.app.files.objects import Document, read
 from policysched.errors import UsageError
+from policysched.reading.documents import Document, read
+from policysched.reading.folders import empty
 
 Object = Mapping[str, Any]
 OneObject: TypeAlias = "Object | str | os.PathLike[str]"

@@ -19,27 +19,17 @@ from typing import Any, Final
 import msgspec
 from yaml.nodes import Node as YamlNode
 
-from policysched.app.files.loading import load_each
-from policysched.app.files.objects import (
-    STDIN,
-    Document,
-    Object,
-    Source,
-    as_text,
-    metadata_of,
-    objects_of,
-    read,
-    read_bytes,
-    shown,
-    without_repeats,
-)
-from policysched.app.files.yaml_nodes import compose_json, read_yaml
-from policysched.app.files.yaml_values import NotPlainError, read_events
 from policysched.errors import UsageError
 from policysched.model.admission_kinds import admission_kind_of
 from policysched.model.kinds import kind_of
 from policysched.model.objects import Node, Pod
 from policysched.model.policy import KIND
+from policysched.reading.documents import Document, Object, Source, metadata_of, objects_of, read
+from policysched.reading.files import STDIN, as_text, read_bytes, shown
+from policysched.reading.json_values import compose_json, without_repeats
+from policysched.reading.loading import load_each
+from policysched.reading.yaml_nodes import read_yaml
+from policysched.reading.yaml_values import NotPlainError, read_events
 
 NO_NODES: Final = (
     "cluster has no nodes; --cluster needs objects such as the output of `kubectl get nodes,pods -A -o json`"

@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from policysched.app.files.objects import Document, exists
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
+from policysched.reading.documents import Document
+from policysched.reading.files import exists
 
 Object = dict[str, Any]
 _VERSIONS: Final = {

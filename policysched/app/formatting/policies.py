@@ -29,12 +29,13 @@ from policysched.app.checking.findings import (
     policy_key,
     with_expressions,
 )
-from policysched.app.files.loading import IgnoredFiles
-from policysched.app.files.objects import Document, Source, as_text, read, read_bytes, shown
 from policysched.app.formatting.scalars import DocumentNodes, Edit, joined, rewrite
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text
 from policysched.model.policy import KIND
+from policysched.reading.documents import Document, Source, read
+from policysched.reading.files import as_text, read_bytes, shown
+from policysched.reading.loading import IgnoredFiles
 
 
 @dataclass(frozen=True, slots=True)

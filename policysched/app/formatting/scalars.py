@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from policysched.app.files.objects import Source
-from policysched.app.files.yaml_nodes import LINE_END, reads_as
+from policysched.reading.documents import Source
+from policysched.reading.yaml_nodes import LINE_END, reads_as
 
 WIDTH: Final = 100
 """Up to which column a text of several lines is filled."""

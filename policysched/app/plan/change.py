@@ -11,7 +11,6 @@ from policysched.app.checking.findings import policy_key
 from policysched.app.configuration.profiles import configured_profiles, default_profile
 from policysched.app.configuration.reading import ReadConfiguration
 from policysched.app.dry_run.policies import compiled_policies, try_policies, usable
-from policysched.app.files.objects import of_kind
 from policysched.app.object_names import refuse_unknown
 from policysched.app.plan.daemons import daemons_of, without_daemons_of
 from policysched.app.plan.reading import ClusterObjects, read_objects, scaled
@@ -20,6 +19,7 @@ from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.policy import KIND, PolicyKey
+from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.store import PolicyStore
 

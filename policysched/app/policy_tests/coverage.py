@@ -15,8 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from policysched.app.files.objects import Document
-from policysched.app.files.positions import SourcePosition
 from policysched.app.policy_tests.instrumented import ObservedPart, ObservedText, Side, instrumented
 from policysched.framework import RowNumbers
 from policysched.language.evaluation.columns import evaluate_columns, missing_rows
@@ -25,6 +23,8 @@ from policysched.language.ir.graph import Typed, per_graph, steps
 from policysched.language.ir.tree import Keyword
 from policysched.language.ir.types import Kind
 from policysched.model.policy import Policy, PolicyKey, PolicySpec
+from policysched.reading.documents import Document
+from policysched.reading.positions import SourcePosition
 from policysched.rules.plugin.guard import guard_of, possible_victims
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.shared_values.context import RuleFrame

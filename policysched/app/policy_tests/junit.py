@@ -10,11 +10,11 @@ from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from policysched.app.files.objects import why
 from policysched.app.files.output import write_in_place
 from policysched.app.policy_tests.running import PolicyTestResult
 from policysched.app.policy_tests.suite import PolicyTestRun
 from policysched.errors import UsageError
+from policysched.reading.files import why
 from policysched.visible import visible_lines
 
 

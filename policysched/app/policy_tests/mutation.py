@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from policysched.app.files.objects import Document
-from policysched.app.files.positions import SourcePosition
 from policysched.app.policy_tests.mutants import Mutant, mutants
 from policysched.app.policy_tests.running import LoadedTest, PolicyTestOptions, run_test
+from policysched.reading.documents import Document
+from policysched.reading.positions import SourcePosition
 
 
 @dataclass(slots=True)

@@ -9,14 +9,15 @@ from typing import Any, Final
 import msgspec
 
 from policysched.app.checking.pod_faults import MOST, pod_faults, refuse_pod_faults
-from policysched.app.files.loading import load
-from policysched.app.files.objects import exists, metadata_of
 from policysched.app.files.workload_pods import pod_of
 from policysched.app.policy_tests.file_format import Amounts, PlacedShortPod, ShortCluster, ShortNode, ShortPod
 from policysched.app.policy_tests.reading import PolicyTestSource
 from policysched.errors import SeveralProblemsError, UsageError
 from policysched.model.decode import ObjectError
 from policysched.model.quantity import QuantityError, parse, value
+from policysched.reading.documents import metadata_of
+from policysched.reading.files import exists
+from policysched.reading.loading import load
 
 Object = Mapping[str, Any]
 NUMBER: Final = "*"

@@ -14,13 +14,14 @@ from typing import Any, Final
 
 import msgspec
 
-from policysched.app.files import positions
-from policysched.app.files.objects import TESTS, Document, Source, read_text, why
-from policysched.app.files.positions import SourcePosition
-from policysched.app.files.yaml_nodes import read_yaml
 from policysched.app.policy_tests.file_format import PolicyTest, PolicyTestFile, PolicyTestStep, json_schema
 from policysched.errors import UsageError
 from policysched.language.messages.suggestions import did_you_mean
+from policysched.reading import positions
+from policysched.reading.documents import Document, Source
+from policysched.reading.files import TESTS, read_text, why
+from policysched.reading.positions import SourcePosition
+from policysched.reading.yaml_nodes import read_yaml
 
 _AT: Final = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)

@@ -18,8 +18,6 @@ from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Observe, dry_run
 from policysched.app.dry_run.policies import compiles
 from policysched.app.dry_run.results import Report
-from policysched.app.files.loading import load
-from policysched.app.files.objects import Document
 from policysched.app.policy_tests.claims import claims_of, release
 from policysched.app.policy_tests.differences import Difference, KnownNames, differences
 from policysched.app.policy_tests.file_format import PolicyEdit, PolicyTest, PolicyTestStep, Removal, ShortPod
@@ -32,6 +30,8 @@ from policysched.language.checking.compile import compile_expression
 from policysched.language.ir.types import DURATION
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.policy import KIND
+from policysched.reading.documents import Document
+from policysched.reading.loading import load
 from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.schedule.cycle.decision import Decision
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from policysched.app.files.objects import SUFFIXES
 from policysched.app.policy_tests.reading import find_files, read_tests
 from policysched.errors import UsageError
+from policysched.reading.files import SUFFIXES
 
 
 def watch(names: Iterable[str], run: Callable[[], object], pause: Callable[[], object]) -> None:

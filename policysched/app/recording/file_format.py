@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, Final
 import msgspec
 import numpy as np
 
-from policysched.app.files.objects import why
 from policysched.errors import UsageError
+from policysched.reading.files import why
 
 VERSION: Final = 1
 HEAD: Final = b"policysched record %d\n"

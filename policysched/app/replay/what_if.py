@@ -14,7 +14,6 @@ from typing import Any
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
 from policysched.app.dry_run.policies import compile_alone, in_place
-from policysched.app.files.objects import of_kind
 from policysched.app.object_names import refuse_unknown, without_kind
 from policysched.app.plan.causes import cause
 from policysched.app.plan.landing import effect_of, landing_of
@@ -30,6 +29,7 @@ from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.policy import KIND
+from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine

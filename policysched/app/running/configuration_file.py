@@ -30,13 +30,14 @@ from policysched.app.configuration.model import (
 )
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import ReadConfiguration, load_configuration
-from policysched.app.files.objects import as_text, read, read_bytes
 from policysched.errors import PolicyschedError, UsageError
 from policysched.extenders.settings import shown_url
 from policysched.framework.extender import EXTENDER
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.plugins.arguments import Fault
+from policysched.reading.documents import read
+from policysched.reading.files import as_text, read_bytes
 from policysched.schedule.queue.subqueues import Backoff
 
 log = logging.getLogger(__name__)

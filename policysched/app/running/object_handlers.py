@@ -12,9 +12,9 @@ from policysched.framework import Clock, Event
 from policysched.kube.client import KubeClient
 from policysched.kube.object_cache import HasMetadata, LeftOutObjects, no_memory_for
 from policysched.model.decode import ObjectError
-from policysched.model.lenient_json import shallow
 from policysched.model.objects import Metadata, Pod, PodSpec
 from policysched.model.policy import Policy, PolicyKey
+from policysched.reading.lenient_json import shallow
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 

@@ -22,7 +22,6 @@ from policysched.app.configuration.election import lease_of
 from policysched.app.configuration.model import LeaderElection
 from policysched.app.configuration.printing import to_yaml
 from policysched.app.daemon_threads import unless
-from policysched.app.files.objects import read_bytes
 from policysched.app.running.configuration_file import ConfigurationFile, without_secrets
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
 from policysched.app.running.metric_options import make_source
@@ -37,6 +36,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
 from policysched.kube.transport import Pacing, Transport
 from policysched.metric_sources.counters import SourceCounters
+from policysched.reading.files import read_bytes
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from policysched.model.lenient_json import UNREADABLE
+from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 KUBERNETES: Final = "v1.36.2"

@@ -26,7 +26,7 @@ from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.users import ANONYMOUS, CertificateUsers, User
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
-from policysched.model.lenient_json import UNREADABLE
+from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 KEPT: Final = 1024

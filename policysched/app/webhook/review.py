@@ -18,7 +18,7 @@ from policysched.app.checking.schema import is_meant
 from policysched.errors import UsageError
 from policysched.language import render
 from policysched.model import policy as policies
-from policysched.model.lenient_json import UNREADABLE, replaced, shallow
+from policysched.reading.lenient_json import UNREADABLE, replaced, shallow
 from policysched.visible import cut_bytes, visible
 
 API_VERSION: Final = "admission.k8s.io/v1"

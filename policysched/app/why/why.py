@@ -24,9 +24,7 @@ from policysched.app.configuration.scheduler_names import (
 )
 from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
 from policysched.app.dry_run.preemption_text import why_no_preemption
-from policysched.app.files.folders import listed
 from policysched.app.files.given import Objects, given_objects
-from policysched.app.files.objects import metadata_of
 from policysched.app.object_names import nearest, nearest_key, without_kind
 from policysched.app.plan.reading import HASH
 from policysched.app.why.asking import Asking
@@ -42,6 +40,8 @@ from policysched.model.kinds import FINISHED
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import is_static
 from policysched.model.policy import KIND
+from policysched.reading.documents import metadata_of
+from policysched.reading.folders import listed
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.ranking import sums_by_tier
 from policysched.schedule.cycle.record import make_record

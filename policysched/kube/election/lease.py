@@ -19,7 +19,7 @@ import msgspec
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
 from policysched.kube.transport import Transport
-from policysched.model.lenient_json import UNREADABLE
+from policysched.reading.lenient_json import UNREADABLE
 
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 _EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"

@@ -21,7 +21,7 @@ from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock
 from policysched.kube.election.lease import LEASES, micro_time
 from policysched.kube.transport import Pacing, Transport
-from policysched.model.lenient_json import UNREADABLE
+from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 PLACES: Final = 16

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 import yaml
 
-from policysched import bounded_yaml
 from policysched.apimachinery import Json, decode, encode, protobuf
 from policysched.apimachinery.errors import NOT_ALLOWED, StatusError, invalid, success, unreadable_patch, wrong
 from policysched.apimachinery.kinds import StrictError, check_kind, outward
 from policysched.apimachinery.patches import apply_patch, json_patch, merge_patch, strategic_patch
 from policysched.apimachinery.resources import PODS, ApiResource, Registry
 from policysched.apimachinery.selectors import field_predicate, label_predicate
-from policysched.bounded_yaml import BoundsError, TooDeepError
+from policysched.reading import bounded_yaml
+from policysched.reading.bounded_yaml import BoundsError, TooDeepError
 from policysched.sandbox.storage.actions import DeleteOptions, bind, delete, evict, scale_of, scaled
 from policysched.sandbox.storage.store import Backend, Stored
 from policysched.sandbox.storage.writes import WriteOptions, create, fetch, update

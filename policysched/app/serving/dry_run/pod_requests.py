@@ -11,7 +11,6 @@ import msgspec
 from msgspec.structs import replace
 
 from policysched.app.files.new_pods import as_new
-from policysched.app.files.objects import Document, as_text, read
 from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.dry_run.interface import AskedPod
 from policysched.errors import UsageError
@@ -19,6 +18,8 @@ from policysched.kube.object_texts import MANAGED, without
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import fill_pod, priority_classes
 from policysched.model.objects import Pod
+from policysched.reading.documents import Document, read
+from policysched.reading.files import as_text
 
 BODY: Final = "body"
 """What messages call the body."""

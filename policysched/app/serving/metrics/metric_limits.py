@@ -21,8 +21,8 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from policysched import bounded_yaml
 from policysched.errors import UsageError
+from policysched.reading import bounded_yaml
 
 UNEXPECTED: Final = "unexpected"
 """What stands in place of a value that is not allowed."""

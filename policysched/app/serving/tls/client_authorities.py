@@ -21,7 +21,7 @@ from policysched.app.serving.tls.certificates import ServingCertificate
 from policysched.app.serving.users import FrontProxy
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError
-from policysched.model.lenient_json import UNREADABLE
+from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"

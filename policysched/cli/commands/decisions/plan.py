@@ -91,13 +91,13 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
     from policysched.app.dry_run.dry_run import measuring  # noqa: PLC0415 - the engine is not needed for --help
     from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415
     from policysched.app.dry_run.now import read_now  # noqa: PLC0415
-    from policysched.app.files.loading import load_one  # noqa: PLC0415
     from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415
     from policysched.app.plan.plan import plan as planned  # noqa: PLC0415
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415
     from policysched.app.running.metric_options import MetricOptions  # noqa: PLC0415
     from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
     from policysched.cli.reports import say_plan  # noqa: PLC0415
+    from policysched.reading.loading import load_one  # noqa: PLC0415
 
     known = configurable_plugins(plugin, config or current_config)
     at = read_now(now)
@@ -132,8 +132,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
 def _refuse_broken(inputs: ClusterInputs) -> None:
     """Refuse policies to come that do not compile; print all findings."""
-    from policysched.app.files.objects import metadata_of  # noqa: PLC0415 - as above
     from policysched.cli.reports import refuse_broken  # noqa: PLC0415
+    from policysched.reading.documents import metadata_of  # noqa: PLC0415 - as above
 
     coming = {id(one): one for one in inputs.findings()}
     refuse_broken(coming.values(), {str(metadata_of(one.object).get("name")) for one in inputs.policies})

@@ -77,9 +77,9 @@ def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
 ) -> int:
     from policysched.app.checking.check import findings  # noqa: PLC0415 - as above
     from policysched.app.dry_run.inputs import load_policies  # noqa: PLC0415
-    from policysched.app.files.loading import load_one  # noqa: PLC0415
     from policysched.app.replay.what_if import what_if  # noqa: PLC0415
     from policysched.cli.reports import refuse_broken, say_plan  # noqa: PLC0415
+    from policysched.reading.loading import load_one  # noqa: PLC0415
 
     configuration = None if config is None else load_one(config, "KubeSchedulerConfiguration")
     notes: list[str] = []

@@ -144,7 +144,7 @@ def _print_markdown(found: CheckedPolicies) -> None:
 
 def _annotation(one: Finding) -> str:
     """Return the workflow command for a finding."""
-    from policysched.app.files.objects import STDIN, shown  # noqa: PLC0415 - as above
+    from policysched.reading.files import STDIN, shown  # noqa: PLC0415 - as above
 
     found, place = one.diagnostic, one.place()
     where: dict[str, object] = {}

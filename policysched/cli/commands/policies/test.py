@@ -30,9 +30,9 @@ PAUSE: Final = 0.3
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from policysched.app.files.positions import SourcePosition
     from policysched.app.policy_tests.running import PolicyTestResult
     from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices
+    from policysched.reading.positions import SourcePosition
 
 
 Paths: TypeAlias = Annotated[

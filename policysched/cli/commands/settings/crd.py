@@ -20,7 +20,7 @@ def crd(
 
     text = definition_text()
     if output is TextFormat.JSON:
-        from policysched import bounded_yaml  # noqa: PLC0415 - only JSON needs it
+        from policysched.reading import bounded_yaml  # noqa: PLC0415 - only JSON needs it
 
         say_json(bounded_yaml.load(text))
     else:

@@ -65,8 +65,8 @@ def _prices(config: str | None, nodes: int | None, registry: PluginRegistry) -> 
         raise UsageError("--measure needs --config, and --config needs --measure")
     if config is None or nodes is None:
         return {}
-    from policysched.app.files.objects import read_text  # noqa: PLC0415 - as above
     from policysched.app.plugins.measuring import measured_times  # noqa: PLC0415 - as above
+    from policysched.reading.files import read_text  # noqa: PLC0415 - as above
 
     with working("measuring"):
         return measured_times(read_text(config), registry, nodes, time.thread_time)

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.app.files.yaml_nodes import read_yaml
-from policysched.app.files.yaml_values import NotPlainError, read_events
 from policysched.errors import UsageError
+from policysched.reading.yaml_nodes import read_yaml
+from policysched.reading.yaml_values import NotPlainError, read_events
 from tests.laws.examples import examples
 
 LIST = """\

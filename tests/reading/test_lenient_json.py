@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysched.model.lenient_json import Identity, elements, identity, is_deeper, members, shallow
+from policysched.reading.lenient_json import Identity, elements, identity, is_deeper, members, shallow
 from tests.work import calls
 
 JSON = st.recursive(

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policysched.app.files.objects import Document, read
+from policysched.reading.documents import Document, read
 
 PLACES = """\
 # a comment

@@ -1,7 +1,7 @@
-"""Source positions: the line and column of an object's field in its file, and of a character in a field's text.
+"""Source positions: line and column of a field in its file, and of a character in the text of a field.
 
-It knows YAML nodes and nothing of policies. A text is laid beside its source character by character, leaving out
-white space, so that one rule serves plain, quoted, literal and folded scalars alike.
+The position inside a text is found by comparing text and source character by character without white space. This
+works for plain, quoted, literal and folded scalars.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _BLANK_ESCAPES: Final = frozenset("\n tnrvf_NLP")
 
 
 class SourcePosition(NamedTuple):
-    """A position in a file, from 1."""
+    """A line and a column in a file, both from 1."""
 
     line: int
     column: int
 
 
 def find(node: Node, field: str) -> tuple[Node, bool]:
-    """Follow a path such as `spec.filters[0].require`; tell whether all of it is there, else give the last that is."""
+    """Return the node at a path such as `spec.filters[0].require` and True, or its last existing parent and False."""
     rest = field
     while rest:
         step = _item(node, rest) if rest.startswith("[") else _key(node, rest.removeprefix("."))
@@ -42,7 +42,7 @@ def find(node: Node, field: str) -> tuple[Node, bool]:
 
 
 def key(root: Node, field: str) -> Node | None:
-    """Find the key of a field, where the field is one of an object."""
+    """Return the key of a field, None if the field is missing or an item of a list."""
     parent, _, name = field.rpartition(".")
     node, found = find(root, parent)
     if not found or not isinstance(node, MappingNode):
@@ -51,18 +51,18 @@ def key(root: Node, field: str) -> Node | None:
 
 
 def start(node: Node) -> SourcePosition:
-    """Return the place where a value begins."""
+    """Return the position of the first character of a node."""
     return SourcePosition(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def inside(node: Node, source: list[str], line: int, column: int) -> SourcePosition:
-    """Return the place in the file of a line and column of a scalar's text.
+    """Return the position in the file of a line and column of a scalar's text.
 
     Args:
-        node: The scalar; for any other node it is its beginning.
-        source: The file's lines.
-        line: Which line of the text, from 1.
-        column: Which character of it, from 1.
+        node: The scalar; for any other node, its start is returned.
+        source: The lines of the file.
+        line: The line of the text, from 1.
+        column: The column of the text, from 1.
     """
     if not isinstance(node, ScalarNode):
         return start(node)
@@ -80,7 +80,7 @@ def inside(node: Node, source: list[str], line: int, column: int) -> SourcePosit
 
 
 def comment_after(node: Node, source: list[str]) -> bool:
-    """Return whether YAML took the rest of a plain scalar's line for a comment."""
+    """Return whether a comment follows a plain scalar on its last line."""
     if not isinstance(node, ScalarNode) or node.style:
         return False
     return source[node.end_mark.line][node.end_mark.column :].lstrip().startswith("#")
@@ -104,7 +104,7 @@ def _key(node: Node, path: str) -> tuple[Node, str] | None:
 
 
 def _solid(node: ScalarNode, source: list[str]) -> Iterator[tuple[SourcePosition, int]]:
-    """Return the places of the characters of a scalar but white space, in order, each with the column behind."""
+    """Yield the positions of the characters of a scalar without white space, each with the column after it."""
     first, last = node.start_mark, node.end_mark
     block = node.style in ("|", ">")
     quote = node.style in ("'", '"')
@@ -125,7 +125,7 @@ def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[tup
 
 
 def _behind(line: str, column: int, style: str | None) -> int:
-    """Return the column behind a character of a scalar: an escape has several."""
+    """Return the column after a character of a scalar; an escape spans several columns."""
     if style == "'" and line[column] == "'":
         return column + 2
     escape = _ESCAPE.match(line, column) if style == '"' else None
@@ -133,7 +133,7 @@ def _behind(line: str, column: int, style: str | None) -> int:
 
 
 def _is_blank(written: str, *, escaped: bool) -> bool:
-    """Return whether a character, as it is written, stands for white space; an escaped line end stands for nothing."""
+    """Return whether a character or escape is white space; so is an escaped line end."""
     if not escaped or not written.startswith("\\"):
         return written.isspace()
     if written[1:2] in ("x", "u", "U"):

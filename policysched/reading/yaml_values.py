@@ -1,7 +1,6 @@
-"""Fast YAML as plain values, without source positions, from the events of libyaml.
+"""Fast YAML without source positions, for texts that programs write: no anchors, no tags, no repeated keys.
 
-`read_events` takes what programs write: no anchors, no tags, no key twice. `yaml_nodes` reads everything else, with
-source positions; both give the same values.
+`yaml_nodes` reads all other texts. Both readers return the same values.
 """
 
 from __future__ import annotations
@@ -14,31 +13,31 @@ from typing import Any, Final, TypeAlias
 import yaml
 from yaml.nodes import ScalarNode
 
-from policysched.app.files.yaml_nodes import TYPED, PlainLoader
-from policysched.bounded_yaml import MAX_DEPTH
+from policysched.reading.bounded_yaml import MAX_DEPTH
+from policysched.reading.yaml_nodes import TYPED, PlainLoader
 
 _SPECIAL: Final = frozenset("yYnNtTfFoO~-+0123456789.<")
-"""What plain scalars begin with that may be more than texts."""
+"""First characters of plain scalars that may not be texts."""
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\Z")
-"""Numbers that are written alike everywhere."""
+"""Whole numbers that YAML and Python read alike."""
 _LIST: Final = 1
-"""How deep the lists of a document stand in it."""
+"""Depth of the lists of a document."""
 Shrink: TypeAlias = Callable[[dict[str, Any]], Any]
 
 
 class NotPlainError(Exception):
-    """The text has something that only the reader with places takes or refuses."""
+    """Only `yaml_nodes` can read or reject the text."""
 
 
 def read_events(text: str, shrink: Shrink) -> Iterator[Any]:
-    """Return the values of the documents that are not empty.
+    """Yield the values of the documents of a text; skip empty documents.
 
     Args:
         text: The documents.
-        shrink: Is given the items of a document's lists as they are read, and gives what stands for each.
+        shrink: Is called with each object in a list of a document and returns its replacement.
 
     Raises:
-        NotPlainError: the other reader has to be asked.
+        NotPlainError: only `yaml_nodes` can read or reject the text.
     """
     builder = _Builder(yaml.parse(text, Loader=PlainLoader), shrink)
     try:
@@ -109,7 +108,7 @@ def _resolved(written: str) -> Any:
     """Return the value of a plain scalar.
 
     Raises:
-        ValueError, yaml.YAMLError: it has none.
+        ValueError, yaml.YAMLError: the scalar is invalid.
     """
     if _DECIMAL.match(written):
         return int(written)

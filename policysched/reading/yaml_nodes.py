@@ -1,29 +1,26 @@
-"""YAML as Kubernetes reads it, and JSON, as a tree of nodes that keeps every value's source position.
+"""YAML as Kubernetes reads it, as values and as nodes with source positions.
 
-It knows YAML and nothing of objects. PyYAML's rules for plain scalars are replaced, because its dates and base-60
-numbers (`22:00`) are texts to Kubernetes. A text that is wrong in any way becomes a UsageError with line and column.
+Plain scalars are resolved by Kubernetes' rules: PyYAML's dates and base-60 numbers (`22:00`) are texts. Invalid YAML
+raises a UsageError with line and column.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, ClassVar, Final
 
 import yaml
-from yaml import Mark
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from policysched.bounded_yaml import RAISED, BoundsError, JsonConstructor, Sizes, shallow_events
 from policysched.errors import UsageError
+from policysched.reading.bounded_yaml import RAISED, BoundsError, JsonConstructor, Sizes, shallow_events
 
 LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 LONG_NUMBER: Final = "a number has more than 4300 digits"
 _MOST_BITS: Final = 14_284
-"""How much fewer than 4,300 decimal digits can say; numbers may be written in hexadecimal ones as well. Units: bits."""
+"""Maximum size of a whole number, slightly below 4,300 decimal digits; a larger number is an error. Unit: bits."""
 TRAP_HELP: Final = 'quote a text that starts with ", [ or ! or contains ": " or " #", or write it as a block scalar'
 SINGLE_HELP: Final = "put the whole text in '…' and write strings in it as \"ssd\""
 FLOW_HELP: Final = "quote a text with brackets or commas inside { }"
@@ -43,16 +40,16 @@ _INT: Final = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _MERGE: Final = re.compile(r"<<\Z")
 TYPED: Final = re.compile("|".join(f"(?:{one.pattern})" for one in (_NULL, _BOOL, _INT, _FLOAT, _MERGE)))
-"""What plain scalars that are no texts are like."""
+"""Matches plain scalars that are not texts."""
 
 
 class PlainLoader(JsonConstructor, yaml.CSafeLoader):
-    """Composes and constructs."""
+    """Loader with Kubernetes' rules for plain scalars."""
 
     yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}  # type: ignore[misc]  # the stubs call it an instance's
 
     def construct_whole_number(self, node: ScalarNode) -> int:
-        """Make a whole number, of as many digits at most as can be written again."""
+        """Construct a whole number; reject numbers with more digits than Python prints."""
         number = self.construct_yaml_int(node)
         if number.bit_length() > _MOST_BITS:
             raise ValueError("too many digits")
@@ -72,10 +69,10 @@ for _tag, _pattern, _first in (
 
 
 def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
-    """Read the documents of a text that are not empty, each with its node.
+    """Read the values of the documents of a text, each with its root node; skip empty documents.
 
     Raises:
-        UsageError: it is not valid YAML; the text names file, line and column.
+        UsageError: the text is not valid YAML; the message has file, line and column.
     """
     try:
         return list(_documents(text, file))
@@ -94,11 +91,11 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
 
 
 def reads_as(written: str, *, flow: bool) -> str | None:
-    """Return the text that is read where something is written without quotes; None where that is no text or not all.
+    """Return the text that YAML reads for unquoted characters; None if they are not one whole text.
 
     Args:
-        written: What is written.
-        flow: Whether it stands inside of `{}` or `[]`.
+        written: The characters.
+        flow: Whether the characters are inside `{}` or `[]`.
     """
     try:
         around = f"[{written}]" if flow else f"- {written}"
@@ -130,7 +127,7 @@ def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
 
 
 def _check_events(text: str, file: str) -> None:
-    """Refuse deep nesting before anything recursive, such as composing, meets it, and what only other readers take."""
+    """Reject deep nesting before recursive steps such as composing, and scalars that kubectl cannot read."""
     flows: list[bool] = []
     for event in shallow_events(text, PlainLoader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -153,7 +150,7 @@ def _place(file: str, mark: Any) -> str:
 
 
 def _values(file: str, node: Node) -> Iterator[Node]:
-    """Give the values of a node; refuse keys that no object may have."""
+    """Yield the values of a node; reject keys that an object cannot have."""
     if isinstance(node, SequenceNode):
         yield from node.value
     elif isinstance(node, MappingNode):
@@ -182,13 +179,13 @@ def _located(error: yaml.MarkedYAMLError, text: str, file: str) -> UsageError:
 
 
 def _has_key_in_flow(line: str) -> bool:
-    """Return whether a line has an unquoted value with a `[` inside of `{…}`."""
+    """Return whether a line has an unquoted value with a `[` inside `{…}`."""
     found = _PLAIN.search(line, line.find("{") + 1) if "{" in line else None
     return found is not None and "[" in line[found.end() :]
 
 
 def _help(line: str, column: int, problem: str) -> str:
-    """Say how to write an expression that YAML misread, or a line that is indented wrong."""
+    """Return how to write an expression that YAML misreads, or that the indentation is wrong; else nothing."""
     if problem == "found character that cannot start any token" and line[column : column + 1] == "\t":
         return "; YAML is indented with spaces, not tabs"
     if problem == "did not find expected ',' or '}'" and _has_key_in_flow(line):
@@ -208,99 +205,10 @@ def _help(line: str, column: int, problem: str) -> str:
 
 
 def _is_indented_wrong(line: str, column: int, problem: str, *, is_misread: bool) -> bool:
-    """Return whether the indentation of a line is the likely cause: the problem is at the line's start or first key."""
+    """Return whether the likely cause is indentation: the problem is at the start or the first key of the line."""
     key = _KEY.match(line)
     if key is None:
         return False
     if problem.startswith("mapping values"):
         return not is_misread
     return column == key.start("key") and problem.startswith(("did not find expected key", "did not find expected '-'"))
-
-
-_TOKEN: Final = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>[{}\[\]:,])|(?P<word>[^\s{}\[\],:"]+)', re.DOTALL)
-_TAGS: Final = {"t": "bool", "f": "bool", "n": "null"}
-
-
-def compose_json(text: str, begin: int, end: int) -> Node:
-    """Make the nodes of the JSON value between two offsets of a text, placed in the whole of it."""
-    return _Composer(text).compose(begin, end)
-
-
-def repeated_key(root: Node) -> ScalarNode | None:
-    """Find a key that is in one object twice."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, SequenceNode):
-            waiting += reversed(node.value)
-        elif isinstance(node, MappingNode):
-            seen: set[str] = set()
-            for key, _ in node.value:
-                if key.value in seen:
-                    assert isinstance(key, ScalarNode)  # noqa: S101 - keys of JSON are texts
-                    return key
-                seen.add(key.value)
-            waiting += [value for _, value in reversed(node.value)]
-    return None
-
-
-class _Composer:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._starts = [0, *(found.end() for found in LINE_END.finditer(text))]
-        self._open: list[MappingNode | SequenceNode] = []
-        self._keys: list[ScalarNode | None] = []
-
-    def compose(self, begin: int, end: int) -> Node:
-        node: Node | None = None
-        for token in _TOKEN.finditer(self._text, begin, end):
-            node = self._take(token) or node
-        assert node is not None  # noqa: S101 - a decoder has read a value there
-        return node
-
-    def _take(self, token: re.Match[str]) -> Node | None:
-        """Take one token; give the node that it ends."""
-        sign = token["sign"]
-        start, end = (self._mark(token.start(str(token.lastgroup))), self._mark(token.end()))
-        if sign in ("{", "["):
-            made = MappingNode if sign == "{" else SequenceNode
-            self._open.append(
-                made(f"tag:yaml.org,2002:{'map' if sign == '{' else 'seq'}", [], start, end, flow_style=True)
-            )
-            self._keys.append(None)
-            return None
-        if sign in ("}", "]"):
-            self._keys.pop()
-            node: Node = self._open.pop()
-            node.end_mark = end
-        elif sign is None:
-            node = _scalar(token, start, end)
-        else:
-            return None
-        self._add(node)
-        return node
-
-    def _add(self, node: Node) -> None:
-        if not self._open:
-            return
-        around = self._open[-1]
-        if isinstance(around, SequenceNode):
-            around.value.append(node)
-        elif self._keys[-1] is None:
-            assert isinstance(node, ScalarNode)  # noqa: S101 - a decoder has read a text there
-            self._keys[-1] = node
-        else:
-            around.value.append((self._keys[-1], node))
-            self._keys[-1] = None
-
-    def _mark(self, index: int) -> Mark:
-        line = bisect_right(self._starts, index) - 1
-        return Mark("", index, line, index - self._starts[line], None, 0)
-
-
-def _scalar(token: re.Match[str], start: Mark, end: Mark) -> ScalarNode:
-    if token["text"]:
-        return ScalarNode("tag:yaml.org,2002:str", json.loads(token["text"]), start, end, style='"')
-    word = token["word"]
-    number = "int" if word.lstrip("-").isdigit() else "float"
-    return ScalarNode(f"tag:yaml.org,2002:{_TAGS.get(word[0], number)}", word, start, end)

@@ -1,8 +1,7 @@
-"""Read what is readable of malformed or deeply nested JSON by its brackets and strings alone, all of them at once.
+"""Read the usable parts of malformed or deeply nested JSON by its brackets and strings.
 
-For texts that the decoder refuses as a whole although most of them could be used: objects nested deeper than it
-recurses, and lists or events with one object that is no JSON. Ordinary texts never come here. Of JSON with values of
-wrong types the decoder says what is in it, a hundred times as fast.
+The decoder rejects such texts as a whole: objects nested deeper than it recurses, and lists or watch events with one
+object that is not JSON. Valid texts are split by the decoder, which is 100 times faster.
 """
 
 from __future__ import annotations
@@ -14,32 +13,32 @@ from typing import Final, NamedTuple
 import msgspec
 
 DEEPEST: Final = 64
-"""How deep values may lie before they are cut; what scheduling reads lies at most 14 deep."""
+"""Maximum depth of values; `shallow` cuts deeper values. The fields that scheduling reads are at most 14 deep."""
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
 _MEMBER: Final = re.compile(rb"\s*(" + _STRING + rb")\s*:\s*(.*)", re.DOTALL)
 _TEXT: Final = msgspec.json.Decoder(str)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What decoding a text of others may raise, be it no JSON, of another shape or nested thousands deep."""
+"""Exceptions of decoding an untrusted text: it is not JSON, has other types or is nested too deeply."""
 
 LONG: Final = 16 << 10
-"""From how many bytes on an object is freed of its `managedFields` before it is read whole."""
+"""Smallest size of an object whose `managedFields` are removed before it is decoded. Unit: bytes."""
 EACH: Final = "[]"
-"""In a path, every element of an array."""
+"""Step of a path that stands for every element of an array."""
 MOST_HALVES: Final = 10_000
-"""How many halves of characters are replaced in a text."""
+"""Maximum number of replaced halves of surrogate pairs in a text; a text with more is an error."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _HALF: Final = re.compile(
     rb"(?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F][0-9a-fA-F]{2}).)*+"
     rb"(\\u[dD][89a-fA-F][0-9a-fA-F]{2})",
     re.DOTALL,
 )
-"""What is no half of a pair of surrogates, and the escape of the next one that is: without the other one."""
+"""Matches a text up to and including the first escape of half of a surrogate pair."""
 
 
 class Identity(NamedTuple):
-    """What an object says it is; empty where it does not say so readably."""
+    """Namespace, name and resource version of an object; empty where they are missing or unreadable."""
 
     namespace: str = ""
     name: str = ""
@@ -59,7 +58,7 @@ _OBJECT: Final = msgspec.json.Decoder(_Object)
 
 
 def identity(raw: bytes) -> Identity:
-    """Read what an object is called and its version, whatever else is wrong with it."""
+    """Read namespace, name and version of an object that may be malformed elsewhere."""
     metadata = members(_metadata(raw))
     return Identity(*(_text(metadata.get(name, b"")) for name in ("namespace", "name", "resourceVersion")))
 
@@ -72,17 +71,17 @@ def _metadata(raw: bytes) -> bytes:
 
 
 def shallow(raw: bytes, deepest: int = DEEPEST) -> bytes:
-    """Put null in place of what lies deeper."""
-    from policysched.model.json_structure import cut  # noqa: PLC0415 - commands that read no objects need no arrays
+    """Replace values that are deeper than a limit by null."""
+    from policysched.reading.json_structure import cut  # noqa: PLC0415 - NumPy takes 80 ms to import
 
     return cut(raw, deepest)
 
 
 def without_halves(raw: bytes) -> bytes:
-    """Put U+FFFD in place of escapes of half of a pair of surrogates, as Go reads them: that is as long.
+    """Replace escapes of half of a surrogate pair by U+FFFD, as Go does; the text keeps its length.
 
     Raises:
-        msgspec.DecodeError: there are too many.
+        msgspec.DecodeError: the text has too many such escapes.
     """
     if _SURROGATE.search(raw) is None:
         return raw
@@ -98,19 +97,19 @@ def without_halves(raw: bytes) -> bytes:
 
 
 def without_managed_fields(raw: bytes) -> bytes:
-    """Leave out of a long object what nobody reads and what may be most of it, and nested thousands deep."""
+    """Remove the `managedFields` of a large object: nothing reads them, and they can be deeply nested."""
     if len(raw) < LONG or b'"managedFields"' not in raw:
         return raw
     return replaced(raw, [("metadata", "managedFields")], lambda _: b"null")
 
 
 def replaced(raw: bytes, paths: Sequence[Sequence[str]], put: Callable[[bytes], bytes]) -> bytes:
-    """Put another text in place of each value at some paths; what is not there is left alone.
+    """Replace the values at some paths; paths without a value have no effect.
 
     Args:
-        raw: an object, or an array.
-        paths: names of members, and EACH.
-        put: makes the other text.
+        raw: An object or an array.
+        paths: Paths of member names and EACH.
+        put: Returns the new text of a value.
     """
     if not all(paths):
         return put(raw)
@@ -129,14 +128,14 @@ def replaced(raw: bytes, paths: Sequence[Sequence[str]], put: Callable[[bytes], 
 
 
 def is_deeper(raw: bytes, than: int) -> bool:
-    """Return whether something lies deeper in a text."""
+    """Return whether a text has values that are deeper than a limit."""
     if raw.count(b"[") + raw.count(b"{") <= than:
         return False
     return shallow(raw, than) != raw
 
 
 def members(raw: bytes) -> dict[str, bytes]:
-    """Split an object into its members' names and texts; empty for anything else."""
+    """Split an object into the names and texts of its members; empty for any other value."""
     try:
         return {name: bytes(text) for name, text in _MEMBERS.decode(raw).items()}
     except msgspec.ValidationError:
@@ -148,7 +147,7 @@ def members(raw: bytes) -> dict[str, bytes]:
 
 
 def elements(raw: bytes) -> list[bytes]:
-    """Split an array into its elements' texts; empty for anything else."""
+    """Split an array into the texts of its elements; empty for any other value."""
     try:
         return [bytes(text) for text in _ELEMENTS.decode(raw)]
     except msgspec.ValidationError:
@@ -159,8 +158,8 @@ def elements(raw: bytes) -> list[bytes]:
 
 
 def _inside(raw: bytes, opening: bytes) -> list[bytes]:
-    """Split what is between the outermost brackets at its commas; nothing where the brackets do not match."""
-    from policysched.model.json_structure import split  # noqa: PLC0415 - as above
+    """Split the content of the outermost brackets at its commas; empty if the brackets do not match."""
+    from policysched.reading.json_structure import split  # noqa: PLC0415 - as above
 
     return split(raw, opening)
 

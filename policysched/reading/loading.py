@@ -1,8 +1,8 @@
 """Load the objects of files and folders.
 
-In a folder, files without objects are skipped, and so are Kustomizations, charts and YAML files that are no Kubernetes
-objects, such as the values of a chart. Notes name these files and the subfolders, which are not read. A file that the
-user names has to hold objects.
+In a folder, these files are skipped: files without objects, Kustomizations, charts and other YAML such as the values of
+a chart. Notes name the skipped files and the subfolders, which are not read. A file that the user names must have
+objects.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from policysched.app.files.folders import empty, expand, listed, unread
-from policysched.app.files.objects import Document, EmptyFileError, ForeignFileError, read, read_text, shown
 from policysched.errors import UsageError
+from policysched.reading.documents import Document, EmptyFileError, ForeignFileError, read
+from policysched.reading.files import read_text, shown
+from policysched.reading.folders import empty, expand, listed, unread
 
 _BUILDERS: Final = {
     "kustomization.yaml": "kubectl kustomize",
     "kustomization.yml": "kubectl kustomize",
     "Chart.yaml": "helm template",
 }
-"""The command that makes objects of a folder with such a file."""
+"""Command that builds the objects of a folder with such a file."""
 
 
 @dataclass(slots=True)
 class IgnoredFiles:
-    """Files of folders that are no Kubernetes objects, and subfolders."""
+    """Files of folders that are not Kubernetes objects, and subfolders."""
 
     foreign: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
@@ -63,7 +64,7 @@ class IgnoredFiles:
             return []
 
     def notes(self) -> list[str]:
-        """Return a note about each sort of ignored files and about the subfolders of each folder."""
+        """Return a note for each kind of ignored files and for the subfolders of each folder."""
         made = []
         if self.foreign:
             made.append(f"ignored {listed(self.foreign)}: no Kubernetes objects")
@@ -80,7 +81,7 @@ def load(names: Iterable[str], notes: list[str] | None = None) -> list[Document]
         notes: Receives a note about each ignored file.
 
     Raises:
-        UsageError: one cannot be read or is not made of Kubernetes objects.
+        UsageError: a file cannot be read or is not made of Kubernetes objects.
     """
     return load_each(names, lambda file: read(read_text(file), shown(file)), notes)
 
@@ -91,7 +92,7 @@ def load_each(
     """Read files and folders with a given reader of files; see `load`.
 
     Raises:
-        UsageError: one cannot be read or is not made of Kubernetes objects.
+        UsageError: a file cannot be read or is not made of Kubernetes objects.
     """
     ignored = IgnoredFiles()
     found: list[Document] = []

@@ -2,7 +2,7 @@
 
 All pods wait while an answer is decoded, and JSON is not decoded in parts. So values are decoded directly as the
 expected type, which stops at the first mismatch, and limits are checked during decoding (`counted`), not after it.
-Invalid input raises an ExtenderError with the reason.
+Invalid input raises an UnusableAnswerError with the reason.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 
-from policysched.framework.extender import ExtenderError
-from policysched.model.lenient_json import UNREADABLE, without_halves
+from policysched.errors import PolicyschedError
+from policysched.reading.lenient_json import UNREADABLE, without_halves
 
 INT64: Final = range(-(2**63), 2**63)
 MOST_FIELDS: Final = 256
@@ -43,6 +43,10 @@ _KINDS: Final = {
     "str": "a string",
     "int": "a 64-bit integer",
 }
+
+
+class UnusableAnswerError(PolicyschedError):
+    """An answer is not JSON, has a value of a wrong type, or has too many entries."""
 
 
 class TooManyError(Exception):
@@ -110,7 +114,7 @@ def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw, what: s
     """Decode JSON of an expected type.
 
     Raises:
-        ExtenderError: the text has another type, or is not JSON.
+        UnusableAnswerError: the text has another type, or is not JSON.
     """
     try:
         return decoder.decode(text)
@@ -122,17 +126,17 @@ def bounded_by(most: int, kind: Any, text: bytes | msgspec.Raw, what: str, *, it
     """Decode JSON of an expected type with limits on keys and items.
 
     Raises:
-        ExtenderError: a limit is exceeded, or the text has another type or is not JSON.
+        UnusableAnswerError: a limit is exceeded, or the text has another type or is not JSON.
     """
     try:
         return counted(text, kind, most, items)
     except TooManyError:
-        raise ExtenderError(f"{what}: more than {most or items} entries") from None
+        raise UnusableAnswerError(f"{what}: more than {most or items} entries") from None
     except UNREADABLE as error:
         raise _unreadable(error, text, what) from error
 
 
-def _unreadable(error: Exception, text: bytes | msgspec.Raw, what: str) -> ExtenderError:
+def _unreadable(error: Exception, text: bytes | msgspec.Raw, what: str) -> UnusableAnswerError:
     """Return the error for a text that cannot be decoded: not JSON, or an unexpected type."""
     found = _MISMATCH.match(str(error))
     try:
@@ -140,9 +144,9 @@ def _unreadable(error: Exception, text: bytes | msgspec.Raw, what: str) -> Exten
     except UNREADABLE as worse:
         error, found = worse, None
     if found is None:
-        return ExtenderError(f"the answer is not JSON: {error}")
+        return UnusableAnswerError(f"the answer is not JSON: {error}")
     got = "a number" if found[2] in ("int", "float") else _KINDS[found[2]]
-    return ExtenderError(f"{what}: expected {_KINDS[found[1]]}, got {got}")
+    return UnusableAnswerError(f"{what}: expected {_KINDS[found[1]]}, got {got}")
 
 
 def text_of(raw: msgspec.Raw | None, what: str) -> str:
@@ -154,7 +158,7 @@ def int_of(raw: msgspec.Raw | None, what: str) -> int:
     """Decode a 64-bit integer; absent is 0."""
     number = decoded(_INTEGER, present(raw, b"0"), what)
     if number not in INT64:
-        raise ExtenderError(f"{what}: expected a 64-bit integer, got a number")
+        raise UnusableAnswerError(f"{what}: expected a 64-bit integer, got a number")
     return number
 
 
@@ -173,7 +177,7 @@ def first_value(body: bytes) -> bytes:
     try:
         body = without_halves(body)
     except msgspec.DecodeError as error:
-        raise ExtenderError(f"the answer has {error}") from error
+        raise UnusableAnswerError(f"the answer has {error}") from error
     try:
         _ANYTHING.decode(body)
     except UNREADABLE as error:
@@ -191,7 +195,7 @@ def members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Ma
     """Split an object into its fields without decoding their values; null has no fields.
 
     Raises:
-        ExtenderError: the text is not an object, or has too many fields.
+        UnusableAnswerError: the text is not an object, or has too many fields.
     """
     if are_few(body):
         few = decoded(_MEMBERS, body, what)
@@ -204,7 +208,7 @@ def objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping
     """Split the objects of a list into their fields without decoding their values; null is empty.
 
     Raises:
-        ExtenderError: the text is not a list of objects, or the list or an object is too large.
+        UnusableAnswerError: the text is not a list of objects, or the list or an object is too large.
     """
     if are_few(body):
         return [one or {} for one in bounded(decoded(_OBJECTS, body, what) or (), what, most)]
@@ -218,8 +222,8 @@ def bounded(found: SizedT, what: str, most: int) -> SizedT:
     """Return a decoded value after checking its length.
 
     Raises:
-        ExtenderError: the value has too many entries.
+        UnusableAnswerError: the value has too many entries.
     """
     if len(found) > most:
-        raise ExtenderError(f"{what}: {len(found)} entries, more than the limit of {most}")
+        raise UnusableAnswerError(f"{what}: {len(found)} entries, more than the limit of {most}")
     return found

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from policysched.app.files import objects as files
-from policysched.app.files.loading import load
-from policysched.app.files.objects import read
-from policysched.app.files.yaml_nodes import DROPPED
-from policysched.bounded_yaml import MAX_DEPTH
 from policysched.errors import UsageError
+from policysched.reading import files
+from policysched.reading.bounded_yaml import MAX_DEPTH
+from policysched.reading.documents import read
+from policysched.reading.loading import load
+from policysched.reading.yaml_nodes import DROPPED
 
 TRAP = '; quote a text that starts with ", [ or ! or contains ": " or " #", or write it as a block scalar'
 WHOLE = "put the whole text in '…' and write strings in it as \"ssd\""

@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from policysched.apimachinery.errors import StatusError
-from policysched.bounded_yaml import MAX_DEPTH, BoundsError, TooDeepError, compose, load
 from policysched.errors import ConnectionProblemError, UsageError
 from policysched.kube.connection import Connection
 from policysched.metric_sources.table import read_table
+from policysched.reading.bounded_yaml import MAX_DEPTH, BoundsError, TooDeepError, compose, load
 from policysched.sandbox.api.requests import body_of
 from tests.kube.fake_server import Ticking
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MERGES = "a: &a {x: 1}\n" + "".join(
     f"m{number}: &m{number} {{<<: [{', '.join([f'*m{number - 1}' if number else '*a'] * 20)}], k{number}: 1}}\n"
     for number in range(30)
@@ -95,12 +95,12 @@ def test_merges_do_not_stop_the_sandbox() -> None:
 
 
 def test_nothing_reads_yaml_without_bounds() -> None:
-    reading = re.compile(r"yaml\.(?:safe_|unsafe_|full_)?(?:load|compose)(?:_all)?\(")
+    call_of_yaml = re.compile(r"yaml\.(?:safe_|unsafe_|full_)?(?:load|compose)(?:_all)?\(")
     found = {
         path.relative_to(ROOT).as_posix()
         for path in sorted((ROOT / "policysched").rglob("*.py"))
-        for call in reading.finditer(path.read_text("utf-8"))
+        for call in call_of_yaml.finditer(path.read_text("utf-8"))
         if path.read_text("utf-8")[: call.start()][-8:] != "bounded_"
     }
     # The second looks at the events of what it composes before that.
-    assert found == {"policysched/bounded_yaml.py", "policysched/app/files/yaml_nodes.py"}
+    assert found == {"policysched/reading/bounded_yaml.py", "policysched/reading/yaml_nodes.py"}

@@ -1,4 +1,4 @@
-"""The brackets and commas of a JSON text that are in no string, all of them at once.
+"""Find the brackets and commas of a JSON text outside of strings, with NumPy.
 
 Source: RFC 8259.
 """
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 IntArray: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 FEW_BACKSLASHES: Final = 8
-"""How many backslashes before quotes are looked at one by one."""
+"""Maximum number of backslashes before a quote that are counted one by one; longer runs are counted at once."""
 _STEPS: Final = np.zeros(256, np.int8)
-"""What a byte outside of strings adds to the depth."""
+"""Change of the depth by each byte outside of strings."""
 _STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
 _IS_MARK: Final = np.zeros(256, np.bool_)
 _IS_MARK[[*b'"[]{},']] = True
@@ -24,7 +24,7 @@ _QUOTE, _COMMA, _BACKSLASH = b'",\\'
 
 
 def cut(raw: bytes, deepest: int) -> bytes:
-    """Put null in place of what lies deeper."""
+    """Replace values that are deeper than a limit by null."""
     at, marks = _structure(raw)
     steps = _STEPS[marks]
     depth = np.cumsum(steps, dtype=np.int64)
@@ -41,7 +41,7 @@ def cut(raw: bytes, deepest: int) -> bytes:
 
 
 def split(raw: bytes, opening: bytes) -> list[bytes]:
-    """Split what is between the outermost brackets at its commas; nothing where the brackets do not match."""
+    """Split the content of the outermost brackets at its commas; empty if the brackets do not match."""
     if not raw.lstrip().startswith(opening):
         return []
     at, marks = _structure(raw)
@@ -55,9 +55,9 @@ def split(raw: bytes, opening: bytes) -> list[bytes]:
 
 
 def _escaped(values: Bytes, quotes: IntArray) -> NDArray[np.bool_]:
-    """Return which quotes an odd number of backslashes stands before.
+    """Return which quotes follow an odd number of backslashes.
 
-    Cost: O(the quotes), and O(the text) where more than a few stand before one.
+    Cost: O(quotes); O(text) if a run of backslashes is longer than FEW_BACKSLASHES.
     """
     odd = np.zeros(quotes.size, np.bool_)
     behind, number = np.arange(quotes.size), 0
@@ -74,10 +74,10 @@ def _escaped(values: Bytes, quotes: IntArray) -> NDArray[np.bool_]:
 
 
 def _structure(raw: bytes) -> tuple[IntArray, Bytes]:
-    """Find the brackets and commas that are in no string, but for brackets with nothing between them.
+    """Find the brackets and commas outside of strings, without empty pairs of brackets.
 
     Returns:
-        Where they are, and which they are.
+        Their offsets and their bytes.
     """
     values = np.frombuffer(raw, np.uint8)
     at = np.flatnonzero(_IS_MARK[values])

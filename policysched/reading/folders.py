@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from policysched.app.files.objects import STDIN, SUFFIXES, TESTS, why
 from policysched.errors import UsageError
+from policysched.reading.files import STDIN, SUFFIXES, TESTS, why
 
 _MOST_NAMED: Final = 3
-"""How many files or subfolders a message names."""
+"""Maximum number of files or subfolders that a message names; it counts the others."""
 _PATTERNS: Final = ("*", "*/*", "*/*/*")
-"""The files of a subfolder that are looked at, such as `base/policy.yaml` and `overlays/prod/policy.yaml`."""
+"""Patterns of files in a subfolder, such as `base/policy.yaml` and `overlays/prod/policy.yaml`."""
 
 
 def expand(name: str) -> list[str]:
     """Return the files of a folder (`*.yaml`, `*.yml`, `*.json`, by name), or any other name as it is.
 
-    Files of tests in a folder are left out; they have no objects.
+    Policy test files of a folder are left out; they have no objects.
 
     Raises:
         UsageError: the folder cannot be read or has no such file.
@@ -35,7 +35,7 @@ def expand(name: str) -> list[str]:
 
 
 def empty(name: str, problem: str, *hints: str) -> UsageError:
-    """Make the error about a folder in which something is missing, with the subfolders that were not read."""
+    """Return the error about a folder without objects, with the names of its subfolders, which are not read."""
     return UsageError("; ".join([f"{name}: {problem}", *hints, *unread(name)]))
 
 
@@ -52,7 +52,7 @@ def unread(name: str) -> list[str]:
 
 
 def listed(names: list[str]) -> str:
-    """List the first names."""
+    """Return the first names and the number of the others, for messages."""
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
