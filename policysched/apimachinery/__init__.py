@@ -14,7 +14,8 @@ import msgspec
 Json = dict[str, Any]
 encode = msgspec.json.Encoder().encode
 MAX_DEPTH = 910
-"""Levels of nesting that a decoded value may have; every supported Python decodes and encodes as many."""
+"""Largest nesting of a decoded value; deeper values raise RecursionError. Every supported Python decodes and encodes
+this depth."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -22,7 +23,7 @@ def decode(raw: bytes) -> Any:
     """Decode JSON.
 
     Raises:
-        RecursionError: the value is nested deeper than `MAX_DEPTH`, or deeper than the decoder can read.
+        RecursionError: the value is nested deeper than `MAX_DEPTH`, or than the decoder supports.
         msgspec.DecodeError: the text is not JSON.
     """
     value = _decode(raw)

@@ -1,7 +1,7 @@
-"""API errors as `metav1.Status` objects with a reason, a code and details.
+"""API errors: exceptions with a `metav1.Status` object, and functions that build them.
 
-It knows nothing of HTTP beyond the status code. Failures are exceptions here, and not values, because every
-one of them ends the request it happens in: the server turns them into the response at one place.
+Failures are exceptions, not values, because each ends its request. The server converts them into responses in one
+place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A StatusCause: what is wrong with a field of an object, its reason and its text."""
+    """A StatusCause: an invalid field, with the API's reason and a text."""
 
     field: str
     reason: str
@@ -39,7 +39,7 @@ class Cause:
 
 
 class StatusError(Exception):
-    """A request that failed; `status` is the Status object that answers it."""
+    """A failed request; `status` is the Status object of the response."""
 
     def __init__(self, code: int, message: str, reason: str | None = None, details: Json | None = None) -> None:
         super().__init__(message)
@@ -48,13 +48,13 @@ class StatusError(Exception):
 
 
 def failure(code: int, message: str, reason: str, details: Json | None = None) -> Json:
-    """Build a Status object of a failed request."""
+    """Return the Status object of a failed request."""
     status = _STATUS | {"status": "Failure", "message": message} | ({"reason": reason} if reason else {})
     return status | ({} if details is None else {"details": details}) | {"code": code}
 
 
 def success(**more: Any) -> Json:
-    """Build the Status object that answers a deletion or a binding."""
+    """Return the Status object of a successful deletion or binding."""
     return _STATUS | {"status": "Success"} | more
 
 
@@ -68,27 +68,27 @@ def _refused(code: int, group: str, plural: str, name: str, text: str, reason: s
 
 
 def not_found(group: str, plural: str, name: str) -> StatusError:
-    """404: there is no such object."""
+    """Return the 404 error for an object that does not exist."""
     return _refused(404, group, plural, name, "@ not found")
 
 
 def already_exists(group: str, plural: str, name: str) -> StatusError:
-    """409: an object of that name is there."""
+    """Return the 409 error for a name that is in use."""
     return _refused(409, group, plural, name, "@ already exists", "AlreadyExists")
 
 
 def conflict(group: str, plural: str, name: str, why: str) -> StatusError:
-    """409: the object is no longer as the request supposes."""
+    """Return the 409 error for an object that has changed."""
     return _refused(409, group, plural, name, f"Operation cannot be fulfilled on @: {why}")
 
 
 def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
-    """403: not allowed."""
+    """Return the 403 error for a request that is not allowed."""
     return _refused(403, group, plural, name, f"@ is forbidden: {why}")
 
 
 def precondition_failed(resource: str, place: tuple[str, str], word: str, wanted: str, found: str) -> str:
-    """Write the message of a failed precondition: the object's UID or version is not the one asked for."""
+    """Return the message of a failed precondition: UID or resourceVersion of the object differs from the request's."""
     key = "/".join(["/registry", resource, *filter(None, place)])
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
@@ -102,7 +102,7 @@ STALE = "the object has been modified; please apply your changes to the latest v
 
 
 def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> StatusError:
-    """422: the object breaks its kind's rules; every cause is listed."""
+    """Return the 422 error for an invalid object, with all causes."""
     texts = [f"{cause.field}: {cause.text}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     full = f"{kind}.{group}" if group else kind
@@ -113,7 +113,7 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> Status
 
 
 def required(field: str, why: str = "") -> Cause:
-    """Return the cause "Required value" of a field that is not there."""
+    """Return the cause "Required value" of a missing field."""
     return Cause(field, "FieldValueRequired", "Required value" + (f": {why}" if why else ""))
 
 
@@ -123,14 +123,14 @@ def wrong(field: str, value: object, why: str) -> Cause:
 
 
 def unsupported(field: str, value: object, choices: Sequence[str]) -> Cause:
-    """Return the cause "Unsupported value" of a field whose value is none of its choices."""
+    """Return the cause "Unsupported value" of a field with a value outside its choices."""
     listed = ", ".join(f'"{choice}"' for choice in choices)
     text = f"Unsupported value: {shown(value)}: supported values: {listed}"
     return Cause(field, "FieldValueNotSupported", text)
 
 
 def shown(value: object) -> str:
-    """Write a value the way field errors show it."""
+    """Format a value as field errors show it."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -146,12 +146,12 @@ def shown(value: object) -> str:
 
 
 def unreadable_patch(patched: str, why: str) -> StatusError:
-    """422: the patched object has fields that its kind does not have."""
+    """Return the 422 error for a patch that adds unknown fields."""
     text = f"Invalid value: {shown(patched)}: {why}"
     causes = [{"reason": "FieldValueInvalid", "message": text, "field": "patch"}]
     return StatusError(422, f' "" is invalid: patch: {text}', details={"causes": causes})
 
 
 def gone(asked: int, oldest: int) -> StatusError:
-    """410: the history no longer reaches back to the version asked for."""
+    """Return the 410 error for a resourceVersion older than the stored history."""
     return StatusError(410, f"too old resource version: {asked} ({oldest})", "Expired")

@@ -1,10 +1,10 @@
-"""From a request's object to one that can be stored, and back: unknown fields, defaults, checks, versions.
+"""Conversion of a request's object into a stored one and back: unknown fields, defaults, validation, versions.
 
-Whether unknown fields are an error, a warning or nothing is the request's choice, as in the API server. What an object
-leaves out is filled in by its schema first, then by the rules of its kind. Checks look at one object alone: what needs
-the cluster (priority, service accounts) is admission's. They are not the API server's whole list but what is easily got
-wrong, so that the mistake shows here and not first in a cluster. Events are stored as core events and read as
-events.k8s.io ones too; versions of custom resources differ in their apiVersion alone.
+As in the API server, the request chooses whether unknown fields are an error, a warning or ignored. Defaults come first
+from the schema, then from the rules of the kind. Validation reads one object alone; rules that need the cluster
+(priority, service accounts) belong to admission. Validation covers common mistakes, not the API server's whole list.
+Events are stored as core events and can be read as events.k8s.io. Versions of a custom resource differ only in
+apiVersion.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CONTAINER_POLICIES = ("Always", "Never", "OnFailure")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _OPERATORS = ("Equal", "Exists")
 _COMPARING = ("Lt", "Gt")
-"""Operators of tolerations behind the alpha feature gate TaintTolerationComparisonOperators."""
+"""Toleration operators behind the alpha feature gate TaintTolerationComparisonOperators."""
 _TO_NEW = {
     "involvedObject": "regarding",
     "message": "note",
@@ -60,11 +60,11 @@ _TO_NEW = {
 }
 _TO_CORE = {new: old for old, new in _TO_NEW.items()}
 _OMITTED: Json = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
-"""What metadata does not hold where it is empty."""
+"""Metadata fields that are omitted if they are empty."""
 
 
 class StrictError(StatusError):
-    """An object with fields that its kind does not have, where the request forbids them."""
+    """An object with unknown fields in a request with fieldValidation Strict."""
 
     def __init__(self, resource: ApiResource, why: str) -> None:
         super().__init__(400, _handled(resource, why))
@@ -72,7 +72,7 @@ class StrictError(StatusError):
 
 
 def check_kind(resource: ApiResource, obj: Any) -> Json:
-    """Make sure that the object is of the resource's kind and version."""
+    """Check kind and apiVersion of an object; return it with both and without empty metadata fields."""
     if not isinstance(obj, dict):
         raise StatusError(
             400,
@@ -94,7 +94,7 @@ def check_kind(resource: ApiResource, obj: Any) -> Json:
 
 
 def drop_unknown(resource: ApiResource, obj: Json, field_validation: str) -> list[str]:
-    """Drop unknown fields and return warnings, or fail where fieldValidation is Strict."""
+    """Remove unknown fields and return warnings; raise `StrictError` if fieldValidation is Strict."""
     try:
         unknown = schema.prune(obj, resource.schema)
         if resource.custom is not None:
@@ -113,7 +113,7 @@ def _handled(resource: ApiResource, why: str) -> str:
 
 
 def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -> None:
-    """Fail with 422 where the object breaks its kind's rules, or changed what it must not."""
+    """Raise the 422 error if the object is invalid, or if an update changed an immutable field."""
     causes = validate(resource, obj)
     if resource.custom is not None:
         causes += schema.validate(obj, resource.schema)
@@ -123,7 +123,7 @@ def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -
 
 
 def outward(resource: ApiResource) -> Callable[[Json], Json] | None:
-    """Return the conversion from the storage version to this one, None where they are the same."""
+    """Return the conversion from the storage version to this version; None if they are equal."""
     if resource.group == "events.k8s.io":
         return lambda obj: {_TO_NEW.get(name, name): obj[name] for name in obj} | {"apiVersion": "events.k8s.io/v1"}
     if resource.custom is not None and not resource.custom.get("storage"):
@@ -133,7 +133,7 @@ def outward(resource: ApiResource) -> Callable[[Json], Json] | None:
 
 
 def inward(resource: ApiResource, obj: Json) -> Json:
-    """Convert an object of this version to the storage version."""
+    """Convert an object from this version to the storage version."""
     if resource.key == "events":
         if obj.get("apiVersion") == "events.k8s.io/v1":
             obj = {_TO_CORE.get(name, name): value for name, value in obj.items()}
@@ -146,25 +146,25 @@ def inward(resource: ApiResource, obj: Json) -> Json:
 
 
 def fill(target: Json, **values: Any) -> None:
-    """Set what is not set; camel-case names are the fields'."""
+    """Set fields that are absent; keyword names are field names."""
     for name, value in values.items():
         target.setdefault(name, value)
 
 
 def complete(resource: ApiResource, obj: Json) -> None:
-    """Fill in the defaults of the schema and of the kind."""
+    """Set the defaults of the schema and of the kind."""
     schema.default(obj, resource.schema)
     if resource.custom is None and resource.key in _DEFAULTS:
         _DEFAULTS[resource.key](obj)
 
 
 def all_containers(spec: Json) -> list[Json]:
-    """List the init containers and the containers of a pod."""
+    """Return the init containers and the containers of a pod."""
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 
 
 def _pod_spec(spec: Json) -> None:
-    """Fill in what pods and pod templates share."""
+    """Set the defaults that pods and pod templates share."""
     if "serviceAccountName" in spec:
         spec["serviceAccount"] = spec["serviceAccountName"]
     elif "serviceAccount" in spec:
@@ -262,7 +262,7 @@ _DEFAULTS: dict[str, Callable[[Json], None]] = {
 
 
 def validate(resource: ApiResource, obj: Json) -> list[Cause]:
-    """Check a new or changed object."""
+    """Return the validation errors of an object."""
     check = _event_faults if resource.group == "events.k8s.io" else _CHECKS.get(resource.key)
     return [*_metadata_faults(resource, obj["metadata"]), *(check(obj) if check and resource.custom is None else ())]
 
@@ -400,7 +400,7 @@ def _definition_faults(crd: Json) -> Iterator[Cause]:
 
 
 _MOST_USERS = 256
-"""For how many pods a claim may be reserved."""
+"""Largest number of pods in a claim's reservedFor; more is a validation error."""
 
 
 def _claim_faults(claim: Json) -> Iterator[Cause]:

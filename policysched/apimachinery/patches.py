@@ -1,7 +1,7 @@
 """Patches: JSON patch, merge patch, strategic merge patch and server-side apply.
 
-The last two merge lists by the keys of the object's schema, built-in or custom. Every function returns a new object
-and leaves the old one alone, since stored objects are shared.
+The last two merge lists by the keys of the object's schema, built-in or custom. Every function returns a new object and
+does not change the old one, because stored objects are shared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from policysched.apimachinery.schema import member, merge_keys
 
 MOST_OPERATIONS = 10_000
 MOST_COPIED = 3 << 20
-"""How much the copies of a JSON patch may add, as in the API server. Units: bytes."""
+"""Largest total size of the values that a JSON patch copies, as in the API server; more is an error. Units: bytes."""
 _DELETE, _ORDER, _RETAIN = "$deleteFromPrimitiveList/", "$setElementOrder/", "$retainKeys"
 
 
@@ -32,10 +32,10 @@ def merge_patch(value: Any, patch: Any) -> Any:
 
 
 def json_patch(value: Json, operations: Any) -> Json:
-    """Apply a JSON patch (RFC 6902); a failed operation is 422, a malformed list 400.
+    """Apply a JSON patch (RFC 6902); a failed operation is a 422 error, a malformed list a 400 error.
 
     Raises:
-        RecursionError: what it makes is nested too deep to be written.
+        RecursionError: the result is nested too deeply to be encoded.
     """
     if not isinstance(operations, list):
         raise StatusError(400, "json: cannot unmarshal object into Go value of type jsonpatch.Patch")
@@ -60,7 +60,7 @@ def json_patch(value: Json, operations: Any) -> Json:
 
 
 def _copied(value: Any) -> Any:
-    """Copy a value; one that is nested deeper than a body may be raises RecursionError."""
+    """Return a deep copy of a value; raises RecursionError if it is nested deeper than `MAX_DEPTH`."""
     return decode(encode(value))
 
 
@@ -162,7 +162,7 @@ def _merge_field(merged: Json, name: str, change: Any, schema: Json) -> None:
 
 
 def _merge_key(schema: Json) -> str | None:
-    """Return the key by which a built-in list merges, nothing for a set, and None where a list is replaced."""
+    """Return the merge key of a built-in list, an empty text for a set, None for a list that is replaced."""
     keys = merge_keys(schema)
     return None if keys is None else "".join(keys)
 
@@ -191,7 +191,7 @@ def _merge_item(merged: list[Any], change: Json, key: str, item: Json) -> None:
 
 
 def _reorder(merged: Json, name: str, order: list[Any], schema: Json) -> None:
-    """Put the listed elements into the listed order; the others keep their places after their neighbours."""
+    """Sort the listed elements in the given order; other elements keep their positions."""
     items, key = merged.get(name), _merge_key(member(schema, name))
     if not isinstance(items, list) or key is None:
         return
@@ -203,7 +203,7 @@ def _reorder(merged: Json, name: str, order: list[Any], schema: Json) -> None:
 
 
 def _clean(value: Any) -> Any:
-    """Take directives and nulls out of a part that becomes new."""
+    """Remove directives and nulls from a new part of an object."""
     match value:
         case dict():
             return {name: _clean(item) for name, item in value.items() if item is not None and not name.startswith("$")}
@@ -213,7 +213,7 @@ def _clean(value: Any) -> Any:
 
 
 def apply_patch(present: Any, last: Any, applied: Any, schema: Json) -> Any:
-    """Merge what a manager applies into the present value and take out what it applied last and no longer does."""
+    """Merge a manager's applied configuration into a value, and remove fields that it applied last and now omits."""
     if isinstance(applied, dict):
         old = present if isinstance(present, dict) else {}
         return _apply_fields(old, last if isinstance(last, dict) else {}, applied, schema)

@@ -1,7 +1,7 @@
-"""Protobuf bodies, which some kubectl commands send: decoded to the same dictionaries as JSON.
+"""Decoding of protobuf bodies, which some kubectl commands send, into the same dicts as JSON.
 
-It knows the wire format and reads field numbers from the field table. It decodes only, since every client also
-takes JSON answers; values that the writer put there because it cannot leave them out are dropped.
+Field numbers come from the field table. There is no encoder, because every client accepts JSON answers. Default values,
+which the protobuf writer cannot omit, are removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAGIC = b"k8s\x00"
 
 
 def decode(body: bytes) -> Json:
-    """Decode an object with its envelope."""
+    """Decode an object in its Kubernetes envelope."""
     try:
         return _envelope(body.removeprefix(MAGIC))
     except (IndexError, KeyError, ValueError) as error:
@@ -40,7 +40,7 @@ def _envelope(body: bytes) -> Json:
 
 
 def _message(data: bytes) -> dict[int, list[Any]]:
-    """Take a message apart: the values of each field by its number."""
+    """Split a message into the values of each field, by field number."""
     found: dict[int, list[Any]] = {}
     at = 0
     while at < len(data):

@@ -1,11 +1,11 @@
-"""Which resources the sandbox serves, the schemas of the built-in ones, and the registry that definitions add to.
+"""The resources that the sandbox serves, with their schemas, and the registry that CustomResourceDefinitions extend.
 
-`fields/resources.txt` has a resource a line: version, kind, plural, scope (n or c), short names, subresources,
-categories, + where its metadata has a generation, the fields that one may select by. The other files there have a type
-and its fields a line, `name=number:type`: `*type` where absent and empty differ, `/key` where lists merge by that key,
-`/` where they merge as sets, `+number:type` for fields that JSON writes inline; `defaults.txt` has what the API server
-fills in whatever else an object says. Each type becomes a structural OpenAPI schema, the form that definitions of
-custom resources have, so that one code decodes, completes, merges and describes both.
+`fields/resources.txt` has one resource per line: version, kind, plural, scope (n or c), short names, subresources,
+categories, + if its metadata has a generation, and the selectable fields. The other files in that folder have one type
+with its fields per line, `name=number:type`: `*type` if absent and empty differ, `/key` if the list merges by that key,
+`/` if it merges as a set, `+number:type` for fields that JSON writes inline. `defaults.txt` has the unconditional
+defaults of the API server. Each type becomes a structural OpenAPI schema, as custom resources have, so the same code
+decodes, completes, merges and describes both.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from policysched.apimachinery import Json, decode
 from policysched.model.kinds import KINDS, POLICIES
 
 GO_TYPE = "x-go-type"
-"""Under which a schema has the name of its Go type: such values are decoded as Go does it."""
+"""Schema key with the name of the Go type; such values are decoded as in Go."""
 STRUCT = "x-struct"
-"""Under which the schema of a struct has its qualified name, `core.Pod`."""
+"""Schema key with the qualified name of a struct, such as `core.Pod`."""
 DEFAULTS = "x-defaults"
-"""Under which the schema of a struct has the defaults of its fields."""
+"""Schema key with the defaults of a struct's fields."""
 _ANY: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -35,7 +35,7 @@ _FILES = (
     "core", "apps", "policy", "scheduling", "storage", "coordination", "events", "resource", "rbac", "apiextensions",
     "authorization", "autoscaling", "node",
 )  # fmt: skip
-"""The files of types, each named by the first word of its group."""
+"""Files of types, each named after the first word of its API group."""
 _SCALARS: dict[str, Json] = {
     "string": {"type": "string", GO_TYPE: "string"},
     "bool": {"type": "boolean", GO_TYPE: "bool"},
@@ -57,7 +57,7 @@ _SCALARS: dict[str, Json] = {
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """A field of a struct; without a name, JSON writes the fields of its type inline."""
+    """One field of a struct; a field without a name is written inline in JSON."""
 
     name: str
     schema: Json
@@ -66,24 +66,24 @@ class FieldRow:
 
 
 def struct_name(group: str, kind: str) -> str:
-    """Name the struct of a built-in kind, `core.Pod`; the table need not have it."""
+    """Return the struct name of a built-in kind, such as `core.Pod`, even if the table has no such struct."""
     file = group.removesuffix(".k8s.io").removesuffix(".authorization") or "core"
     return f"{file if file in _FILES else ''}.{kind}"
 
 
 def struct(name: str) -> Json | None:
-    """Return the schema of a struct, None where there is none; it is shared and must not be changed."""
+    """Return the schema of a struct; None if unknown. The schema is shared and must not be changed."""
     return _structs()[0].get(name)
 
 
 def rows(name: str) -> list[FieldRow]:
-    """Return the fields of a struct as the table lists them."""
+    """Return the fields of a struct in the order of the table."""
     return _structs()[1][name]
 
 
 @cache
 def _structs() -> tuple[dict[str, Json], dict[str, list[FieldRow]]]:
-    """Read all structs: their schemas, which contain each other, and their rows."""
+    """Read all structs: schemas, which refer to each other, and field rows."""
     lines = {f"{file}.{name}": rest for file in (*_FILES, "meta") for name, rest in _lines(file)}
     schemas: dict[str, Json] = {
         name: {"type": "object", "properties": {}, GO_TYPE: f"v1.{name.partition('.')[2]}", STRUCT: name}
@@ -139,7 +139,7 @@ def _properties(name: str, table: dict[str, list[FieldRow]]) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class ApiResource:
-    """One resource in one API version; versions of one resource share a storage key."""
+    """One resource in one API version; all versions of a resource share a storage key."""
 
     group: str
     version: str
@@ -156,31 +156,31 @@ class ApiResource:
     counts_generations: bool = True
     selectable: tuple[str, ...] = ()
     custom: Json | None = field(default=None, compare=False)
-    """The version of the definition that a custom resource is of."""
+    """The version entry of the CustomResourceDefinition; None for a built-in resource."""
 
     @property
     def api_version(self) -> str:
-        """The group and version as objects carry them."""
+        """Group and version as in `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def qualified(self) -> str:
-        """The resource's name in messages: `pods`, `deployments.apps`."""
+        """Resource name in messages, such as `pods` or `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def key(self) -> str:
-        """The storage key: events.k8s.io and core events are one store."""
+        """Storage key; equal for events.k8s.io and core events."""
         return self.storage or self.qualified
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written apart from the rest."""
+        """Whether the resource has a status subresource."""
         return "status" in self.subresources
 
     @property
     def schema(self) -> Json:
-        """The schema of the objects, with the metadata that a definition leaves out."""
+        """Schema of the objects, including the metadata that a CustomResourceDefinition omits."""
         if self.custom is None:
             return struct(struct_name(self.group, self.kind)) or _ANY
         declared: Json = (self.custom.get("schema") or {}).get("openAPIV3Schema") or {}
@@ -214,7 +214,7 @@ BUILTIN = tuple(_builtin(" ".join(line)) for line in _lines("resources"))
 
 
 def _declared() -> Iterator[ApiResource]:
-    """Return rows of the kinds that the scheduler reads and the file does not have."""
+    """Yield the kinds that the scheduler reads and the file does not list."""
     served = {row.kind for row in BUILTIN}
     for kind in KINDS.values():
         if kind.kind not in served and kind is not POLICIES:
@@ -231,7 +231,7 @@ PODS = builtin("pods")
 
 
 class Registry:
-    """The served resources by group, version and plural; those of definitions come and go."""
+    """The served resources by group, version and plural; CustomResourceDefinitions add and remove some."""
 
     def __init__(self) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in (*BUILTIN, *_declared())}
@@ -240,26 +240,26 @@ class Registry:
         return iter(self._rows.values())
 
     def find(self, group: str, version: str, plural: str) -> ApiResource | None:
-        """Look a resource up as a path names it."""
+        """Return the resource of a request path; None if it is not served."""
         return self._rows.get((group, version, plural))
 
     def of_kind(self, kind: str, api_version: str = "") -> ApiResource | None:
-        """Look a resource up by kind and, where given, API version."""
+        """Return the resource of a kind and, if given, apiVersion; None if it is not served."""
         return next((row for row in self if row.kind == kind and api_version in ("", row.api_version)), None)
 
     def stored_as(self, key: str) -> ApiResource | None:
-        """Look a resource up by its storage key."""
+        """Return the resource with a storage key; None if it is not served."""
         return next((row for row in self if row.key == key), None)
 
     def groups(self) -> dict[str, list[str]]:
-        """List the versions of every group, the core group being the empty name."""
+        """Return the versions of every group; the core group is the empty name."""
         found: dict[str, dict[str, None]] = {}
         for row in self:
             found.setdefault(row.group, {})[row.version] = None
         return {group: list(versions) for group, versions in found.items()}
 
     def serve(self, crd: Json, *, gone: bool = False) -> None:
-        """Serve what a definition defines, one resource a version, in place of what it defined before."""
+        """Replace the resources of a CustomResourceDefinition, one per served version; remove them if it is deleted."""
         spec, names, key = crd["spec"], crd["spec"]["names"], crd["metadata"]["name"]
         stored = next((each["name"] for each in spec["versions"] if each.get("storage")), "")
         self._rows = {at: row for at, row in self._rows.items() if row.custom is None or row.key != key}

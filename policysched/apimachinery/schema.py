@@ -1,8 +1,7 @@
-"""OpenAPI schemas applied to a value: unknown fields, defaults, validation, how its lists merge.
+"""Application of OpenAPI schemas to values: unknown fields, defaults, validation, list merge keys.
 
-Schemas are structural OpenAPI schemas, a custom resource's own or the one made of the field table. Pruning and
-defaulting change the freshly decoded object in place and come first, as in the API server, so that validation sees
-what would be stored.
+Schemas are structural OpenAPI schemas, of custom resources or made from the field table. Pruning and defaulting change
+the decoded object in place and come first, as in the API server, so validation sees the object that would be stored.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ _MOST_WAYS = 100_000
 
 
 def member(schema: Json, name: str) -> Json:
-    """Return the schema of an object's field or of a map's value, empty where nothing is known of it."""
+    """Return the schema of an object's field or of a map's values; empty if unknown."""
     found = (schema.get("properties") or {}).get(name) or schema.get("additionalProperties")
     return found if isinstance(found, dict) else {}
 
 
 def merge_keys(schema: Json) -> tuple[str, ...] | None:
-    """Return the keys by which a list merges, none of them for a set, and None where a list is replaced."""
+    """Return the keys by which a list merges: empty for a set, None for a list that is replaced."""
     if schema.get("x-kubernetes-patch-strategy") == "merge":
         key = schema.get("x-kubernetes-patch-merge-key")
         return (key,) if key else ()
@@ -59,7 +58,7 @@ def merge_keys(schema: Json) -> tuple[str, ...] | None:
 
 
 def _conforms(value: Any, schema: Json) -> bool:
-    """Whether a value is of the schema's type."""
+    """Return whether a value has the schema's type."""
     if schema.get("x-kubernetes-int-or-string"):
         return isinstance(value, int | str) and not isinstance(value, bool)
     if "type" not in schema:
@@ -69,13 +68,13 @@ def _conforms(value: Any, schema: Json) -> bool:
 
 
 def prune(obj: Json, schema: Json) -> list[str]:
-    """Drop the fields that the schema does not have and return their paths, `spec.nodName`.
+    """Remove the fields that the schema does not have, and return their paths, such as `spec.nodName`.
 
-    Built-in types are read as Go decodes them: null means "not set", and a value of a wrong type is an error. Of a
-    custom object the metadata is left alone, because its schema says nothing of it.
+    Built-in types are decoded as in Go: null means "not set", and a value of the wrong type is an error. The metadata
+    of a custom object is left unchanged, because its schema does not describe it.
 
     Raises:
-        StatusError: 400, a value is of a wrong type.
+        StatusError: status 400, a value has the wrong type.
     """
     walk = _Pruning()
     if STRUCT in schema:
@@ -89,14 +88,14 @@ def prune(obj: Json, schema: Json) -> list[str]:
 
 
 class _Pruning:
-    """A walk over an object: the unknown fields it found, and the struct it is in."""
+    """Walks an object and removes unknown fields."""
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
         self._struct = ""
 
     def members(self, value: Json, schema: Json, path: str) -> None:
-        """Prune an object's fields or a map's values."""
+        """Remove unknown fields of an object, or inside a map's values."""
         known, more = schema.get("properties") or {}, schema.get("additionalProperties")
         for name in list(value):
             inner = known.get(name, more)
@@ -108,7 +107,7 @@ class _Pruning:
                     self.unknown.append(place)
                     del value[name]
             elif STRUCT not in schema:
-                # The Go decoder names no keys of maps of scalars.
+                # The Go decoder does not name the keys of maps of scalars.
                 scalar = GO_TYPE in inner and inner.get("type") not in ("object", "array")
                 self._value(value, name, inner, path if scalar else place)
             elif value[name] is None:
@@ -118,7 +117,7 @@ class _Pruning:
                 self._value(value, name, inner, place)
 
     def _value(self, holder: Any, at: Any, schema: Json, path: str) -> None:
-        """Prune the value that stands somewhere in an object, a map or a list."""
+        """Remove unknown fields inside one value of an object, map or list."""
         value = holder[at]
         if GO_TYPE in schema and not _conforms(value, schema):
             text = f"Go struct field {self._struct.partition('.')[2]}.{_INDEX.sub('', path)} of type {schema[GO_TYPE]}"
@@ -135,7 +134,7 @@ class _Pruning:
 
 
 def default(value: Any, schema: Json) -> None:
-    """Fill in the schema's defaults, at every depth where the parent is there."""
+    """Set the schema's defaults at every depth where the parent exists."""
     if isinstance(value, list):
         for item in value:
             default(item, schema.get("items") or {})
@@ -156,7 +155,7 @@ def _defaults(properties: Json) -> Json:
 
 
 def validate(value: Any, schema: Json, path: str = "") -> Iterator[Cause]:
-    """Check a value; only the first fault of each field is reported."""
+    """Yield the validation errors of a value, at most one per field."""
     wanted = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
     if value is None:
         if not schema.get("nullable"):
@@ -193,11 +192,10 @@ def _string(value: str, schema: Json, path: str) -> Iterator[Cause]:
 
 
 def _ways(pattern: str, length: int) -> float:
-    """Return a bound on the ways in which a pattern may be tried on a text of so many characters.
+    """Return an upper bound on the number of ways to match a pattern against a text of this length.
 
-    The API server's expressions take time in proportion to the text, Python's try one way after the other, so that
-    `^(a+)+$` takes minutes for 26 characters. Each place where a choice is made multiplies the ways; in a group that is
-    repeated there is no end of them.
+    The API server's expressions run in linear time. Python's try one way after another, so `^(a+)+$` takes minutes for
+    26 characters. Each place with a choice multiplies the ways; a repeated group makes them unbounded.
     """
     plain = _ONE_CHARACTER.sub("x", pattern)
     if _REPEATED_GROUP.search(plain):
@@ -207,7 +205,7 @@ def _ways(pattern: str, length: int) -> float:
 
 
 def _found(pattern: str, value: str) -> bool:
-    """Whether a pattern is found in a value; one that Python does not read is not held against it."""
+    """Return whether a pattern occurs in a value; True if Python cannot compile the pattern."""
     try:
         return re.search(pattern, value) is not None
     except re.error:

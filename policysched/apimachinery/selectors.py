@@ -1,7 +1,7 @@
-"""Label and field selectors as query strings write them, compiled to predicates.
+"""Label and field selectors of query strings, compiled to predicates.
 
-It knows the syntax and which fields a kind lets one select by, not where objects are kept. A selector that
-cannot be parsed is the caller's mistake and ends the request with 400.
+This module knows the syntax and the selectable fields of each kind, but not the storage. A selector that cannot be
+parsed is a 400 error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EVENT_FIELDS = {"regarding": "involvedObject", "reportingController": "reportin
 
 
 def label_predicate(text: str) -> Predicate | None:
-    """Compile a label selector; an empty one selects everything and gives None."""
+    """Compile a label selector; an empty selector selects everything and returns None."""
     tests, at = [], 0
     while at < len(text.rstrip()):
         match = _TERM.match(text, at)
@@ -81,7 +81,7 @@ def _numeric_test(key: str, operator: str, value: str) -> Predicate:
 
 
 def object_selected(selector: Json | None, labels: Json) -> bool:
-    """Whether a LabelSelector of an object selects labels; None selects nothing."""
+    """Return whether an object's LabelSelector selects labels; None selects nothing."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
@@ -91,7 +91,7 @@ def object_selected(selector: Json | None, labels: Json) -> bool:
 
 
 def field_predicate(text: str, resource: ApiResource) -> Predicate | None:
-    """Compile a field selector; an empty one selects everything and gives None."""
+    """Compile a field selector; an empty selector selects everything and returns None."""
     tests = [_field_test(term, resource) for term in re.split(r"(?<!\\),", text) if term]
     if not tests:
         return None
@@ -130,7 +130,7 @@ def _reader(path: str, resource: ApiResource) -> Callable[[Json], str]:
 
 
 def selector_text(selector: Json | None) -> str:
-    """Write a selector as kubectl does."""
+    """Format a selector as kubectl does."""
     if not selector:
         return ""
     plain = "matchLabels" not in selector and "matchExpressions" not in selector

@@ -1,7 +1,8 @@
 """A Kubernetes API server in memory, for demos and tests.
 
-It serves plain HTTP on loopback without authentication and keeps nothing. It contains no scheduling, so that tests do
-not compare code with itself. Names are imported at first use. Only `app` and upper packages import this one.
+The sandbox serves plain HTTP on loopback without authentication and stores nothing on disk. It contains no scheduling
+code, so that tests do not compare code with itself. Names are imported at first use. Only `app` and the packages above
+it import this package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The sandbox as a whole: its parts put together, started and stopped; and ready-made nodes.
+"""The whole sandbox: starts and stops its parts; and ready-made nodes.
 
-It knows no rules of its own. It listens on loopback only, because there is no authentication: whoever reaches
-it may do everything.
+It listens on loopback only, because there is no authentication: every client may do everything.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ class Sandbox:
     """An API server in this process.
 
     Args:
-        now: the clock that timestamps come from.
-        random: the source of uids and generated names.
-        first_version: the resource version that counting begins at. A server that is started anew on a port where
-            clients know another's versions has to begin above them, so that these are too old and none of its own.
-        history: how many changes of a resource a watch can go back.
-        kubelet_seconds: how long the pretended kubelets and controllers take for a step; None: there are none.
+        now: clock of timestamps.
+        random: source of UIDs and generated names.
+        first_version: first resourceVersion. A server that replaces another one on the same port has to begin above its
+            versions, so that clients get "too old" for these.
+        history: number of changes of a resource that a watch can go back.
+        kubelet_seconds: duration of one step of kubelets and controllers; None: there are none.
     """
 
     def __init__(
@@ -82,18 +81,18 @@ class Sandbox:
 
     @property
     def url(self) -> str:
-        """Where the sandbox listens, `http://127.0.0.1:PORT`."""
+        """URL of the sandbox, `http://127.0.0.1:PORT`."""
         if self._listening is None or not self._listening.sockets:
             raise RuntimeError("the sandbox has not been started")
         return f"http://127.0.0.1:{self._listening.sockets[0].getsockname()[1]}"
 
     @property
     def revision(self) -> int:
-        """The version of the last change."""
+        """ResourceVersion of the last change."""
         return self._backend.store.revision
 
     def kubeconfig(self) -> Json:
-        """Return a kubeconfig that points here."""
+        """Return a kubeconfig for this sandbox."""
         return {
             "apiVersion": "v1",
             "kind": "Config",
@@ -104,7 +103,7 @@ class Sandbox:
         }
 
     async def start(self, port: int = 0) -> None:
-        """Listen on loopback; port 0 takes a free one."""
+        """Listen on loopback; port 0 chooses a free port."""
         server = Server(self._backend, self.faults, self._watches)
         handler = web.Server(server.handle, request_factory=_request, access_log=None)
         self._runner = web.ServerRunner(handler, shutdown_timeout=1.0)
@@ -125,28 +124,32 @@ class Sandbox:
 
     @staticmethod
     async def _accept_no_more(server: asyncio.Server) -> None:
-        """Stop listening once accepted connections have come to be: asyncio leaves open what comes as it closes."""
+        """Stop listening after the accepted connections are set up.
+
+        Asyncio leaks connections that arrive while it closes.
+        """
         for one in server.sockets:
             asyncio.get_running_loop().remove_reader(one.fileno())
         await asyncio.sleep(0)
         server.close()
 
     def close_watches(self) -> None:
-        """End every watch in order."""
+        """End every watch in an orderly way."""
         for watch in tuple(self._watches):
             watch.close()
 
     def forget_history(self) -> None:
-        """Make every older version too old to watch from: the next such watch gets 410."""
+        """Drop the history, so that a watch from an older version gets 410."""
         self._backend.store.forget()
 
     def load(self, objects: Iterable[Json]) -> None:
-        """Store objects as kubectl prints them, with the node and the status that they have.
+        """Store objects as kubectl prints them, including node and status of pods.
 
-        Definitions, namespaces and classes come first, whatever their order here. Lists are taken apart.
+        CustomResourceDefinitions, namespaces and classes are stored first, whatever their order. Lists are split into
+        their items.
 
         Raises:
-            KeyError: an object is of a kind that is not served.
+            KeyError: the kind of an object is not served.
         """
         flat = [item for obj in objects for item in _items(obj)]
         for obj in sorted(flat, key=load_rank):
@@ -168,7 +171,7 @@ class Sandbox:
         return resource
 
     def objects(self, kind: str) -> list[Json]:
-        """Return the present objects of a kind, by namespace and name; they must not be changed."""
+        """Return the stored objects of a kind, sorted by namespace and name; they must not be changed."""
         resource = self._of_kind(kind, "")
         return [entry.object for entry in self._backend.store.entries(resource.key)]
 
@@ -180,13 +183,13 @@ def _request(
     writer: AbstractStreamWriter,
     task: asyncio.Task[None],
 ) -> web.BaseRequest:
-    """Make a request that takes a body as large as the API server does."""
+    """Return a request object whose body limit is that of the API server."""
     loop = asyncio.get_running_loop()
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_BODY)
 
 
 def load_rank(obj: Mapping[str, Any]) -> int:
-    """Say when an object is loaded: definitions, namespaces and classes before what needs them."""
+    """Return the position of a kind in the loading order: definitions, namespaces and classes come first."""
     return _ORDER.get(obj.get("kind", ""), len(_ORDER))
 
 
@@ -208,7 +211,7 @@ def _copied(value: Any) -> Any:
 
 
 def sandbox_nodes(count: int) -> list[Json]:
-    """Make nodes `node-1` … of 4 CPUs, 32Gi and 110 pods, as kubectl prints them, dealt in turn over three zones."""
+    """Return nodes `node-1` … with 4 CPUs, 32Gi and 110 pods, in three zones in turn, as kubectl prints them."""
     text = encode(_data("node.yaml"))
     named = (text.replace(b"NAME", b"node-%d" % (index + 1)) for index in range(count))
     return [decode(node.replace(b"ZONE", _ZONES[index % len(_ZONES)])) for index, node in enumerate(named)]

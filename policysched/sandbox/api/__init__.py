@@ -1,4 +1,4 @@
 """HTTP interface of the sandbox: requests, tables, watch streams, discovery, OpenAPI.
 
-Tests can set faults for requests. Only the columns of `kubectl get` depend on the kind.
+Tests can inject faults into requests. Only the columns of `kubectl get` depend on the kind.
 """

@@ -1,7 +1,7 @@
-"""Discovery and OpenAPI: what is served, in the documents that kubectl reads before anything else.
+"""Discovery and OpenAPI documents of the served resources.
 
-They are made of the registry's rows at each request: they are asked for rarely, and a definition must show as soon as
-it is served. Of OpenAPI there is what kubectl reads: kinds, fields, patch keys, and the query parameter that tells it
+The documents are built from the registry at each request: requests are rare, and a new CustomResourceDefinition must
+show at once. OpenAPI contains only what kubectl reads: kinds, fields, patch keys, and the query parameter which shows
 that the server validates.
 """
 
@@ -25,8 +25,8 @@ _SUB_KINDS = {
     "eviction": ("policy", "v1", "Eviction"),
     "binding": ("", "v1", "Binding"),
 }
-# A protobuf of `swagger: "2.0"` and an info: kubectl wants the older document for files with a List, and
-# checks nothing against kinds that are not in it; the server validates every item anyway.
+# A protobuf with `swagger: "2.0"` and an info. kubectl requires the older document for files with a List, and does not
+# validate kinds that are missing in it; the server validates every item anyway.
 _EMPTY_V2 = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.2"
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2+policysched-sandbox", "gitTreeState": "clean"}
@@ -34,10 +34,10 @@ _VERSION |= dict.fromkeys(("gitCommit", "buildDate", "goVersion", "compiler", "p
 
 
 def document(registry: Registry, path: str, accept: str) -> tuple[bytes, str]:
-    """Return the document at a path that is no object's, and its media type.
+    """Return the discovery or OpenAPI document at a path, and its media type.
 
     Raises:
-        StatusError: 404, there is none.
+        StatusError: status 404, there is no document at the path.
     """
     parts = [part for part in path.split("/") if part]
     match parts:
@@ -83,7 +83,7 @@ def _rows(registry: Registry, group: str, version: str) -> list[ApiResource]:
 
 
 def _aggregated(registry: Registry, *, core: bool) -> Json:
-    """Describe the core group, or all the others, in one document."""
+    """Return the aggregated discovery document of the core group, or of all other groups."""
     items = []
     for group, versions in registry.groups().items():
         if core == (not group):
@@ -141,7 +141,7 @@ def _listed(row: ApiResource) -> Iterator[Json]:
 
 
 def _openapi_index(registry: Registry) -> Json:
-    """List the documents; the hash in an address changes with its document."""
+    """Return the index of OpenAPI documents; the hash in an address changes with its document."""
     paths = {}
     for group, versions in registry.groups().items():
         for version in versions:
@@ -200,7 +200,7 @@ def _root_name(row: ApiResource) -> str:
 
 
 def _describe(schemas: dict[str, Json], name: str, schema: Json) -> None:
-    """Add a kind or struct to the schemas of a document, with the structs that it contains."""
+    """Add the schema of a kind or struct to an OpenAPI document, with the structs that it contains."""
     if name not in schemas:
         schemas[name] = {}
         schemas[name] |= _inner(schemas, schema)

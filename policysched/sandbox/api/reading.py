@@ -1,7 +1,7 @@
-"""Get, list and watch: encodings, pages, selectors, where a watch starts and what it sees.
+"""Get, list and watch requests: encodings, pages, selectors, start and contents of watches.
 
-Objects are encoded once: lists and watches share an entry's bytes. A page comes from a snapshot kept for its list, so
-that the pages of one list are of one moment. Watches yield lines; the server writes them.
+An object is encoded once: lists and watches share its bytes. Pages come from a snapshot kept for their list, so all
+pages of a list show the same moment. Watches yield lines, which the server writes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from policysched.sandbox.storage.store import Backend, ObjectStore, Stored, Stor
 
 BOOKMARK_SECONDS = 60.0
 MOST_BEHIND = 64 << 20
-"""How far a watch may fall behind what changes. Units: bytes."""
+"""Largest amount of unsent changes of a watch; beyond it the watch is ended. Units: bytes."""
 _SNAPSHOTS = 16
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -36,7 +36,7 @@ _TOO_OLD = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list: its entries, the list's version, the token of the rest and how many are left."""
+    """One page of a list: entries, the list's version, the continue token, and the number of remaining entries."""
 
     entries: list[Stored]
     revision: int
@@ -45,7 +45,7 @@ class Page:
 
 
 class Reader:
-    """Reads of one sandbox."""
+    """Answers get, list and watch requests of one sandbox."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -62,7 +62,7 @@ class Reader:
         return found | {"metadata": {"resourceVersion": str(revision)}}
 
     def listed(self, target: Target, query: Mapping[str, str], accept: str) -> bytes:
-        """Encode a list or a page of it."""
+        """Encode a list, or one page of it."""
         resource = target.resource
         page = self._page(target, query)
         metadata: Json = {"resourceVersion": str(page.revision)}
@@ -113,13 +113,13 @@ class Reader:
             raise gone(asked, self._backend.store.oldest(resource.key))
 
     def selected(self, target: Target, query: Mapping[str, str]) -> list[Stored]:
-        """Return the present objects that a request selects."""
+        """Return the stored objects that match the target and the selectors of a request."""
         entries = self._backend.store.entries(target.resource.key, target.namespace)
         selects = selection(target, query)
         return entries if selects is None else [entry for entry in entries if selects(entry.object)]
 
     def watch(self, target: Target, query: Mapping[str, str], accept: str) -> WatchStream:
-        """Start a watch where the request says: from a version on, or with what there is."""
+        """Start a watch from the requested version, or with the current objects."""
         resource, store = target.resource, self._backend.store
         initial = flag(query, "sendInitialEvents")
         _check_watch_list(query, initial=initial)
@@ -163,7 +163,7 @@ class Reader:
 
 
 def wants_table(accept: str) -> bool:
-    """Whether a client asks for tables before plain objects."""
+    """Return whether a client prefers tables to objects."""
     return "as=Table" in accept
 
 
@@ -187,12 +187,12 @@ def _check_watch_list(query: Mapping[str, str], *, initial: bool) -> None:
 
 
 def encode_entry(resource: ApiResource, entry: Stored) -> bytes:
-    """Encode an object in a resource's version."""
+    """Return the JSON of an object in the API version of a resource."""
     return entry.encoded(resource.api_version, outward(resource))
 
 
 def _encode_item(resource: ApiResource, entry: Stored) -> bytes:
-    """Encode an object as a list has it: built-in ones without kind and version."""
+    """Return the JSON of an object as a list item: built-in kinds without kind and apiVersion."""
     if resource.custom is not None:
         return encode_entry(resource, entry)
     view = outward(resource)
@@ -206,9 +206,9 @@ def _encode_item(resource: ApiResource, entry: Stored) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class WatchSpec:
-    """What a watch asks for.
+    """Parameters of a watch.
 
-    `selects` decides on an object, None selects all; `line` writes an event of a type.
+    `selects` decides whether an object is visible (None: all are), `line` encodes an event.
     """
 
     key: str
@@ -220,16 +220,16 @@ class WatchSpec:
 
 
 class WatchStream:
-    """A stream of event lines for one client; one that falls too far behind is given up, as kube-apiserver does."""
+    """Stream of event lines for one client; it ends if the client falls too far behind, as in kube-apiserver."""
 
     def __init__(self, store: ObjectStore, spec: WatchSpec) -> None:
         self._spec = spec
         self.seconds = spec.seconds
-        """How long it lasts."""
+        """Duration of the watch."""
         self.given_up: Callable[[], object] | None = None
-        """Ends the connection of a client that does not read."""
+        """Callback that ends the connection of a client which does not read."""
         self._behind = 0
-        """What changes piled up since a line was taken. Units: bytes."""
+        """Amount of unsent changes. Units: bytes."""
         self._store = store
         self._pending: deque[bytes] = deque()
         self._wake = asyncio.Event()
@@ -237,7 +237,7 @@ class WatchStream:
         self.closed = False
 
     def offer(self, event: StoreEvent) -> None:
-        """Take a change of the store, if this client sees it: an object that leaves its selection is deleted to it."""
+        """Add a change of the store if the client sees it; an object that leaves the selection is sent as deleted."""
         deleted, before = event.type == "DELETED", event.before
         was, now = self._inside(before), not deleted and self._inside(event.entry)
         if not was and not now:
@@ -258,12 +258,12 @@ class WatchStream:
             self.given_up()
 
     def push(self, line: bytes) -> None:
-        """Send a line as it is."""
+        """Send an encoded line."""
         self._pending.append(line)
         self._wake.set()
 
     def close(self) -> None:
-        """End the stream; lines already taken are still delivered."""
+        """End the stream; pending lines are still delivered."""
         self.closed = True
         self._stop()
         self._stop = lambda: None
@@ -278,7 +278,7 @@ class WatchStream:
         return selects is None or selects(entry.object)
 
     async def lines(self) -> AsyncGenerator[bytes]:
-        """Yield what there is to send, several lines at once when they have piled up."""
+        """Yield lines to send, several at once if they have accumulated."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._spec.seconds
         bookmark_at = loop.time() + BOOKMARK_SECONDS if self._spec.bookmark else inf
@@ -309,7 +309,7 @@ def _event_line(kind: str, encoded: bytes) -> bytes:
 
 
 def _bookmark_line(resource: ApiResource, revision: int, initial_end: bool) -> bytes:
-    """Write a bookmark; the one that ends the initial list carries an annotation."""
+    """Return the line of a bookmark; the one that ends the initial list has an annotation."""
     metadata: Json = {"resourceVersion": str(revision)}
     if initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

@@ -1,9 +1,8 @@
-"""Decode a request (origin, path, body, options) and carry out what it changes: post, put, patch, delete.
+"""Decoding of requests (origin, path, body, options), and the changing ones: post, put, patch, delete.
 
-Every body becomes the same dictionary, whether it came as JSON, YAML or protobuf, so that nothing behind this module
-knows of formats. POST, PUT, PATCH and DELETE take a target, a decoded body and the query and give a status code and the
-entry or object to answer with. Reviews are answered and not stored: whoever reaches the sandbox may do everything, and
-it says so.
+Every body becomes the same dict, from JSON, YAML or protobuf, so other modules do not know the formats. POST, PUT,
+PATCH and DELETE take a target, a decoded body and the query, and return a status code with the entry or object of the
+answer. Reviews are answered and not stored: they allow everything to every client.
 """
 
 from __future__ import annotations
@@ -55,14 +54,14 @@ _REVIEWS: dict[str, Json] = {
 
 
 def check_origin(headers: Mapping[str, str], port: int) -> None:
-    """Refuse a request that a foreign page sent, or that names another host than this machine.
+    """Reject a request from a web page, or with a Host other than this machine.
 
-    There is no authentication, and listening on loopback keeps other machines out but no browser: a page may send
-    requests to any address, and may point a name of its own at 127.0.0.1. Browsers say in `Origin` and `Sec-Fetch-Site`
-    which page asks and in `Host` by which name, and pages can change none of them.
+    The sandbox has no authentication. Listening on loopback excludes other machines but not browsers: a page can send
+    requests to any address, and can point its own host name to 127.0.0.1. Browsers send the page's origin in `Origin`
+    and `Sec-Fetch-Site` and the host name in `Host`, and pages cannot change these headers.
 
     Raises:
-        StatusError: 403.
+        StatusError: status 403.
     """
     hosts = {f"{name}:{port}" for name in _HOSTS} | (set(_HOSTS) if port == _HTTP else set())
     if headers.get("Host", "").lower() not in hosts:
@@ -83,7 +82,7 @@ def _refused(header: str, value: str, port: int) -> StatusError:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path points at; without a name it is the collection."""
+    """The resource and object that a path names; without a name, the collection."""
 
     resource: ApiResource
     namespace: str = ""
@@ -92,7 +91,7 @@ class Target:
 
 
 def target_of(registry: Registry, path: str) -> Target | None:
-    """Find what a path points at, or None where nothing is served there."""
+    """Return the target of a path; None if nothing is served there."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["api"]:
         group, version, rest = "", parts[1] if len(parts) > 1 else "", parts[2:]
@@ -128,7 +127,7 @@ def body_of(raw: bytes, content_type: str) -> Any:
 
 
 def _yaml(raw: bytes) -> Any:
-    """Decode YAML; no text holds more values than characters unless its aliases repeat them."""
+    """Decode YAML; reject a document whose aliases expand to more values than it has characters."""
     try:
         value = bounded_yaml.load(raw)
     except TooDeepError:
@@ -145,7 +144,7 @@ def _excessive() -> StatusError:
 
 
 def _values(value: Any, known: dict[int, int]) -> int:
-    """Count the values in a value, aliases followed."""
+    """Return the number of values inside a value, with aliases expanded."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
@@ -155,12 +154,12 @@ def _values(value: Any, known: dict[int, int]) -> int:
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """Read a boolean of the query."""
+    """Return a boolean parameter of the query."""
     return query.get(name, "") in _TRUE
 
 
 def number(query: Mapping[str, str], name: str) -> int:
-    """Read a whole number of the query; absent is 0."""
+    """Return an integer parameter of the query; absent is 0."""
     text = query.get(name, "") or "0"
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise StatusError(400, f'strconv.ParseInt: parsing "{text}": invalid syntax')
@@ -168,7 +167,7 @@ def number(query: Mapping[str, str], name: str) -> int:
 
 
 def options_of(query: Mapping[str, str]) -> WriteOptions:
-    """Read the options of a write."""
+    """Return the options of a write from the query."""
     return WriteOptions(
         dry_run=query.get("dryRun") == "All",
         field_validation=query.get("fieldValidation") or "Warn",
@@ -177,7 +176,7 @@ def options_of(query: Mapping[str, str]) -> WriteOptions:
 
 
 def delete_options(query: Mapping[str, str], body: Any) -> DeleteOptions:
-    """Read the options of a deletion from the body, or else the query."""
+    """Return the options of a deletion from the body, otherwise from the query."""
     found = body if isinstance(body, dict) else {}
     grace = found.get("gracePeriodSeconds")
     if grace is None and "gracePeriodSeconds" in query:
@@ -240,7 +239,7 @@ def _replace(backend: Backend, target: Target, old: Stored, body: Any, options: 
 
 
 def _copy_of(target: Target, entry: Stored) -> Json:
-    """Copy an object, in the target's version, for changing."""
+    """Return a copy of an object in the target's version, which may be changed."""
     copied: Json = decode(entry.encoded(target.resource.api_version, outward(target.resource)))
     return copied
 
@@ -263,7 +262,7 @@ def patch(backend: Backend, target: Target, body: Any, media: str, options: Writ
 
 
 def _apply(backend: Backend, target: Target, body: Any, options: WriteOptions) -> Answer:
-    """Merge a manager's configuration into an object, or create the object from it."""
+    """Merge a manager's applied configuration into an object, or create the object from it."""
     applied = check_kind(target.resource, body)
     present = backend.store.get(target.resource.key, target.namespace, target.name)
     if present is None and not target.subresource:
@@ -276,7 +275,7 @@ def _apply(backend: Backend, target: Target, body: Any, options: WriteOptions) -
         merged = apply_patch(_copy_of(target, old), last, applied, target.resource.schema)
         entry = update(backend, target.resource, old, decode(encode(merged)), target.subresource, options)
         code = 200
-    # Where nothing of it is there any more to apply, its last finalizer was taken out.
+    # The object is gone if the last finalizer was removed; then there is nothing to record.
     if not options.dry_run and backend.store.get(target.resource.key, *entry.key) is not None:
         backend.applied.setdefault(entry.object["metadata"]["uid"], {})[options.manager] = applied
     return code, entry
@@ -296,7 +295,7 @@ def _patched(target: Target, before: Json, body: Any, media: str) -> Any:
 
 
 def remove(backend: Backend, target: Target, body: Any, query: Mapping[str, str]) -> Answer:
-    """Delete one object; a pod is answered as it was last, others with a Status when they are gone."""
+    """Delete one object; answer with the last version of a pod, and with a Status for other deleted objects."""
     entry = fetch(backend, target.resource, target.namespace, target.name)
     resource = target.resource
     last, is_gone = delete(backend, resource, entry, delete_options(query, body))
@@ -307,7 +306,7 @@ def remove(backend: Backend, target: Target, body: Any, query: Mapping[str, str]
 
 
 def remove_all(backend: Backend, target: Target, body: Any, query: Mapping[str, str]) -> Answer:
-    """Delete what a collection's request selects."""
+    """Delete all objects that match the selectors of a collection request."""
     selects, resource = selection(target, query), target.resource
     entries = backend.store.entries(resource.key, target.namespace)
     options = delete_options(query, body)

@@ -1,8 +1,8 @@
-"""The HTTP server of the sandbox: one handler for all requests, and faults that tests inject.
+"""HTTP server of the sandbox: one handler for all requests, and faults that tests inject.
 
-It knows HTTP and no kinds. A low-level server without a routing table is used, because the paths are not known
-beforehand: definitions add theirs. Faults make chosen requests fail the way real API servers and networks do; they are
-consumed in the order they were set, so that a test can say "two conflicts, then all is well".
+This module knows HTTP and no kinds. It uses a low-level server without a routing table, because
+CustomResourceDefinitions add paths. Faults make chosen requests fail as real API servers and networks do. They are
+consumed in the order in which they were set, so a test can express "two conflicts, then success".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from policysched.sandbox.storage.store import Backend, Stored
 from policysched.sandbox.storage.writes import WriteOptions, fetch
 
 GRACE = 10.0
-"""How much longer than it lasts a watch may be sent. Units: seconds."""
+"""Time for sending a watch beyond its duration; then its connection is aborted. Units: seconds."""
 _LOG = logging.getLogger(__name__)
 _HEALTH = ("healthz", "readyz", "livez")
 _HTML = b"<html><body><h1>503 Service Unavailable</h1></body></html>"
@@ -36,7 +36,7 @@ _HTML = b"<html><body><h1>503 Service Unavailable</h1></body></html>"
 
 @dataclass(slots=True)
 class Fault:
-    """What to do with the next `times` requests that match."""
+    """A fault for the next `times` requests that match method and path."""
 
     method: str
     path: str
@@ -49,12 +49,12 @@ class Fault:
     after: int = 0
 
     def matches(self, method: str, path: str) -> bool:
-        """Whether the fault is for this request and not used up."""
+        """Return whether the fault applies to this request and is not used up."""
         return self.times != 0 and self.method in ("*", method) and bool(re.search(self.path, path))
 
 
 class Faults:
-    """The faults of one sandbox; `seen` counts those that struck."""
+    """The faults of one sandbox; `seen` counts the requests that a fault affected."""
 
     def __init__(self, close_watches: Callable[[], None]) -> None:
         self._rules: list[Fault] = []
@@ -62,7 +62,7 @@ class Faults:
         self.seen = 0
 
     def clear(self) -> None:
-        """Let all be well again."""
+        """Remove all faults."""
         self._rules.clear()
 
     def fail(
@@ -75,7 +75,7 @@ class Faults:
         message: str = "",
         headers: dict[str, str] | None = None,
     ) -> None:
-        """Answer with a failure Status; 429 and 503 take a Retry-After header."""
+        """Answer with a failure Status; 429 and 503 support a Retry-After header."""
         retry = int((headers or {}).get("Retry-After", "0"))
         details: dict[str, Any] | None = {"retryAfterSeconds": retry} if retry else None
         text = message or f"fault: {method} {path}"
@@ -84,33 +84,33 @@ class Faults:
         self._rules.append(Fault(method, path, times, "answer", status, body, head))
 
     def html(self, method: str, path: str, status: int = 503, *, times: int | None = 1) -> None:
-        """Answer with a web page, as a broken proxy does."""
+        """Answer with an HTML page, as a broken proxy does."""
         head = {"Content-Type": "text/html"}
         self._rules.append(Fault(method, path, times, "answer", status, _HTML, head))
 
     def reset(self, method: str, path: str, *, times: int | None = 1, handled: bool = False) -> None:
-        """Drop the connection: before the request is handled, or after, so that only the answer is lost."""
+        """Abort the connection before the request is handled, or after it, so that only the answer is lost."""
         action = "reset-after" if handled else "reset"
         self._rules.append(Fault(method, path, times, action))
 
     def delay(self, method: str, path: str, seconds: float, *, times: int | None = 1) -> None:
-        """Handle the request only after a while."""
+        """Delay the handling of the request."""
         self._rules.append(Fault(method, path, times, "delay", delay=seconds))
 
     def deny(self, path: str) -> None:
-        """Answer 403 from now on, as without the RBAC rule."""
+        """Answer 403 from now on, as if the RBAC rule were missing."""
         self.fail("*", path, 403, times=None, message=f'forbidden: User "sandbox" cannot access {path}')
 
     def cut_watch(self, path: str, *, after: int = 0) -> None:
-        """Drop the connection of a watch in the middle of the line after `after` chunks."""
+        """Abort the connection of a watch in the middle of a line, after `after` chunks."""
         self._rules.append(Fault("GET", path, 1, "cut", after=after))
 
     def close_watches(self) -> None:
-        """End all watches now, in order, as a restarting API server does."""
+        """End all watches in an orderly way, as a restarting API server does."""
         self._close_watches()
 
     def take(self, method: str, path: str, *, watch: bool) -> Fault | None:
-        """Return the fault that strikes this request, and use it up by one."""
+        """Return the fault for this request and reduce its count; None without a fault."""
         for fault in self._rules:
             if fault.matches(method, path) and (fault.action == "cut") <= watch:
                 if fault.times is not None:
@@ -121,7 +121,7 @@ class Faults:
 
 
 class Server:
-    """Answers requests for one sandbox."""
+    """Handles the HTTP requests of one sandbox."""
 
     def __init__(self, backend: Backend, faults: Faults, watches: set[WatchStream]) -> None:
         self._backend = backend
@@ -130,7 +130,7 @@ class Server:
         self._reader = Reader(backend)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, after the fault that is set for it, if any; a foreign page's is refused."""
+        """Answer one request, applying its fault; requests from web pages are rejected."""
         try:
             check_origin(request.headers, _port(request))
         except StatusError as error:
@@ -153,7 +153,7 @@ class Server:
             return _json(encode(error.status), error.code)
         except RecursionError:
             return _json(encode(failure(400, "the object is nested too deep", "BadRequest")), 400)
-        except ConnectionError:  # the client is gone
+        except ConnectionError:  # the client closed the connection
             raise
         except Exception as error:
             _LOG.exception("handling %s %s failed", request.method, request.path_qs)
@@ -231,9 +231,9 @@ class Server:
                 await response.prepare(request)
                 await self._send(request, response, watch, fault)
         except TimeoutError:
-            _drop(request)  # it does not read
+            _drop(request)  # the client does not read
         except ConnectionError:
-            pass  # the client went away: nobody is left to tell
+            pass  # the client closed the connection, so no answer is possible
         finally:
             self._watches.discard(watch)
             watch.close()
@@ -255,13 +255,13 @@ class Server:
 
 
 def _port(request: web.BaseRequest) -> int:
-    """Return the port that a request came in at, -1 where the connection is gone."""
+    """Return the local port of a request's connection; -1 if the connection is closed."""
     address = request.transport.get_extra_info("sockname") if request.transport is not None else None
     return int(address[1]) if address else -1
 
 
 def _drop(request: web.BaseRequest) -> web.Response:
-    """Cut the connection without another byte."""
+    """Abort the connection without sending anything."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=500)

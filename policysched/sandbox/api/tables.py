@@ -1,8 +1,8 @@
-"""Tables as `kubectl get` asks for: column definitions and one row an object.
+"""Tables for `kubectl get`: column definitions and one row per object.
 
-The columns of the built-in kinds stand in `columns.toml`, those of a custom resource are its printer columns; both name
-the fields that they show by paths. Rows carry the object's metadata alone unless the request wants all of it, because
-kubectl needs no more to sort and to label.
+Columns of built-in kinds are defined in `columns.toml`, those of custom resources are their printer columns; both use
+paths of fields. Rows contain only the object's metadata unless the request wants the whole object, because kubectl
+needs no more to sort and label.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column: its title, what stands in it at a time, its type and whether only `-o wide` shows it."""
+    """A table column: title, function that returns a cell, type, and whether only `-o wide` shows it."""
 
     name: str
     cell: Callable[[Json, datetime], Any]
@@ -39,7 +39,7 @@ class TableColumn:
 
 
 def table(resource: ApiResource, objects: list[Json], now: datetime, include: str = "Metadata") -> Json:
-    """Build a table of objects."""
+    """Return the table of objects."""
     columns = _columns(resource)
     definitions = [
         {
@@ -125,7 +125,7 @@ def _joined(found: list[Any]) -> str:
 
 
 def _path(path: str) -> Callable[[Json], list[Any]]:
-    """Compile a JSON path of the simple kind that printer columns use; it gives all values that are there."""
+    """Compile a simple JSON path, as in printer columns; the result returns all values at the path."""
     steps = [step.groups() for step in _STEP.finditer(path)]
 
     def find(obj: Json) -> list[Any]:
@@ -150,14 +150,14 @@ def _follow(values: list[Any], name: str, field: str, wanted: str, index: str, q
 
 
 def since(timestamp: str | None, now: datetime) -> str:
-    """Write how long ago a timestamp of an object was."""
+    """Format the age of a timestamp."""
     if not timestamp:
         return "<unknown>"
     return human((now - datetime.fromisoformat(timestamp.replace("Z", "+00:00")).astimezone(UTC)).total_seconds())
 
 
 def human(seconds: float) -> str:
-    """Write a time span as kubectl does, with fewer digits the longer it is: `5s`, `2m30s`, `3h`, `4d`, `2y10d`."""
+    """Format a duration as kubectl does, with fewer digits for longer ones: `5s`, `2m30s`, `3h`, `4d`, `2y10d`."""
     total = int(seconds)
     if total < 0:
         return "<invalid>" if total < -1 else "0s"
@@ -174,11 +174,11 @@ _SPANS = (
     (10 * 60, "ms"), (3 * 3600, "m"), (8 * 3600, "hm"), (2 * 24 * 3600, "h"), (8 * 24 * 3600, "dh"),
     (2 * _SECONDS["y"], "d"), (8 * _SECONDS["y"], "yd"), (inf, "y"),
 )  # fmt: skip
-"""Below how many seconds a span is written in which unit, or two of them."""
+"""Upper limits of a duration in seconds, with the one or two units used below each."""
 
 
 def _pod_status(pod: Json) -> str:
-    """Name a pod's state: the phase, or what keeps it there."""
+    """Return a pod's status column: the phase, or the reason that keeps the pod in it."""
     status = pod.get("status") or {}
     reason = status.get("reason") or status.get("phase", "")
     for condition in status.get("conditions") or ():

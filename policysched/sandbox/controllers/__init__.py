@@ -1,6 +1,6 @@
 """Controllers of the sandbox: simulated kubelets and parts of kube-controller-manager.
 
-A controller enqueues names from the storage's events and reconciles them: running pods, ReplicaSets, Deployments,
+A controller enqueues names from events of the store and reconciles the objects: running pods, ReplicaSets, Deployments,
 taints, deletions.
 """
 
@@ -18,7 +18,7 @@ _BATCH = 100
 
 
 class Controller(ABC):
-    """Reconciles objects some time after they changed."""
+    """Base of controllers: reconciles objects some time after they changed."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         self._backend = backend
@@ -28,19 +28,19 @@ class Controller(ABC):
 
     @abstractmethod
     def hear(self, event: StoreEvent) -> None:
-        """Queue what a change makes it look at."""
+        """Enqueue the objects that a change affects."""
 
     @abstractmethod
     def reconcile(self, name: Name) -> None:
-        """Bring the object of a namespace and name, as it is now, to where it should be."""
+        """Bring the current object of this namespace and name to its desired state."""
 
     def enqueue(self, name: Name) -> None:
-        """Look at a name at the next turn."""
+        """Reconcile a name in the next step."""
         self._queue[name] = None
         self._wake()
 
     def work(self, most: int) -> bool:
-        """Reconcile up to so many objects; tells whether some are left."""
+        """Reconcile at most `most` objects; return whether others are left."""
         for name in list(self._queue)[:most]:
             del self._queue[name]
             self.reconcile(name)
@@ -48,7 +48,7 @@ class Controller(ABC):
 
 
 class ControllerLoop:
-    """The controllers of one sandbox; without a step time they do nothing."""
+    """Runs the controllers of one sandbox; without a step time there are none."""
 
     def __init__(
         self,
@@ -68,12 +68,12 @@ class ControllerLoop:
             controller.hear(event)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the controllers in the running event loop."""
         if self._controllers:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Work no more."""
+        """Stop the controllers."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -86,5 +86,5 @@ class ControllerLoop:
             self._wake.clear()
             for controller in self._controllers:
                 while controller.work(_BATCH):
-                    # Requests get their turn between the batches.
+                    # Handle requests between the batches.
                     await asyncio.sleep(0)

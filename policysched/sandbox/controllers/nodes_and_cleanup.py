@@ -1,8 +1,8 @@
-"""Stand-ins for kubelets, the node taint controller, the garbage collector and the namespace controller.
+"""Simulated kubelets, node lifecycle controller, garbage collector and namespace controller.
 
-Images and commands mean nothing: every container starts at once and runs for ever. A node without conditions is taken
-for one that a kubelet has just joined, and becomes Ready. Dependents are found by an index of owner references kept
-from the changes, so that a deletion does not search all objects.
+Images and commands are ignored: every container starts at once and runs forever. A node without conditions is treated
+as newly joined and becomes Ready. Dependents are found by an index of owner references, so a deletion does not search
+all objects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Place = tuple[str, Name]
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 _POD_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 _PREFIX = "node.kubernetes.io/"
-# condition, the status that taints, the taint's key
+# condition, status for which the taint is set, key of the taint
 _TAINTS = (
     ("Ready", "False", "not-ready"),
     ("Ready", "Unknown", "unreachable"),
@@ -33,7 +33,7 @@ _OWN = frozenset(_PREFIX + name for *_, name in (*_TAINTS, ("", "", "unschedulab
 
 
 class Kubelets(Controller):
-    """Runs and ends the pods of every node."""
+    """Starts and ends the pods of every node."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)
@@ -41,7 +41,7 @@ class Kubelets(Controller):
         self._addresses = 0
 
     def hear(self, event: StoreEvent) -> None:
-        """Queue pods that have a node and are new there or on their way out."""
+        """Enqueue pods that are new on a node or being deleted."""
         if event.key == "nodes" and event.type == "ADDED":
             for name in self._without_node.pop(event.entry.key[1], ()):
                 self.enqueue(name)
@@ -109,15 +109,15 @@ def _container(container: Json, now: str) -> Json:
 
 
 class NodeLifecycleController(Controller):
-    """Keeps the NoSchedule taints of nodes in step with their conditions and cordons."""
+    """Sets the NoSchedule taints of nodes from their conditions and cordons."""
 
     def hear(self, event: StoreEvent) -> None:
-        """Queue new and changed nodes."""
+        """Enqueue added and changed nodes."""
         if event.key == "nodes" and event.type != "DELETED":
             self.enqueue(event.entry.key)
 
     def reconcile(self, name: Name) -> None:
-        """Return a node its conditions and taints."""
+        """Set the conditions and taints of a node."""
         entry = self._store.get("nodes", *name)
         if entry is None:
             return
@@ -134,7 +134,7 @@ class NodeLifecycleController(Controller):
 
 
 def _taints(node: Json, now: str) -> list[Json]:
-    """Return the taints a node should have; those of others stay as they are."""
+    """Return the taints that a node should have; taints of others stay."""
     found = {each["type"]: each["status"] for each in node["status"]["conditions"]}
     wanted = {_PREFIX + key for kind, status, key in _TAINTS if found.get(kind) == status}
     if node["spec"].get("unschedulable"):
@@ -149,7 +149,7 @@ def _is_own(taint: Json) -> bool:
 
 
 class GarbageCollector(Controller):
-    """Deletes dependents after, or with their finalizer before, their owner, or orphans them; its names are UIDs."""
+    """Deletes or orphans the dependents of deleted owners; the names in its queue are UIDs."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)
@@ -157,7 +157,7 @@ class GarbageCollector(Controller):
         self._owners: dict[str, Place] = {}
 
     def hear(self, event: StoreEvent) -> None:
-        """Index the object's owners, and queue owners that went or wait."""
+        """Index the object's owners, and enqueue owners that were deleted or wait for their dependents."""
         metadata, place = event.entry.object["metadata"], (event.key, event.entry.key)
         owners = [reference["uid"] for reference in metadata.get("ownerReferences") or ()]
         for uid in owners:
@@ -176,7 +176,7 @@ class GarbageCollector(Controller):
             self.enqueue(("", metadata["uid"]))
 
     def reconcile(self, name: Name) -> None:
-        """Delete or orphan an owner's dependents, and let the owner go when that is done."""
+        """Delete or orphan an owner's dependents; then remove the owner's finalizer."""
         uid = name[1]
         owner = self._owner(uid)
         dependents = sorted(self._dependents.get(uid, ()))
@@ -224,14 +224,14 @@ def _owned(entry: Stored, uid: str) -> bool:
 
 
 class NamespaceController(Controller):
-    """Gives new namespaces their default service account and empties those that are deleted."""
+    """Creates the default service account of new namespaces, and empties deleted namespaces."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)
         self._ending: set[str] = set()
 
     def hear(self, event: StoreEvent) -> None:
-        """Queue new and ending namespaces, and those that something leaves while they end."""
+        """Enqueue added and terminating namespaces, the latter also when an object in them is deleted."""
         if event.key == "namespaces":
             if event.type != "DELETED":
                 self.enqueue(event.entry.key)
@@ -239,7 +239,7 @@ class NamespaceController(Controller):
             self.enqueue(("", event.entry.key[0]))
 
     def reconcile(self, name: Name) -> None:
-        """Furnish or empty a namespace."""
+        """Create the service account of a namespace, or delete its objects."""
         entry, namespace = self._store.get("namespaces", *name), name[1]
         if entry is None:
             self._ending.discard(namespace)

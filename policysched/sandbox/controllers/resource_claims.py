@@ -1,8 +1,8 @@
-"""The resource claim controller: claims from templates, and devices given back once no pod uses them.
+"""Resource claim controllers: create claims from templates, and release devices that no pod uses.
 
-A pod that names a template gets a claim of its own, and its status says which. A claim is reserved for pods; those that
-are gone or finished are taken out, and with the last one the allocation and the finalizer go. The garbage collector
-deletes claims whose pod is gone. As far as events tell: nothing is looked at again by time.
+A pod that names a template gets a claim of its own, named in its status. Pods that are deleted or finished are removed
+from reservedFor; with the last one, allocation and finalizer are removed. The garbage collector deletes claims of
+deleted pods. The controllers react to events only, without periodic resync.
 
 Source: pkg/controller/resourceclaim/controller.go (syncPod, handleClaim, syncClaim), v1.36.
 """
@@ -24,20 +24,20 @@ from policysched.sandbox.storage.writes import WriteOptions, create, store_updat
 CLAIMS, TEMPLATES = builtin("resourceclaims.resource.k8s.io"), builtin("resourceclaimtemplates.resource.k8s.io")
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
-"""The annotation that says for which of a pod's entries a claim was made."""
+"""Annotation with the name of the pod's resourceClaims entry for which a claim was created."""
 _LONGEST: Final = 57
-"""How long the beginning of a claim's name is at most."""
+"""Largest length of the start of a claim's name; longer pod and entry names are cut. Units: characters."""
 
 
 class TemplateController(Controller):
-    """Makes claims for pods that name templates."""
+    """Creates claims for pods that name templates."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)
         self._without_template: dict[Name, set[Name]] = {}
 
     def hear(self, event: StoreEvent) -> None:
-        """Queue pods that lack a claim."""
+        """Enqueue pods that lack a claim."""
         if event.key == TEMPLATES.key and event.type == "ADDED":
             for name in self._without_template.pop(event.entry.key, ()):
                 self.enqueue(name)
@@ -45,7 +45,7 @@ class TemplateController(Controller):
             self.enqueue(event.entry.key)
 
     def reconcile(self, name: Name) -> None:
-        """Make what a pod lacks, and say so in its status."""
+        """Create the missing claims of a pod and write their names into its status."""
         entry = self._store.get("pods", *name)
         if entry is None or entry.object["metadata"].get("deletionTimestamp"):
             return
@@ -59,7 +59,7 @@ class TemplateController(Controller):
             self._store.write("pods", pod | {"status": pod["status"] | {"resourceClaimStatuses": told}})
 
     def _make(self, pod: Json, stated: Json) -> str:
-        """Make a claim of a template; return its name, empty where there is no template yet."""
+        """Create a claim from a template; return its name, or an empty text if the template does not exist."""
         metadata, namespace = pod["metadata"], pod["metadata"]["namespace"]
         at = (namespace, stated["resourceClaimTemplateName"])
         template = self._store.get(TEMPLATES.key, *at)
@@ -81,11 +81,11 @@ class TemplateController(Controller):
         try:
             return str(create(self._backend, CLAIMS, namespace, body, WriteOptions()).key[1])
         except StatusError:
-            return ""  # the namespace ends
+            return ""  # the namespace is being deleted
 
 
 def _begins(pod: str, claim: str) -> str:
-    """Return how the name of a pod's claim begins: both names are cut where they are too long together."""
+    """Return the start of the name of a pod's claim, with both names cut in proportion if they are too long."""
     whole = f"{pod}-{claim}-"
     if len(whole) <= _LONGEST:
         return whole
@@ -94,7 +94,7 @@ def _begins(pod: str, claim: str) -> str:
 
 
 def _without_claim(pod: Json) -> list[Json]:
-    """List the entries of a pod that name a template and have no claim."""
+    """Return the resourceClaims entries of a pod that name a template and have no claim."""
     told = {one["name"] for one in pod["status"].get("resourceClaimStatuses") or ()}
     stated = pod["spec"].get("resourceClaims") or ()
     return [one for one in stated if one.get("resourceClaimTemplateName") and one["name"] not in told]
@@ -105,22 +105,22 @@ def _lacks_claims(pod: Json) -> bool:
 
 
 def is_done(pod: Json) -> bool:
-    """Return whether a pod uses no devices any more, or never will."""
+    """Return whether a pod no longer uses devices, or never will."""
     ended = pod["status"].get("phase") in ("Succeeded", "Failed")
     never = bool(pod["metadata"].get("deletionTimestamp")) and not pod["spec"].get("nodeName")
     return ended or never
 
 
 class ReservationController(Controller):
-    """Takes pods that are gone or finished out of claims, and devices back that nobody uses."""
+    """Removes deleted and finished pods from claims, and deallocates unused claims."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)
         self._claims_of: dict[str, set[Name]] = {}
-        """The claims that are reserved for a pod, by its UID."""
+        """Names of claims that are reserved for a pod, by the pod's UID."""
 
     def hear(self, event: StoreEvent) -> None:
-        """Queue claims of pods that end, and those that change."""
+        """Enqueue changed claims, and claims of pods that ended."""
         obj = event.entry.object
         if event.key == CLAIMS.key and event.type != "DELETED":
             for user in _users(obj):
@@ -131,7 +131,7 @@ class ReservationController(Controller):
                 self.enqueue(name)
 
     def reconcile(self, name: Name) -> None:
-        """Bring a claim to those that still use it."""
+        """Remove pods that no longer use a claim from its reservedFor."""
         entry = self._store.get(CLAIMS.key, *name)
         if entry is None:
             return
@@ -146,7 +146,7 @@ class ReservationController(Controller):
             self._drop_unused(name)
 
     def _release(self, claim: Json, left: list[Json]) -> None:
-        """Leave a claim to some of its users; without any it gives back what it has."""
+        """Set the remaining users of a claim; deallocate it if there are none."""
         status = dict(claim.get("status") or {}) | {"reservedFor": left}
         if left:
             self._store.write(CLAIMS.key, claim | {"status": status})
@@ -160,7 +160,7 @@ class ReservationController(Controller):
         store_update(self._backend, CLAIMS, claim | {"metadata": metadata, "status": status})
 
     def _drop_unused(self, name: Name) -> None:
-        """Delete a claim that nobody uses and whose own pod will not."""
+        """Delete a claim that no pod uses and whose own pod never will."""
         entry = self._store.get(CLAIMS.key, *name)
         if entry is None or entry.object["metadata"].get("deletionTimestamp"):
             return
@@ -178,6 +178,6 @@ class ReservationController(Controller):
 
 
 def _users(claim: Json) -> list[Json]:
-    """List the pods that a claim is reserved for."""
+    """Return the pods that a claim is reserved for."""
     users = (claim.get("status") or {}).get("reservedFor") or ()
     return [one for one in users if one.get("resource") == "pods" and not one.get("apiGroup")]

@@ -1,9 +1,9 @@
-"""The ReplicaSet and Deployment controllers: pods from templates, and rollouts from old templates to new ones.
+"""ReplicaSet and Deployment controllers: pods from templates, and rollouts from old to new templates.
 
-A ReplicaSet counts the pods that it controls and adopts none. Which pods go first on scaling down follows the real
-controller in what matters to a scheduler: pods without a node before running ones, then the youngest. A rolling update
-keeps to maxSurge and maxUnavailable, Recreate waits until the old pods are gone. Events are not counted up, because in
-trying things out every step is worth its line.
+A ReplicaSet counts the pods that it controls and adopts none. When scaling down, pods without a node are deleted first,
+then the youngest, as the real controller does as far as schedulers are concerned. A rolling update respects maxSurge
+and maxUnavailable; Recreate waits until the old pods are deleted. Events are not aggregated, so that a trial shows
+every step.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ HASH_LABEL, REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
 
 
 def _controller_of(obj: Json) -> Json:
-    """Return the reference to an object's controller, empty where it has none."""
+    """Return the reference to an object's controller; empty if there is none."""
     return next((each for each in obj["metadata"].get("ownerReferences") or () if each.get("controller")), {})
 
 
 def _controlled_by(owner: Json) -> list[Json]:
-    """Return the owner references of what a workload makes."""
+    """Return the owner references for the objects that a workload creates."""
     reference = {"apiVersion": "apps/v1", "kind": owner["kind"], "controller": True, "blockOwnerDeletion": True}
     return [reference | {name: owner["metadata"][name] for name in ("name", "uid")}]
 
 
 def _record(backend: Backend, obj: Json, reason: str, message: str) -> None:
-    """Write an event about a workload."""
+    """Create an event about a workload."""
     metadata, now, source = obj["metadata"], backend.timestamp(), f"{obj['kind'].lower()}-controller"
-    # Names sort by time; the version keeps those of one instant apart.
+    # Names sort by time; the resourceVersion separates events of the same millisecond.
     stamp = int(backend.now().timestamp() * 1000) * 1_000_000 + backend.store.revision % 1_000_000
     involved = {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion")}
     event = {
@@ -60,18 +60,18 @@ def _record(backend: Backend, obj: Json, reason: str, message: str) -> None:
     try:
         create(backend, EVENTS, metadata["namespace"], event, WriteOptions())
     except StatusError:
-        return  # a namespace that ends takes no more events
+        return  # a namespace that is being deleted accepts no events
 
 
 class ReplicaSetController(Controller):
-    """Keeps every ReplicaSet at its number of pods."""
+    """Keeps the number of pods of every ReplicaSet."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)
         self._pods: dict[str, dict[Name, None]] = {}
 
     def hear(self, event: StoreEvent) -> None:
-        """Queue ReplicaSets that changed or whose pods did."""
+        """Enqueue ReplicaSets that changed, and those whose pods changed."""
         if event.key == REPLICA_SETS.key and event.type != "DELETED":
             self.enqueue(event.entry.key)
         reference = _controller_of(event.entry.object) if event.key == PODS.key else {}
@@ -85,7 +85,7 @@ class ReplicaSetController(Controller):
         self.enqueue((event.entry.key[0], reference["name"]))
 
     def reconcile(self, name: Name) -> None:
-        """Bring a ReplicaSet to its number and report what there is."""
+        """Create or delete pods of a ReplicaSet and write its status."""
         entry = self._store.get(REPLICA_SETS.key, *name)
         if entry is not None and not entry.object["metadata"].get("deletionTimestamp"):
             self._scale(entry.object)
@@ -117,7 +117,7 @@ class ReplicaSetController(Controller):
         try:
             pod = create(self._backend, PODS, replica_set["metadata"]["namespace"], body, WriteOptions())
         except StatusError:
-            return False  # the namespace ends, or the template is refused: the next change tries again
+            return False  # the namespace is being deleted or the template is rejected; the next change retries
         _record(self._backend, replica_set, "SuccessfulCreate", f"Created pod: {pod.key[1]}")
         return True
 
@@ -139,10 +139,10 @@ def _is_active(pod: Json) -> bool:
 
 
 class DeploymentController(Controller):
-    """Rolls every Deployment out: a ReplicaSet for each template, sized step by step."""
+    """Rolls out every Deployment: one ReplicaSet per template, scaled step by step."""
 
     def hear(self, event: StoreEvent) -> None:
-        """Queue Deployments that changed or whose ReplicaSets did."""
+        """Enqueue Deployments that changed, and those whose ReplicaSets changed."""
         if event.key == DEPLOYMENTS.key and event.type != "DELETED":
             self.enqueue(event.entry.key)
         elif event.key == REPLICA_SETS.key:
@@ -151,7 +151,7 @@ class DeploymentController(Controller):
                 self.enqueue((event.entry.key[0], reference["name"]))
 
     def reconcile(self, name: Name) -> None:
-        """Take a rollout a step further."""
+        """Advance a rollout by one step."""
         entry = self._store.get(DEPLOYMENTS.key, *name)
         if entry is None or entry.object["metadata"].get("deletionTimestamp"):
             return
@@ -187,7 +187,7 @@ class DeploymentController(Controller):
         return new
 
     def _renumber(self, new: Json, revision: int) -> None:
-        """Count a template that was taken up again as the latest."""
+        """Give the newest revision to a ReplicaSet whose template is used again."""
         entry = self._store.get(REPLICA_SETS.key, new["metadata"]["namespace"], new["metadata"]["name"])
         if entry is not None and _revision(entry.object) < revision:
             self._store.write(REPLICA_SETS.key, _annotated(entry.object, str(revision)))
@@ -198,7 +198,7 @@ class DeploymentController(Controller):
         self._resize(deployment, new, wanted if size > wanted else min(wanted, size + max(room, 0)))
 
     def _shrink(self, deployment: Json, new: Json, old: list[Json], unavailable: int) -> None:
-        """Take pods off the old sets: first those that are not available, then as many as may be missing."""
+        """Scale down old ReplicaSets: first unavailable pods, then as many as may be unavailable."""
         least = deployment["spec"]["replicas"] - unavailable
         available = [_count(each, "availableReplicas") for each in (*old, new)]
         spare = sum(each["spec"]["replicas"] for each in old) + available[-1] - least
@@ -240,10 +240,10 @@ class DeploymentController(Controller):
         try:
             return create(self._backend, REPLICA_SETS, metadata["namespace"], replica_set, WriteOptions()).object
         except StatusError:
-            return None  # an old set of that name is still going: its last change tries again
+            return None  # an old ReplicaSet of this name is still being deleted; its last change retries
 
     def _report(self, deployment: Json, sets: list[Json], new: Json | None) -> None:
-        """Write a Deployment's counts, its conditions and the observed generation that `rollout status` waits for."""
+        """Write a Deployment's counts, conditions, and the observed generation that `rollout status` waits for."""
         new = next((each for each in sets if new and each["metadata"]["uid"] == new["metadata"]["uid"]), None)
         wanted, old = deployment["spec"]["replicas"], deployment.get("status") or {}
         counts = {
@@ -266,13 +266,13 @@ class DeploymentController(Controller):
 
 
 def _template_hash(template: Json) -> str:
-    """Name a pod template by its content."""
+    """Return the hash of a pod template, for names and labels."""
     digest = hashlib.sha256(msgspec.json.encode(template, order="sorted")).digest()
     return "".join(SAFE_LETTERS[byte % len(SAFE_LETTERS)] for byte in digest[:10])
 
 
 def _annotated(obj: Json, revision: str) -> Json:
-    """Return a ReplicaSet or Deployment with its number in the line of templates."""
+    """Return a ReplicaSet or Deployment with a revision annotation."""
     annotations = (obj["metadata"].get("annotations") or {}) | {REVISION: revision}
     return obj | {"metadata": obj["metadata"] | {"annotations": annotations}}
 
@@ -291,7 +291,7 @@ def _count(replica_set: Json, name: str) -> int:
 
 
 def _bounds(deployment: Json) -> tuple[int, int]:
-    """Return how many pods may be too many and how many may be missing."""
+    """Return maxSurge and maxUnavailable as numbers of pods."""
     rolling, wanted = deployment["spec"]["strategy"].get("rollingUpdate") or {}, deployment["spec"]["replicas"]
     surge = _share(rolling.get("maxSurge", "25%"), wanted, math.ceil)
     unavailable = _share(rolling.get("maxUnavailable", "25%"), wanted, math.floor)
@@ -304,7 +304,7 @@ def _share(value: Any, of: int, rounded: Callable[[float], int]) -> int:
 
 
 def _conditions(deployment: Json, counts: dict[str, int], name: str, now: str) -> list[Json]:
-    """Write the conditions of a Deployment whose newest ReplicaSet has the name."""
+    """Return the conditions of a Deployment whose newest ReplicaSet has this name."""
     strategy, wanted, available = deployment["spec"]["strategy"], deployment["spec"]["replicas"], "availableReplicas"
     missing = _share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 0), wanted, math.floor)
     enough = counts[available] >= wanted - missing

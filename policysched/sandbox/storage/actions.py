@@ -1,10 +1,9 @@
-"""Deletion, and the subresources binding, scale and eviction.
+"""Deletion of objects, and the subresources binding, scale and eviction.
 
-A deletion marks or removes; who follows afterwards (the kubelet, the garbage collector) hears of it from the store. A
-pod that is bound to no node has nobody to stop it, so it goes at once, as in the API server. A binding is one write
-that sets the node, merges the binding's annotations, copies the node's topology labels and turns the PodScheduled
-condition true. A Scale is a view of a workload's replica count; the workload is written like any other update. An
-eviction is a deletion that asks the pod's disruption budgets first.
+A deletion marks or removes an object; kubelets and garbage collector learn of it from the store. A pod without a node
+has no kubelet to stop it, so it is removed at once, as in the API server. A binding is one write: it sets the node,
+merges the binding's annotations, copies the node's topology labels and sets the PodScheduled condition. A Scale is a
+view of a workload's replica count. An eviction is a deletion that checks the pod's disruption budgets first.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _PROPAGATION = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """What a request says about a deletion; None leaves the choice to the kind."""
+    """Options of a deletion; with None, the kind decides."""
 
     grace_seconds: int | None = None
     propagation: str = ""
@@ -44,7 +43,7 @@ class DeleteOptions:
 
 
 def delete(backend: Backend, resource: ApiResource, entry: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
-    """Delete an object; tells its last version and whether it is gone already."""
+    """Delete an object; return its last version and whether it was removed."""
     _check(resource, entry.object, options)
     grace = _grace(resource, entry.object, options)
     finalizers = _finalizers(backend, resource, entry, options)
@@ -52,7 +51,7 @@ def delete(backend: Backend, resource: ApiResource, entry: Stored, options: Dele
         return entry, not finalizers
     if grace == 0 and not finalizers:
         last, metadata = entry.object, entry.object["metadata"]
-        if "deletionTimestamp" in metadata:  # one that was still terminating ends with no grace left
+        if "deletionTimestamp" in metadata:  # a terminating object is removed without a grace period
             last = last | {"metadata": metadata | {"deletionGracePeriodSeconds": 0}}
         return backend.store.remove(resource.key, *entry.key, last), True
     return _mark(backend, resource, entry, grace, finalizers), False
@@ -121,7 +120,7 @@ def _mark(backend: Backend, resource: ApiResource, entry: Stored, grace: int, fi
 
 
 def bind(backend: Backend, namespace: str, name: str, binding: Any, *, dry_run: bool) -> Json:
-    """Assign the pod as the Binding says; a pod that has a node, gates or another uid is a conflict."""
+    """Bind a pod to the node in a Binding; a pod with a node, gates or another UID is a conflict."""
     if not isinstance(binding, dict) or binding.get("kind", "Binding") != "Binding":
         raise StatusError(400, "not a Binding object")
     metadata, node = binding.get("metadata") or {}, (binding.get("target") or {}).get("name")
@@ -168,14 +167,14 @@ def _bound(backend: Backend, pod: Json, metadata: Json, node: str) -> Json:
 
 
 def with_condition(conditions: list[Json] | None, kind: str, now: str) -> list[Json]:
-    """Return the conditions with one of them true."""
+    """Return conditions with one of them set to True."""
     true = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     others = [condition for condition in conditions or () if condition["type"] != kind]
     return [*others, true]
 
 
 def scale_of(workload: Json) -> Json:
-    """Show a workload as a Scale."""
+    """Return a workload as a Scale."""
     metadata, spec, status = workload["metadata"], workload["spec"], workload.get("status") or {}
     names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     return {
@@ -188,7 +187,7 @@ def scale_of(workload: Json) -> Json:
 
 
 def scaled(resource: ApiResource, workload: Json, scale: Json) -> Json:
-    """Return the workload with the Scale's replica count."""
+    """Return a workload with the replica count of a Scale."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     name = workload["metadata"]["name"]
     if not isinstance(replicas, int) or replicas < 0:
@@ -203,7 +202,7 @@ def scaled(resource: ApiResource, workload: Json, scale: Json) -> Json:
 
 
 def evict(backend: Backend, namespace: str, name: str, options: DeleteOptions) -> Stored:
-    """Delete a pod unless a disruption budget has none to give: then 429."""
+    """Delete a pod; raise a 429 error if its disruption budget allows no disruption."""
     entry = fetch(backend, PODS, namespace, name)
     budgets = [each for each in backend.store.entries(BUDGETS, namespace) if _guards(each, entry)]
     if len(budgets) > 1:

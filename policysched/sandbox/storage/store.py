@@ -1,8 +1,8 @@
-"""The objects by resource, namespace and name, their versions and their history, and what all writers share.
+"""Storage: objects by resource, namespace and name, with versions and history; and the state all writers share.
 
-One counter gives resource versions, one ring of events per resource is what watches go back in. Stored objects are
-never changed in place: a write stores a new dictionary, so that lists, watches and history share objects and their
-encoded bytes without copying. Clock and randomness come from outside, so that a test can repeat a run exactly.
+One counter provides resourceVersions; a bounded list of events per resource is the history for watches. Stored objects
+are never changed in place: a write stores a new dict, so lists, watches and history share objects and encoded bytes
+without copies. Clock and random source are passed in, so a test can repeat a run exactly.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from policysched.apimachinery.resources import DEFINITIONS, Registry
 
 ANY = "*"
 HISTORY_BYTES: Final = 64 << 20
-"""How much the versions in the history of a resource may take as texts; as objects they take some three times that.
-Units: bytes."""
+"""Largest size of a resource's history as JSON, older versions are dropped; in memory it uses about three times as
+much. Units: bytes."""
 SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""What generated names are made of: no vowels, which might make words."""
+"""Characters of generated names; without vowels, to avoid words."""
 
 
 @dataclass(slots=True)
 class Stored:
-    """One version of an object, with its encodings kept once made."""
+    """One version of an object with cached encodings."""
 
     object: Json
     revision: int
     size: int = 0
-    """How long its text is. Units: bytes."""
+    """Length of its JSON. Units: bytes."""
     encodings: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -43,7 +43,7 @@ class Stored:
         return metadata.get("namespace", ""), metadata["name"]
 
     def encoded(self, form: str, convert: Callable[[Json], Json] | None) -> bytes:
-        """Encode the object, converted to the API version named by form."""
+        """Return the JSON of the object converted to an API version; `form` is the key of the cache."""
         found = self.encodings.get(form)
         if found is None:
             found = encode(convert(self.object) if convert else self.object)
@@ -53,7 +53,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreEvent:
-    """A change of a resource: ADDED, MODIFIED or DELETED, the entry after it and the one before."""
+    """A change of an object: ADDED, MODIFIED or DELETED, with the entries after and before it."""
 
     key: str
     type: str
@@ -73,28 +73,28 @@ class ObjectStore:
         self._listeners: dict[str, list[Callable[[StoreEvent], None]]] = {}
         self._forgotten: dict[str, int] = {}
         self._sizes: Counter[str] = Counter()
-        """How long the texts of the history of each resource are together."""
+        """Total size of the history of each resource as JSON."""
 
     def get(self, key: str, namespace: str, name: str) -> Stored | None:
-        """Return the present version of an object."""
+        """Return the current version of an object; None if it does not exist."""
         return self._objects.get(key, {}).get((namespace, name))
 
     def entries(self, key: str, namespace: str = "") -> list[Stored]:
-        """Return the present objects, of one namespace where given, by namespace and name."""
+        """Return the stored objects, optionally of one namespace, sorted by namespace and name."""
         objects = self._objects.get(key, {})
         keys = [pair for pair in objects if pair[0] == namespace] if namespace else list(objects)
         return [objects[pair] for pair in sorted(keys)]
 
     def values(self, key: str) -> list[Stored]:
-        """Return the present objects in no particular order."""
+        """Return the stored objects in no particular order."""
         return list(self._objects.get(key, {}).values())
 
     def resources(self) -> list[str]:
-        """Return the storage keys that hold objects."""
+        """Return the storage keys that have objects."""
         return [key for key, objects in self._objects.items() if objects]
 
     def write(self, key: str, obj: Json) -> Stored:
-        """Store an object as a new version and tell everyone."""
+        """Store a new version of an object and call the listeners."""
         entry = self._version(obj)
         objects = self._objects.setdefault(key, {})
         before = objects.get(entry.key)
@@ -103,7 +103,7 @@ class ObjectStore:
         return entry
 
     def remove(self, key: str, namespace: str, name: str, last: Json | None = None) -> Stored:
-        """Take an object out and tell everyone; the last event carries `last` or what was stored."""
+        """Remove an object and call the listeners; the event contains `last`, or else the stored object."""
         before = self._objects[key].pop((namespace, name))
         entry = self._version(last or before.object)
         self._tell(key, StoreEvent(key, "DELETED", entry.revision, entry, before))
@@ -127,7 +127,10 @@ class ObjectStore:
             listener(event)
 
     def since(self, key: str, revision: int) -> list[StoreEvent] | None:
-        """Return the events after a version, or nothing where the history is too short or the version not ours."""
+        """Return the events after a version.
+
+        None if the history is too short or the version is not one of this store.
+        """
         if not self.oldest(key) <= revision <= self.revision:
             return None
         newer: list[StoreEvent] = []
@@ -138,18 +141,18 @@ class ObjectStore:
         return newer[::-1]
 
     def oldest(self, key: str) -> int:
-        """Return the version after which the history of a resource is whole."""
+        """Return the oldest version from which the history of a resource is complete."""
         return self._forgotten.get(key, self._first)
 
     def forget(self) -> None:
-        """Drop the history, so that every older version is too old to watch from."""
+        """Drop the history, so that a watch from an older version is too old."""
         for key in self._objects:
             self._events[key] = deque()
             self._sizes[key] = 0
             self._forgotten[key] = self.revision
 
     def listen(self, key: str, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call the listener at each change of a resource (ANY: of all); returns the way to stop it."""
+        """Call a listener at each change of a resource (`ANY`: of all); return a function that ends this."""
         listeners = self._listeners.setdefault(key, [])
         listeners.append(listener)
         return lambda: listeners.remove(listener)
@@ -157,7 +160,7 @@ class ObjectStore:
 
 @dataclass(slots=True)
 class Backend:
-    """What one sandbox keeps: objects, and the resources that it serves, a definition's as long as it is stored."""
+    """The state of one sandbox: objects, and the resources that it serves."""
 
     now: Callable[[], datetime]
     random: random.Random
@@ -165,7 +168,7 @@ class Backend:
     first_version: int = 1
     registry: Registry = field(default_factory=Registry)
     applied: dict[str, dict[str, Json]] = field(default_factory=dict)
-    """What each manager applied last of an object, by the object's UID: no owners of fields are kept."""
+    """Last applied configuration of each manager, by the object's UID; field ownership is not stored."""
     store: ObjectStore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -178,7 +181,7 @@ class Backend:
             self.applied.pop(event.entry.object["metadata"]["uid"], None)
 
     def _serve(self, event: StoreEvent) -> None:
-        """Serve what a definition defines in the instant it is stored, and take its objects with it."""
+        """Update the served resources when a CustomResourceDefinition is stored; delete its objects with it."""
         crd = event.entry.object
         name = crd["metadata"]["name"]
         if event.type == "DELETED":
@@ -189,21 +192,21 @@ class Backend:
             self.store.write(DEFINITIONS, _accepted(crd, self.timestamp()))
 
     def timestamp(self, plus_seconds: float = 0) -> str:
-        """Write the present time, or one later on, as metadata has it."""
+        """Format the current time, or a later one, as in metadata."""
         seconds = int(self.now().timestamp() + plus_seconds)
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def new_uid(self) -> str:
-        """Draw a unique id."""
+        """Return a random UID."""
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
 
     def suffix(self) -> str:
-        """Draw the random end of a generated name."""
+        """Return the random suffix of a generated name."""
         return "".join(self.random.choices(SAFE_LETTERS, k=5))
 
 
 def is_true(obj: Json, kind: str) -> bool:
-    """Whether a condition of an object's status is true."""
+    """Return whether a condition in an object's status is True."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(each["type"] == kind and each["status"] == "True" for each in conditions)
 

@@ -1,9 +1,9 @@
 """Creating and updating objects: metadata, admission, generations, conflicts, what an update keeps of the old object.
 
-A write to the main resource cannot change status, and a write to status changes nothing else. An update that changes
-nothing is not written, so that nobody is told of it. Admission is what the API server does to a new object with a look
-at the rest of the cluster: priority from its class, the default service account, the usual tolerations, what
-matchLabelKeys stand for, the first status. Objects that are loaded keep the status they come with.
+A write to the main resource cannot change the status, and a write to the status changes nothing else. An update without
+a change is not stored and causes no event. Admission completes a new object with data from the cluster, as the API
+server does: priority from its class, default service account, usual tolerations, labels for matchLabelKeys, initial
+status. Loaded objects keep their status.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _POD_MUTABLE = (
 
 @dataclass(slots=True)
 class WriteOptions:
-    """What a request's query asks of a write; warnings are collected here."""
+    """Options of a write from the request's query; warnings are collected here."""
 
     dry_run: bool = False
     field_validation: str = "Warn"
@@ -81,7 +81,7 @@ class WriteOptions:
 
 
 def fetch(backend: Backend, resource: ApiResource, namespace: str, name: str) -> Stored:
-    """Return an object or fail with 404."""
+    """Return a stored object, or raise a 404 error."""
     entry = backend.store.get(resource.key, namespace, name)
     if entry is None:
         raise not_found(resource.group, resource.plural, name)
@@ -143,7 +143,7 @@ def _new_metadata(backend: Backend, resource: ApiResource, obj: Json, options: W
 
 
 def _admit(store: ObjectStore, resource: ApiResource, obj: Json, now: str, *, loaded: bool) -> None:
-    """Complete or refuse a new object."""
+    """Complete or reject a new object."""
     if not loaded and resource.has_status and resource.key not in _KEEPS_STATUS:
         obj.pop("status", None)
     if resource.key == "pods":
@@ -155,7 +155,7 @@ def _admit(store: ObjectStore, resource: ApiResource, obj: Json, now: str, *, lo
     elif resource.has_status and resource.custom is None:
         obj.setdefault("status", dict(_FIRST_STATUS.get(resource.key, {})))
     elif resource.has_status:
-        complete(resource, obj)  # the status has defaults, and what the request had is removed
+        complete(resource, obj)  # the status has defaults, and the request's status was removed
 
 
 def _admit_pod(store: ObjectStore, pod: Json, now: str, *, loaded: bool) -> None:
@@ -175,7 +175,7 @@ def _admit_pod(store: ObjectStore, pod: Json, now: str, *, loaded: bool) -> None
 
 
 def _refused(pod: Json, why: str) -> StatusError:
-    """Refuse a pod: a generated name is not known yet when admission does."""
+    """Return the error for a rejected pod, named by generateName if it has one: its name is not generated yet."""
     return forbidden("", "pods", pod["metadata"].get("generateName") or pod["metadata"]["name"], why)
 
 
@@ -233,7 +233,7 @@ def _tolerate(spec: Json, key: str) -> None:
 
 
 def qos_class(spec: Json) -> str:
-    """Name the quality-of-service class: the containers' requests and limits of cpu and memory decide."""
+    """Return the quality-of-service class from the containers' cpu and memory requests and limits."""
     requests = limits = False
     guaranteed = True
     for container in all_containers(spec):
@@ -293,7 +293,7 @@ def update(
 
 
 def store_update(backend: Backend, resource: ApiResource, obj: Json) -> Stored:
-    """Write a changed object, or take it out when it only waited for its last finalizer."""
+    """Store a changed object, or remove it if it only waited for its last finalizer."""
     metadata = obj["metadata"]
     waiting = resource.key == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0
     held = metadata.get("finalizers") or waiting or resource.key == "namespaces"
@@ -303,7 +303,7 @@ def store_update(backend: Backend, resource: ApiResource, obj: Json) -> Stored:
 
 
 def _guard(resource: ApiResource, old: Json, obj: Json) -> None:
-    """Refuse an update that was made for another object or another version."""
+    """Reject an update for another object or for another resourceVersion."""
     before, metadata = old["metadata"], obj["metadata"]
     name = before["name"]
     if metadata.get("name", name) != name:
@@ -321,7 +321,10 @@ def _guard(resource: ApiResource, old: Json, obj: Json) -> None:
 
 
 def _prepared(resource: ApiResource, old: Json, new: Json, subresource: str) -> Json:
-    """Put what this write may not change back: system metadata, and status or everything else; count the generation."""
+    """Restore the parts that this write must not change (system metadata; status or the rest).
+
+    Increment the generation.
+    """
     before = old["metadata"]
     metadata = {name: before[name] for name in _SYSTEM if name in before}
     metadata |= {name: new["metadata"][name] for name in new["metadata"] if name not in (*_SYSTEM, "managedFields")}
@@ -377,7 +380,7 @@ def _pod(old: Json, new: Json) -> list[Cause]:
 
 
 def _masked(spec: Json, *, gated: bool) -> Json:
-    """Take out what may change; a gated pod may also be directed to nodes."""
+    """Remove the fields of a pod's spec that may change; a gated pod may also be restricted to nodes."""
     free = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
     if gated:
         free |= {"nodeSelector", "affinity"}
