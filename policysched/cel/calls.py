@@ -6,14 +6,16 @@ Source: cel-go v0.26 interpreter/interpretable.go (evalUnary, evalBinary, evalVa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
+from policysched.budget import Budget
 from policysched.cel.declarations import Overload, functions
 from policysched.cel.libraries import clocks, conversions, kubernetes, lists, patterns, strings
-from policysched.cel.libraries.operators import OPERATORS, no_overload
+from policysched.cel.libraries.operators import OPERATORS, SPENDING_OPERATORS, no_overload
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, fits
 from policysched.cel.values.scalars import Duration, Error, Timestamp, Uint
-from policysched.cel.work import WORK, effort_of
+from policysched.cel.work import effort_of, spend_on
 
 Slots = list[Any]
 Closure = Callable[[Slots], Any]
@@ -22,9 +24,9 @@ _OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     **conversions.OVERLOADS,
     **kubernetes.OVERLOADS,
     **lists.OVERLOADS,
-    **patterns.OVERLOADS,
     **strings.OVERLOADS,
 }
+_SPENDING: Final[dict[str, Callable[..., Any]]] = {**lists.SPENDING, **patterns.SPENDING, **strings.SPENDING}
 NO_OVERLOAD: Final = Error("no such overload")
 _UNGUARDED: Final = frozenset(
     {"contains_string", "ends_with_string", "list_flatten", "list_flatten_int", "starts_with_string"}
@@ -99,33 +101,40 @@ def measured(overload: str, arguments: list[Closure]) -> list[Closure]:
     return [checked if at == place else one for at, one in enumerate(arguments)]
 
 
-def implementation(name: str, fitting: Sequence[Overload]) -> Callable[..., Any]:
-    """Return what a call does: an operator's own way, the one overload, or the first that takes the values."""
+def implementation(name: str, fitting: Sequence[Overload], work: Budget) -> Callable[..., Any]:
+    """Return the function of a call: an operator, the only overload, or a search for the first fitting overload."""
     if name in OPERATORS:
         return OPERATORS[name]
+    if name in SPENDING_OPERATORS:
+        return partial(SPENDING_OPERATORS[name], work)
     if name == "matches":
-        return _matches
-    overloads = [(one, effort_of(one.name)) for one in (fitting if len(fitting) == 1 else functions()[name])]
+        return partial(_matches, work)
+    overloads = [
+        (one, _function(one.name, work), effort_of(one.name))
+        for one in (fitting if len(fitting) == 1 else functions()[name])
+    ]
 
     def call(*values: Any) -> Any:
-        for one, effort in overloads:
-            if len(one.arguments) == len(values) and _takes(one, values):
-                WORK.spend(effort)
+        for one, function, effort in overloads:
+            if function is not None and len(one.arguments) == len(values) and _takes(one, values):
+                work.spend(effort)
                 for value in values:
-                    WORK.spend_on(value)
-                return _OVERLOADS[one.name](*values)
+                    spend_on(work, value)
+                return function(*values)
         return Error(f"no such overload: {name}({', '.join(KINDS[type(value)].name for value in values)})")
 
     return call
 
 
+def _function(overload: str, work: Budget) -> Callable[..., Any] | None:
+    return partial(_SPENDING[overload], work) if overload in _SPENDING else _OVERLOADS.get(overload)
+
+
 def _takes(one: Overload, values: Sequence[Any]) -> bool:
-    if one.name not in _OVERLOADS:
-        return False
     return one.name in _UNGUARDED or all(map(fits, one.arguments, values))
 
 
-def _matches(text: Any, pattern: Any) -> Any:
+def _matches(work: Budget, text: Any, pattern: Any) -> Any:
     if type(text) is not str:
         return no_overload(text, "matches")
-    return patterns.matches(text, pattern) if type(pattern) is str else NO_OVERLOAD
+    return patterns.matches(work, text, pattern) if type(pattern) is str else NO_OVERLOAD

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from policysched.budget import Budget
 from policysched.cel import types
 from policysched.cel.declarations import FIELDS, Overload, declared, functions
 from policysched.cel.issues import Issues
@@ -24,7 +25,7 @@ from policysched.cel.syntax.tree import (
     Select,
     qualified_name,
 )
-from policysched.cel.types import CelType, list_of, map_of, optional_of
+from policysched.cel.types import CelType, list_of, map_of, optional_of, same_types
 from policysched.cel.unification import (
     Substitutions,
     assignable,
@@ -59,9 +60,13 @@ class Checked:
         """Calls of functions with a qualified name, which look like methods."""
 
 
-def check(node: CelNode, issues: Issues) -> Checked:
-    """Check an expression; what is wrong with it is reported."""
-    checker = _Checker(issues)
+def check(node: CelNode, issues: Issues, work: Budget) -> Checked:
+    """Check an expression and report its errors.
+
+    Raises:
+        BudgetExceededError: the types have too many parts.
+    """
+    checker = _Checker(issues, work)
     checker.check(node)
     found = checker.found
     found.types = dict(zip(found.types, closed(checker.known, found.types.values()), strict=True))
@@ -69,7 +74,8 @@ def check(node: CelNode, issues: Issues) -> Checked:
 
 
 class _Checker:
-    def __init__(self, issues: Issues) -> None:
+    def __init__(self, issues: Issues, work: Budget) -> None:
+        self._work = work
         self.found = Checked()
         self.known: Substitutions = {}
         self._issues = issues
@@ -112,11 +118,11 @@ class _Checker:
             self.found.names[node] = name.removeprefix(".")
             return of
         of = self._field(node, node.operand, node.field_name)
-        return types.BOOL if node.test else substituted(self.known, of)
+        return types.BOOL if node.test else substituted(self.known, of, self._work)
 
     def _field(self, node: CelNode, operand: CelNode, name: str, *, optional: bool = False) -> CelType:
         checked = self.check(operand)
-        of, was_optional = without_optional(substituted(self.known, checked))
+        of, was_optional = without_optional(substituted(self.known, checked, self._work))
         result = types.DYN
         if of.kind == "map":
             result = of.parameters[1]
@@ -125,11 +131,11 @@ class _Checker:
         elif of.kind == "param":
             self._assignable(types.DYN, of)
         elif not (of.is_dynamic or of.kind == "error"):
-            self._issues.report(node.at, f"type '{of.formatted()}' does not support field selection")
+            self._issues.report(node.at, f"type '{of.formatted(self._work)}' does not support field selection")
         return optional_of(result) if optional or was_optional else result
 
     def _struct_field(self, node: CelNode, of: CelType, name: str) -> CelType:
-        if of != types.DEVICE:
+        if of is not types.DEVICE:
             self._issues.report(node.at, f"unexpected failed resolution of '{of.name}'")
         elif name in FIELDS:
             return FIELDS[name]
@@ -144,7 +150,7 @@ class _Checker:
             field = node.arguments[1]
             name = field.value if isinstance(field, ConstantNode) else ""
             of = self._field(node, node.arguments[0], str(name), optional=True)
-            return substituted(self.known, of)
+            return substituted(self.known, of, self._work)
         for one in node.arguments:
             self.check(one)
         if node.target is None:
@@ -178,16 +184,16 @@ class _Checker:
             if one.member is not is_method:
                 continue
             fresh = {parameter: self._fresh() for parameter in one.parameters}
-            takes = [substituted(fresh, of) for of in one.arguments]
-            made = assignable_lists(self.known, given, takes)
+            takes = [substituted(fresh, of, self._work) for of in one.arguments]
+            made = assignable_lists(self.known, given, takes, self._work)
             if made is None:
                 continue
             self.known = made
             fitting.append(one)
-            of = substituted(self.known, substituted(fresh, one.result))
+            of = substituted(self.known, substituted(fresh, one.result, self._work), self._work)
             if result is None:
                 result = of
-            elif not result.is_dynamic and of != result:
+            elif not (result.is_dynamic or same_types(of, result, self._work)):
                 result = types.DYN
         if result is None:
             self._no_overload(node, name, given, is_method=is_method)
@@ -196,7 +202,7 @@ class _Checker:
         return result
 
     def _no_overload(self, node: CelNode, name: str, given: list[CelType], *, is_method: bool) -> None:
-        shown = [substituted(self.known, of, to_dyn=True).formatted() for of in given]
+        shown = [substituted(self.known, of, self._work, to_dyn=True).formatted(self._work) for of in given]
         target = f"{shown.pop(0)}." if is_method else ""
         signature = f"{target}({', '.join(shown)})"
         self._issues.report(node.at, f"found no matching overload for '{name}' applied to '{signature}'")
@@ -233,7 +239,7 @@ class _Checker:
     def _join(self, before: CelType | None, of: CelType) -> CelType:
         if before is None:
             return of
-        return most_general(before, of) if self._assignable(before, of) else types.DYN
+        return most_general(before, of, self._work) if self._assignable(before, of) else types.DYN
 
     def _message(self, node: MessageNode) -> CelType:
         of = self._lookup(node.type_name)
@@ -254,24 +260,24 @@ class _Checker:
 
     def _message_field(self, one: Entry, of: CelType) -> None:
         given = self.check(one.value)
-        found = FIELDS.get(str(one.key)) if of == types.DEVICE else None
-        if of.kind in {"struct", "timestamp", "duration"} and of != types.DEVICE:
+        found = FIELDS.get(str(one.key)) if of is types.DEVICE else None
+        if of.kind in {"struct", "timestamp", "duration"} and of is not types.DEVICE:
             self._issues.report(one.at, f"unexpected failed resolution of '{of.name}'")
         elif found is None:
             self._issues.report(one.at, f"undefined field '{one.key}'")
         given = self._unwrapped(one.value, given, optional=one.optional)
         if found is not None and not self._assignable(found, given):
-            message = f"is '{found.formatted()}' but provided type is '{given.formatted()}'"
+            message = f"is '{found.formatted(self._work)}' but provided type is '{given.formatted(self._work)}'"
             self._issues.report(one.at, f"expected type of field '{one.key}' {message}")
 
     # Loops
 
     def _loop(self, node: Loop) -> CelType:
         checked = self.check(node.over)
-        over = substituted(self.known, checked)
+        over = substituted(self.known, checked, self._work)
         built = self.check(node.start)
         # The range's type may be known better once the start was looked at.
-        over = substituted(self.known, over)
+        over = substituted(self.known, over, self._work)
         first, second = self._loop_variables(node, over)
         self._scopes.append({node.result_name: built})
         self._scopes.append({node.variable: first} | ({node.second: second} if node.second else {}))
@@ -279,7 +285,7 @@ class _Checker:
         self._is(node.step, built, self.check(node.step))
         self._scopes.pop()
         checked = self.check(node.result)
-        result = substituted(self.known, checked)
+        result = substituted(self.known, checked, self._work)
         self._scopes.pop()
         return result
 
@@ -292,7 +298,7 @@ class _Checker:
         if over.kind in {"dyn", "error", "param"}:
             self._assignable(types.DYN, over)
             return types.DYN, types.DYN
-        shown = f"expression of type '{over.formatted()}' cannot be range of a comprehension"
+        shown = f"expression of type '{over.formatted(self._work)}' cannot be range of a comprehension"
         self._issues.report(node.over.at, f"{shown} (must be list, map, or dynamic)")
         return types.ERROR, types.ERROR
 
@@ -305,10 +311,12 @@ class _Checker:
         return False
 
     def _mismatch(self, node: CelNode, wanted: CelType, of: CelType) -> None:
-        self._issues.report(node.at, f"expected type '{wanted.formatted()}' but found '{of.formatted()}'")
+        self._issues.report(
+            node.at, f"expected type '{wanted.formatted(self._work)}' but found '{of.formatted(self._work)}'"
+        )
 
     def _assignable(self, first: CelType, second: CelType) -> bool:
-        made = assignable(self.known, first, second)
+        made = assignable(self.known, first, second, self._work)
         if made is None:
             return False
         self.known = made

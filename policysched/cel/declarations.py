@@ -31,7 +31,7 @@ class Overload:
 
 
 _NAMED: Final = {
-    one.formatted(): one
+    types.SHORT_NAMES.get(one.kind, one.name): one
     for one in (
         *(types.BOOL, types.BYTES, types.DOUBLE, types.INT, types.UINT, types.STRING, types.NULL, types.DYN),
         *(types.DURATION, types.TIMESTAMP, types.TYPE, types.IP, types.CIDR),

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from policysched.budget import Budget, BudgetExceededError
 from policysched.cel import types
 from policysched.cel.calls import Closure, InternalError, Slots
 from policysched.cel.checker import check
@@ -26,7 +27,7 @@ from policysched.cel.validation import validate
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS
 from policysched.cel.values.kubernetes import Address, CelQuantity, Format, Locator, Prefix, Semver
 from policysched.cel.values.scalars import DefaultMap, Duration, Error, Map, Optional, Timestamp, Uint
-from policysched.cel.work import LIMIT, WORK, CostLimitError
+from policysched.cel.work import LIMIT
 from policysched.model import quantity as amounts
 
 _FRAMES: Final = 20_000
@@ -37,7 +38,7 @@ _MOST_CHARACTERS: Final = 100_000
 COST_LIMIT: Final = "operation cancelled: actual cost limit exceeded"
 TOO_LARGE: Final = "program instantiation failed: its types, patterns and constants take too much to compile"
 _CHECKING: Final = LIMIT // 4
-"""What going into the parts of types may take; the longest selectors that people write need a tenth of it."""
+"""Cost limit of the checker's walks through types; long selectors of users need a tenth of it."""
 _OUTPUTS: Final = frozenset({types.BOOL, types.ANY})
 
 
@@ -102,23 +103,25 @@ class CompiledSelector:
 
     Attributes:
         reads: The attributes that it can read, by domain and identifier, None where that may be any of them.
+        work: The cost limit of one evaluation, and the cost of the last one.
     """
 
     text: str
     reads: frozenset[Attribute] | None
+    work: Budget
     _closure: Closure
     _slots: int
     _is_deep: bool
 
     def matches(self, device: Variables) -> bool | str:
         """Return whether a device matches, or the error of the evaluation, in Kubernetes' words."""
+        self.work.refill()
         if device.trouble is not None:
             return device.trouble
-        WORK.left = LIMIT
         try:
             slots = [device.value, *([None] * (self._slots - 1))]
             value = self._evaluated_deeply(slots) if self._is_deep else self._closure(slots)
-        except (CostLimitError, RecursionError):  # values nest deeper than the texts that make them
+        except (BudgetExceededError, RecursionError):  # values nest deeper than the texts that make them
             return COST_LIMIT
         except InternalError as error:
             return str(error)
@@ -137,11 +140,10 @@ def compile_selector(text: str) -> CompiledSelector:
     Raises:
         InvalidDeviceSelectorError: it cannot be used.
     """
-    WORK.left = _CHECKING
     try:
         with _deep_recursion():
             return _compiled(text)
-    except CostLimitError:
+    except BudgetExceededError:
         raise InvalidDeviceSelectorError(TOO_LARGE) from None
 
 
@@ -153,18 +155,20 @@ def _compiled(text: str) -> CompiledSelector:
         _refuse(issues)
     node = parse(text, issues)
     _refuse(issues)
-    checked = check(node, issues)
+    checked = check(node, issues, Budget(_CHECKING))
     _refuse(issues)
-    WORK.left = LIMIT
-    validate(node, checked, issues)
+    work = Budget(LIMIT)
+    validate(node, checked, issues, work)
     _refuse(issues)
     if checked.types[node] not in _OUTPUTS:
-        raise InvalidDeviceSelectorError(f"must evaluate to bool or the unknown type, not {checked.types[node]}")
+        raise InvalidDeviceSelectorError(
+            f"must evaluate to bool or the unknown type, not {checked.types[node].shown(work)}"
+        )
     try:
-        closure, slots = compile_closures(node, checked, VARIABLE)
+        closure, slots = compile_closures(node, checked, VARIABLE, work)
     except ProgramError as error:
         raise InvalidDeviceSelectorError(f"program instantiation failed: {error}") from None
-    return CompiledSelector(text, attributes_read(node), closure, slots, node.depth > _DEEP)
+    return CompiledSelector(text, attributes_read(node), work, closure, slots, node.depth > _DEEP)
 
 
 def _refuse(issues: Issues) -> None:

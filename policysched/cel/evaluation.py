@@ -9,13 +9,15 @@ Source: cel-go v0.26 interpreter/planner.go, interpretable.go, attributes.go, de
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
+from policysched.budget import Budget
 from policysched.cel.calls import NO_OVERLOAD, Closure, InternalError, Slots, applied, implementation, measured
 from policysched.cel.checker import Checked
 from policysched.cel.declarations import RUNTIME_TYPES
 from policysched.cel.libraries import patterns
-from policysched.cel.libraries.operators import OPERATORS
+from policysched.cel.libraries.operators import contained_in
 from policysched.cel.lookups import has_field, look_up, look_up_optional
 from policysched.cel.syntax.macros import UNUSED
 from policysched.cel.syntax.tree import (
@@ -46,7 +48,6 @@ from policysched.cel.values.scalars import (
     key_form,
 )
 from policysched.cel.values.texts import shown
-from policysched.cel.work import WORK
 
 _CONVERSIONS: Final = frozenset(
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
@@ -60,22 +61,30 @@ class ProgramError(ValueError):
     """An expression whose constants alone are wrong; the message is cel-go's."""
 
 
-def compile_closures(node: CelNode, checked: Checked, variable: str) -> tuple[Closure, int]:
+def compile_closures(node: CelNode, checked: Checked, variable: str, work: Budget) -> tuple[Closure, int]:
     """Make the closures of an expression.
 
+    Args:
+        node: The expression.
+        checked: The result of the checker.
+        variable: The name of the variable.
+        work: The budget of the compilation and of each evaluation.
+
     Returns:
-        What evaluates it, and how many slots it needs; the variable is in the first.
+        The closure of the expression and the number of its slots; the first slot has the variable.
 
     Raises:
-        ProgramError: a constant cannot be converted, or a pattern is none.
+        ProgramError: a constant cannot be converted, or a pattern is invalid.
+        BudgetExceededError: constants or patterns are too large.
     """
-    made = _Compiler(checked, variable)
+    made = _Compiler(checked, variable, work)
     return made.of(node), made.slots
 
 
 class _Compiler:
-    def __init__(self, checked: Checked, variable: str) -> None:
+    def __init__(self, checked: Checked, variable: str, work: Budget) -> None:
         self._checked = checked
+        self._work = work
         self._scope: dict[str, Closure] = {variable: _slot(0)}
         self._constants: dict[Closure, Any] = {}
         self.slots = 1
@@ -165,7 +174,7 @@ class _Compiler:
             return self._with_pattern(name, arguments)
         if len(overloads) == 1:
             arguments = measured(overloads[0].name, arguments)
-        call = implementation(name, overloads)
+        call = implementation(name, overloads, self._work)
         if name in _CONVERSIONS and self._all_constant(arguments) and len(arguments) == 1:
             return self._converted(call(*(self._constants[one] for one in arguments)))
         return applied(call, arguments)
@@ -177,11 +186,11 @@ class _Compiler:
 
     def _in_constants(self, element: Closure, values: Any) -> Closure:
         if isinstance(values, Error):
-            return applied(OPERATORS["@in"], [element, self._constant(values)])
+            return applied(partial(contained_in, self._work), [element, self._constant(values)])
         if not values:
             return self._constant(value=False)
         if any(type(one) not in _IN_SET for one in values):
-            return applied(OPERATORS["@in"], [element, self._constant(values)])
+            return applied(partial(contained_in, self._work), [element, self._constant(values)])
         forms = {form for one in values for form in _equal_forms(one)}
 
         def contained(slots: Slots) -> Any:
@@ -196,10 +205,10 @@ class _Compiler:
         return contained
 
     def _with_pattern(self, name: str, arguments: list[Closure]) -> Closure:
-        made = patterns.compiled(self._constants[arguments[1]])
+        made = patterns.compiled(self._constants[arguments[1]], self._work)
         if isinstance(made, Error):
             raise ProgramError(made.message)
-        apply = patterns.WITH_CONSTANT[name]
+        apply = partial(patterns.WITH_CONSTANT[name], self._work)
 
         def matched(text: Any, _: Any, *rest: Any) -> Any:
             if type(text) is CelType:
@@ -244,7 +253,7 @@ class _Compiler:
 
     def _equal(self, node: CallNode) -> Closure:
         left, right = (self.of(one) for one in node.arguments)
-        negated = node.function == "_!=_"
+        negated, work = node.function == "_!=_", self._work
 
         def compared(slots: Slots) -> Any:
             first, second = left(slots), right(slots)
@@ -252,7 +261,7 @@ class _Compiler:
                 return first
             if type(second) is Error:
                 return second
-            said = equal(first, second)
+            said = equal(first, second, work)
             return said is not True if negated else said
 
         return compared
@@ -371,7 +380,7 @@ class _Compiler:
         result = self.of(node.result)
         self._scope = outside
         cost = 1 + sum(not isinstance(one, ConstantNode) for part in (node.condition, node.step) for one in walk(part))
-        places = _pairs if node.second else _elements
+        places, work = _pairs if node.second else _elements, self._work
 
         def loop(slots: Slots) -> Any:
             values = over(slots)
@@ -382,7 +391,7 @@ class _Compiler:
                 return items
             slots[built] = _growing(start(slots))
             for slots[first], slots[second] in items:
-                WORK.spend(cost)
+                work.spend(cost)
                 if condition(slots) is False:
                     break
                 slots[built] = step(slots)

@@ -1,7 +1,7 @@
 """Types as the checker has them and as messages name them.
 
-One that is a part of another twice, and that of a third twice, is walked 2, 4, 8, … times: whatever goes into parts
-spends work for it.
+A type can be part of another type twice, which is part of a third type twice, and so on. Walks through such types
+visit 2, 4, 8, … parts, so every walk spends a budget.
 
 Source: cel-go v0.26 common/types/types.go, checker/format.go.
 """
@@ -11,59 +11,58 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from policysched.cel.work import WORK
+from policysched.budget import Budget
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CelType:
-    """A type: its kind, the name that values of it have at run time, and its parameters."""
+    """A type: its kind, the name of the type of its values at run time, and its parameters.
+
+    `==` compares identity; `same_types` compares the parts.
+    """
 
     kind: str
     name: str
     parameters: tuple[CelType, ...] = ()
-    is_open: bool = field(init=False, compare=False, repr=False)
-    """Whether it is or has a type parameter, for which another type may be put."""
+    is_open: bool = field(init=False, repr=False)
+    """Whether the type is or contains a type parameter, which another type can replace."""
 
     def __post_init__(self) -> None:
-        """Look at the parameters once: types may be nested deep."""
+        """Compute `is_open` once, because types can be nested deeply."""
         object.__setattr__(self, "is_open", self.kind == "param" or any(one.is_open for one in self.parameters))
 
-    def __eq__(self, other: object) -> bool:
-        """Return whether another type is the same."""
-        if self is other:
-            return True
-        if not isinstance(other, CelType):
-            return NotImplemented
-        if self.kind != other.kind or self.name != other.name or len(self.parameters) != len(other.parameters):
-            return False
-        WORK.spend(len(self.parameters))
-        return self.parameters == other.parameters
-
-    def __hash__(self) -> int:
-        """Return what equal types have in common, without their parameters."""
-        return hash((self.kind, self.name, len(self.parameters)))
-
     def __str__(self) -> str:
-        """Write the type as messages about results have it."""
-        WORK.spend(len(self.parameters))
-        return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
+        """Return the text of a type that is a value; its parameters have no parameters."""
+        return f"{self.name}({', '.join(one.name for one in self.parameters)})" if self.parameters else self.name
 
-    def formatted(self) -> str:
-        """Write the type as messages of the checker have it."""
-        if self.kind in _SHORT:
-            return _SHORT[self.kind]
+    def shown(self, work: Budget) -> str:
+        """Return the text of the type in messages about results."""
+        work.spend(len(self.parameters))
+        return f"{self.name}({', '.join(one.shown(work) for one in self.parameters)})" if self.parameters else self.name
+
+    def formatted(self, work: Budget) -> str:
+        """Return the text of the type in messages of the checker."""
+        if self.kind in SHORT_NAMES:
+            return SHORT_NAMES[self.kind]
         if not self.parameters:
             return self.name
-        WORK.spend(len(self.parameters))
-        return f"{self.name}({', '.join(one.formatted() for one in self.parameters)})"
+        work.spend(len(self.parameters))
+        return f"{self.name}({', '.join(one.formatted(work) for one in self.parameters)})"
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether anything may stand where this is asked for."""
+        """Whether values of any type are allowed where this type is required."""
         return self.kind in {"dyn", "any"}
 
 
-_SHORT: Final = {"any": "any", "duration": "duration", "error": "!error!", "null": "null", "timestamp": "timestamp"}
+SHORT_NAMES: Final = {
+    "any": "any",
+    "duration": "duration",
+    "error": "!error!",
+    "null": "null",
+    "timestamp": "timestamp",
+}
+"""Names of kinds in messages of the checker, if they differ from the names of the types."""
 BOOL: Final = CelType("bool", "bool")
 BYTES: Final = CelType("bytes", "bytes")
 DOUBLE: Final = CelType("double", "double")
@@ -85,6 +84,20 @@ FORMAT: Final = CelType("struct", "kubernetes.NamedFormat")
 DEVICE: Final = CelType("struct", "kubernetes.DRADevice")
 IP: Final = CelType("opaque", "net.IP")
 CIDR: Final = CelType("opaque", "net.CIDR")
+
+
+def same_types(first: CelType, second: CelType, work: Budget) -> bool:
+    """Return whether two types are equal in all their parts.
+
+    Raises:
+        BudgetExceededError: the types have too many parts.
+    """
+    if first is second:
+        return True
+    if first.kind != second.kind or first.name != second.name or len(first.parameters) != len(second.parameters):
+        return False
+    work.spend(len(first.parameters))
+    return all(same_types(one, other, work) for one, other in zip(first.parameters, second.parameters, strict=True))
 
 
 def list_of(element: CelType) -> CelType:

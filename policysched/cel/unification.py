@@ -8,37 +8,39 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from policysched.budget import Budget
 from policysched.cel import types
-from policysched.cel.types import CelType
-from policysched.cel.work import WORK
+from policysched.cel.types import CelType, same_types
 
 Substitutions = dict[str, CelType]
 _NULLABLE: Final = frozenset({"null", "opaque", "struct", "any", "duration", "timestamp"})
 _COMPOSED: Final = frozenset({"opaque", "list", "map"})
 
 
-def assignable(known: Substitutions, first: CelType, second: CelType) -> Substitutions | None:
+def assignable(known: Substitutions, first: CelType, second: CelType, work: Budget) -> Substitutions | None:
     """Return what is known when the second type stands for the first, None where it cannot."""
     made = dict(known)
-    return made if _assignable(made, first, second) else None
+    return made if _assignable(made, first, second, work) else None
 
 
-def assignable_lists(known: Substitutions, first: Sequence[CelType], second: Sequence[CelType]) -> Substitutions | None:
+def assignable_lists(
+    known: Substitutions, first: Sequence[CelType], second: Sequence[CelType], work: Budget
+) -> Substitutions | None:
     """Return what is known when each of some types stands for another, None where one cannot."""
     made = dict(known)
-    return made if _all_assignable(made, first, second) else None
+    return made if _all_assignable(made, first, second, work) else None
 
 
-def substituted(known: Mapping[str, CelType], of: CelType, *, to_dyn: bool = False) -> CelType:
+def substituted(known: Mapping[str, CelType], of: CelType, work: Budget, *, to_dyn: bool = False) -> CelType:
     """Return a type with what is known of its parameters; unknown ones become dyn if asked to."""
     if of.kind == "param":
         if of.name in known:
-            return substituted(known, known[of.name], to_dyn=to_dyn)
+            return substituted(known, known[of.name], work, to_dyn=to_dyn)
         return types.DYN if to_dyn else of
     if not of.is_open:
         return of
-    WORK.spend(len(of.parameters))
-    return CelType(of.kind, of.name, tuple(substituted(known, one, to_dyn=to_dyn) for one in of.parameters))
+    work.spend(len(of.parameters))
+    return CelType(of.kind, of.name, tuple(substituted(known, one, work, to_dyn=to_dyn) for one in of.parameters))
 
 
 def closed(known: Mapping[str, CelType], all_types: Iterable[CelType]) -> list[CelType]:
@@ -60,9 +62,9 @@ def closed(known: Mapping[str, CelType], all_types: Iterable[CelType]) -> list[C
     return list(map(close, all_types))
 
 
-def most_general(first: CelType, second: CelType) -> CelType:
+def most_general(first: CelType, second: CelType, work: Budget) -> CelType:
     """Return the less specific of two types that fit each other."""
-    return first if _no_more_specific(first, second) else second
+    return first if _no_more_specific(first, second, work) else second
 
 
 def without_optional(of: CelType) -> tuple[CelType, bool]:
@@ -72,25 +74,27 @@ def without_optional(of: CelType) -> tuple[CelType, bool]:
     return of, False
 
 
-def _no_more_specific(first: CelType, second: CelType) -> bool:
+def _no_more_specific(first: CelType, second: CelType, work: Budget) -> bool:
     if first.is_dynamic or first.kind == "param":
         return True
     if second.is_dynamic or second.kind == "param" or first.kind != second.kind:
         return False
     if first.kind in _COMPOSED:
-        WORK.spend(len(first.parameters))
-        same = first.name == second.name and len(first.parameters) == len(second.parameters)
-        return same and all(map(_no_more_specific, first.parameters, second.parameters))
-    return first.kind == "type" or first == second
+        work.spend(len(first.parameters))
+        if first.name != second.name or len(first.parameters) != len(second.parameters):
+            return False
+        pairs = zip(first.parameters, second.parameters, strict=True)
+        return all(_no_more_specific(one, other, work) for one, other in pairs)
+    return first.kind == "type" or same_types(first, second, work)
 
 
-def _assignable(known: Substitutions, first: CelType, second: CelType) -> bool:
+def _assignable(known: Substitutions, first: CelType, second: CelType, work: Budget) -> bool:
     if second.kind == "param":
-        valid, known_before = _substitutable(known, first, second)
+        valid, known_before = _substitutable(known, first, second, work)
         if valid or known_before:
             return valid
     if first.kind == "param":
-        return _substitutable(known, second, first)[0]
+        return _substitutable(known, second, first, work)[0]
     kinds = {first.kind, second.kind}
     if kinds & {"dyn", "any", "error"}:
         return True
@@ -98,42 +102,42 @@ def _assignable(known: Substitutions, first: CelType, second: CelType) -> bool:
         return kinds <= _NULLABLE
     if first.kind == "type" or first.kind != second.kind:
         return first.kind == second.kind
-    WORK.spend(len(first.parameters))
-    return first.name == second.name and _all_assignable(known, first.parameters, second.parameters)
+    work.spend(len(first.parameters))
+    return first.name == second.name and _all_assignable(known, first.parameters, second.parameters, work)
 
 
-def _all_assignable(known: Substitutions, first: Sequence[CelType], second: Sequence[CelType]) -> bool:
+def _all_assignable(known: Substitutions, first: Sequence[CelType], second: Sequence[CelType], work: Budget) -> bool:
     return len(first) == len(second) and all(
-        _assignable(known, one, other) for one, other in zip(first, second, strict=True)
+        _assignable(known, one, other, work) for one, other in zip(first, second, strict=True)
     )
 
 
-def _substitutable(known: Substitutions, of: CelType, parameter: CelType) -> tuple[bool, bool]:
+def _substitutable(known: Substitutions, of: CelType, parameter: CelType, work: Budget) -> tuple[bool, bool]:
     """Return whether a type may stand for a parameter, and whether something stood for it before."""
-    if of == parameter:
+    if same_types(of, parameter, work):
         return True, True
     before = known.get(parameter.name)
     if before is None:
-        if not _free_of(known, parameter, of):
+        if not _free_of(known, parameter, of, work):
             return False, False
         known[parameter.name] = of
         return True, False
-    if of == before:
+    if same_types(of, before, work):
         return True, True
-    if not _assignable(known, of, before):
+    if not _assignable(known, of, before, work):
         return False, True
-    general = most_general(of, before)
-    if _free_of(known, parameter, general):
+    general = most_general(of, before, work)
+    if _free_of(known, parameter, general, work):
         known[parameter.name] = general
     return True, True
 
 
-def _free_of(known: Substitutions, parameter: CelType, of: CelType) -> bool:
+def _free_of(known: Substitutions, parameter: CelType, of: CelType, work: Budget) -> bool:
     if not of.is_open:
         return True
-    if of == parameter:
+    if same_types(of, parameter, work):
         return False
     if of.kind == "param":
-        return of.name not in known or _free_of(known, parameter, known[of.name])
-    WORK.spend(len(of.parameters))
-    return all(_free_of(known, parameter, one) for one in of.parameters)
+        return of.name not in known or _free_of(known, parameter, known[of.name], work)
+    work.spend(len(of.parameters))
+    return all(_free_of(known, parameter, one, work) for one in of.parameters)

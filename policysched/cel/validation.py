@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from policysched.budget import Budget
 from policysched.cel import types
 from policysched.cel.checker import Checked
 from policysched.cel.issues import Issues
@@ -15,7 +16,7 @@ from policysched.cel.libraries.conversions import OVERLOADS
 from policysched.cel.libraries.formatting import ONLY, Clause, FormatError, parts
 from policysched.cel.libraries.patterns import compiled
 from policysched.cel.syntax.tree import CallNode, CelNode, ConstantNode, ListOf, MapOf, children, walk
-from policysched.cel.types import CelType
+from policysched.cel.types import CelType, same_types
 from policysched.cel.values.scalars import Error
 
 _EXEMPT: Final = "format"
@@ -33,28 +34,32 @@ _KINDS: Final = {
 }
 
 
-def validate(node: CelNode, checked: Checked, issues: Issues) -> None:
-    """Report what is wrong with the literals of an expression."""
+def validate(node: CelNode, checked: Checked, issues: Issues, work: Budget) -> None:
+    """Report invalid literals of an expression.
+
+    Raises:
+        BudgetExceededError: types or patterns are too large.
+    """
     calls = [one for one in walk(node) if isinstance(one, CallNode)]
     for name in ("duration", "timestamp", "matches"):
         for one in calls:
             if checked.functions.get(one, one.function) == name and one.arguments:
-                _check_argument(name, one.arguments[0], issues)
+                _check_argument(name, one.arguments[0], issues, work)
     literals = list(_not_exempt(node))
     for kind in (_check_list, _check_map):
         for literal in literals:
-            kind(literal, checked, issues)
+            kind(literal, checked, issues, work)
     for one in reversed(calls):
         if one.function == "format" and one.target is not None:
             _check_format(one, one.target, checked, issues)
 
 
-def _check_argument(name: str, argument: CelNode, issues: Issues) -> None:
+def _check_argument(name: str, argument: CelNode, issues: Issues, work: Budget) -> None:
     if not isinstance(argument, ConstantNode):
         return
     value = argument.value
     if name == "matches":
-        wrong = type(value) is str and isinstance(compiled(value), Error)
+        wrong = type(value) is str and isinstance(compiled(value, work), Error)
     else:
         kind = {str: "string", int: "int64"}.get(type(value))
         wrong = kind is None or isinstance(OVERLOADS[f"{kind}_to_{name}"](value), Error)
@@ -72,19 +77,19 @@ def _not_exempt(node: CelNode) -> Iterator[CelNode]:
         waiting.extend(reversed(children(one)))
 
 
-def _check_list(node: CelNode, checked: Checked, issues: Issues) -> None:
+def _check_list(node: CelNode, checked: Checked, issues: Issues, work: Budget) -> None:
     if not isinstance(node, ListOf):
         return
     wanted: CelType | None = None
     for place, one in enumerate(node.elements):
         of = _inner(checked.types[one], optional=place in node.optional)
         wanted = wanted or of
-        if wanted != of:
-            _mismatch(one, wanted, of, issues)
+        if not same_types(wanted, of, work):
+            _mismatch(one, wanted, of, issues, work)
             break
 
 
-def _check_map(node: CelNode, checked: Checked, issues: Issues) -> None:
+def _check_map(node: CelNode, checked: Checked, issues: Issues, work: Budget) -> None:
     if not isinstance(node, MapOf):
         return
     keys: CelType | None = None
@@ -94,18 +99,18 @@ def _check_map(node: CelNode, checked: Checked, issues: Issues) -> None:
             continue
         key, value = checked.types[one.key], _inner(checked.types[one.value], optional=one.optional)
         keys, values = keys or key, values or value
-        if keys != key:
-            _mismatch(one.key, keys, key, issues)
-        if values != value:
-            _mismatch(one.value, values, value, issues)
+        if not same_types(keys, key, work):
+            _mismatch(one.key, keys, key, issues, work)
+        if not same_types(values, value, work):
+            _mismatch(one.value, values, value, issues, work)
 
 
 def _inner(of: CelType, *, optional: bool) -> CelType:
     return of.parameters[0] if optional and of.parameters else of
 
 
-def _mismatch(node: CelNode, wanted: CelType, of: CelType, issues: Issues) -> None:
-    issues.report(node.at, f"expected type '{wanted.formatted()}' but found '{of.formatted()}'")
+def _mismatch(node: CelNode, wanted: CelType, of: CelType, issues: Issues, work: Budget) -> None:
+    issues.report(node.at, f"expected type '{wanted.formatted(work)}' but found '{of.formatted(work)}'")
 
 
 def _check_format(call: CallNode, target: CelNode, checked: Checked, issues: Issues) -> None:
@@ -140,7 +145,7 @@ def _clause_fault(
 def _misfit(clause: str, node: CelNode, checked: Checked) -> CelNode | None:
     """Return the part of an argument that a clause cannot write."""
     of = checked.types[node]
-    if of == types.DYN:
+    if of is types.DYN:
         return None
     if of.kind not in _KINDS[clause]:
         return node

@@ -167,7 +167,7 @@ def test_selectors_that_take_long_are_asked_once_a_kind_for_what_stands_against_
     asked = 0
     matches = requirements._Selector.matches
 
-    def counted(one: requirements._Selector, kind: requirements.DeviceKind) -> bool | AllocationFailure:
+    def counted(one: requirements._Selector, kind: requirements.DeviceKind) -> tuple[bool | AllocationFailure, int]:
         nonlocal asked
         asked += 1
         return matches(one, kind)
@@ -290,7 +290,7 @@ def test_selectors_that_take_long_are_asked_a_few_at_a_time(monkeypatch: pytest.
     asked: list[str] = []
     matches = requirements._Selector.matches
 
-    def counted(one: requirements._Selector, kind: requirements.DeviceKind) -> bool | AllocationFailure:
+    def counted(one: requirements._Selector, kind: requirements.DeviceKind) -> tuple[bool | AllocationFailure, int]:
         asked.append(one.name)
         return matches(one, kind)
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, Final
 
+from policysched.budget import Budget
 from policysched.cel.libraries.conversions import TEXTS
 from policysched.cel.types import CelType
 from policysched.cel.values.kinds import KINDS, LISTS, MAPS
 from policysched.cel.values.quoting import quoted
 from policysched.cel.values.scalars import Duration, Error, Timestamp, Uint
-from policysched.cel.work import WORK
 
 _DIGITS: Final = "0123456789"
 _DEFAULT: Final = 6
@@ -85,7 +85,7 @@ def _clause(text: str, at: int) -> tuple[Clause, int]:
     return (text[at], places), at + 1
 
 
-def format_text(text: str, values: list[Any]) -> Any:
+def format_text(work: Budget, text: str, values: list[Any]) -> Any:
     """Format a text with a list of values."""
     made, place = [], 0
     for part in parts(text):
@@ -97,11 +97,11 @@ def format_text(text: str, values: list[Any]) -> Any:
         if isinstance(part, FormatError):
             return Error(str(part))
         try:
-            made.append(_WRITERS[part[0]](values[place], part[1]))
+            made.append(_WRITERS[part[0]](values[place], part[1], work))
         except FormatError as error:
             return Error(f"error during formatting: {error}")
         place += 1
-    WORK.spend(sum(map(len, made)) // 10)
+    work.spend(sum(map(len, made)) // 10)
     return "".join(made)
 
 
@@ -109,12 +109,12 @@ def _refused(clause: str, value: Any) -> FormatError:
     return FormatError(f"{ONLY[clause]}, was given {KINDS[type(value)].name}")
 
 
-def _string(value: Any, _: int | None = None) -> str:
+def _string(value: Any, work: Budget) -> str:
     kind = type(value)
     if kind in LISTS:
-        return _list(value)
+        return _list(value, work)
     if kind in MAPS:
-        return _map(value)
+        return _map(value, work)
     writer = TEXTS.get(kind)
     if writer is None:
         raise _refused("s", value)
@@ -124,7 +124,7 @@ def _string(value: Any, _: int | None = None) -> str:
     return str(written)
 
 
-def _decimal(value: Any, _: int | None = None) -> str:
+def _decimal(value: Any) -> str:
     if type(value) not in {int, Uint}:
         raise _refused("d", value)
     return str(int(value))
@@ -142,21 +142,21 @@ def _not_finite(value: float) -> str:
     return "NaN" if math.isnan(value) else ("∞" if value > 0 else "-∞")
 
 
-def _places(wanted: int | None) -> int:
+def _places(wanted: int | None, work: Budget) -> int:
     if wanted is not None and wanted > _MOST_PLACES:
-        WORK.spend(wanted)
+        work.spend(wanted)
     return _DEFAULT if wanted is None else wanted
 
 
-def _fixed(value: Any, places: int | None) -> str:
+def _fixed(value: Any, places: int | None, work: Budget) -> str:
     number = _number(value, "f")
-    return f"{number or 0.0:,.{_places(places)}f}" if math.isfinite(number) else _not_finite(number)
+    return f"{number or 0.0:,.{_places(places, work)}f}" if math.isfinite(number) else _not_finite(number)
 
 
-def _scientific(value: Any, places: int | None) -> str:
+def _scientific(value: Any, places: int | None, work: Budget) -> str:
     """Write a number with six digits behind the point: Go's printer takes the precision for a width."""
     number = _number(value, "e")
-    width = _places(places)
+    width = _places(places, work)
     if not math.isfinite(number):
         return _not_finite(number).rjust(width)
     mantissa, _, exponent = f"{Decimal(number) if number else 0.0:.{_DEFAULT}e}".partition("e")
@@ -168,19 +168,19 @@ def _superscript(power: int) -> str:
     return ("⁻" if power < 0 else "") + digits
 
 
-def _binary(value: Any, _: int | None = None) -> str:
+def _binary(value: Any) -> str:
     if type(value) not in {int, Uint, bool}:
         raise _refused("b", value)
     return f"{int(value):b}"
 
 
-def _octal(value: Any, _: int | None = None) -> str:
+def _octal(value: Any) -> str:
     if type(value) not in {int, Uint}:
         raise _refused("o", value)
     return f"{int(value):o}"
 
 
-def _hex(value: Any, _: int | None = None) -> str:
+def _hex(value: Any) -> str:
     if type(value) is str:
         return value.encode(errors="surrogateescape").hex()
     if type(value) is bytes:
@@ -190,20 +190,33 @@ def _hex(value: Any, _: int | None = None) -> str:
     return f"{int(value):x}"
 
 
-def _upper_hex(value: Any, _: int | None = None) -> str:
+def _upper_hex(value: Any) -> str:
     return _hex(value).upper()
 
 
-_WRITERS: Final[dict[str, Callable[[Any, int | None], str]]] = {
-    "s": _string, "d": _decimal, "f": _fixed, "e": _scientific, "b": _binary, "x": _hex, "X": _upper_hex, "o": _octal,
-}  # fmt: skip
+def _plain(write: Callable[[Any], str]) -> _Writer:
+    return lambda value, _places, _work: write(value)
 
 
-def _inside(value: Any) -> str:
+_Writer = Callable[[Any, int | None, Budget], str]
+_WRITERS: Final[dict[str, _Writer]] = {
+    "s": lambda value, _, work: _string(value, work),
+    "f": _fixed,
+    "e": _scientific,
+    "d": _plain(_decimal),
+    "b": _plain(_binary),
+    "x": _plain(_hex),
+    "X": _plain(_upper_hex),
+    "o": _plain(_octal),
+}
+"""Writers of values by clause; they take the value, the number of places and a budget."""
+
+
+def _inside(value: Any, work: Budget) -> str:
     """Write a value that stands in a list or a map."""
     kind = type(value)
     if kind in {str, bytes}:
-        return ("b" if kind is bytes else "") + quoted(_string(value))
+        return ("b" if kind is bytes else "") + quoted(_string(value, work))
     if kind is float:
         if math.isfinite(value):
             return f"{value:.{_DEFAULT}f}"
@@ -211,24 +224,24 @@ def _inside(value: Any) -> str:
     if kind is Timestamp or kind is Duration:
         return f"{'timestamp' if kind is Timestamp else 'duration'}({quoted(TEXTS[kind](value))})"
     if kind in _PLAIN or kind in LISTS or kind in MAPS:
-        return _string(value)
+        return _string(value, work)
     raise FormatError(f"no formatting function for {KINDS[kind].name}")
 
 
 _PLAIN: Final = frozenset({int, Uint, bool, type(None), CelType})
 
 
-def _list(values: list[Any]) -> str:
-    WORK.spend(4 * len(values) + 8)
-    return f"[{', '.join(map(_inside, values))}]"
+def _list(values: list[Any], work: Budget) -> str:
+    work.spend(4 * len(values) + 8)
+    return f"[{', '.join(_inside(one, work) for one in values)}]"
 
 
-def _map(values: Any) -> str:
-    WORK.spend(4 * len(values) + 8)
+def _map(values: Any, work: Budget) -> str:
+    work.spend(4 * len(values) + 8)
     found = []
     for key in values.keys():  # noqa: SIM118 - not a dict
         if type(key) not in {str, bool, int, Uint}:
             raise FormatError(f"no formatting function for map key of type {KINDS[type(key)].name}")
-        found.append((_inside(key), _inside(values.find(key))))
+        found.append((_inside(key, work), _inside(values.find(key), work)))
     found.sort(key=lambda pair: pair[0].encode(errors="surrogatepass"))
     return "{" + ", ".join(f"{key}:{value}" for key, value in found) + "}"

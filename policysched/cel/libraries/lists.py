@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from policysched.cel.libraries.operators import OPERATORS
+from policysched.budget import Budget
+from policysched.cel.libraries.operators import add_numbers
 from policysched.cel.values.comparing import compare, same
 from policysched.cel.values.kinds import LISTS
 from policysched.cel.values.scalars import (
@@ -24,7 +25,6 @@ from policysched.cel.values.scalars import (
     key_form,
 )
 from policysched.cel.values.texts import shown
-from policysched.cel.work import WORK
 
 _MOST_INCLUDED: Final = 48
 _TYPES: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
@@ -45,7 +45,7 @@ def _sum(start: Any) -> Callable[[list[Any]], Any]:
     def total(values: list[Any]) -> Any:
         so_far = start
         for one in values:
-            so_far = OPERATORS["_+_"](so_far, one)
+            so_far = add_numbers(so_far, one)
             if isinstance(so_far, Error):
                 return _NO_OVERLOAD if so_far.message == "no such overload" else so_far
         return so_far
@@ -68,12 +68,12 @@ def _extreme(name: str, replaced_at: int) -> Callable[[list[Any]], Any]:
     return extreme
 
 
-def _index_of(values: list[Any], wanted: Any) -> int:
-    return next((place for place, one in enumerate(values) if same(one, wanted) is True), -1)
+def _index_of(work: Budget, values: list[Any], wanted: Any) -> int:
+    return next((place for place, one in enumerate(values) if same(one, wanted, work) is True), -1)
 
 
-def _last_index_of(values: list[Any], wanted: Any) -> int:
-    return next((place for place in range(len(values) - 1, -1, -1) if same(values[place], wanted) is True), -1)
+def _last_index_of(work: Budget, values: list[Any], wanted: Any) -> int:
+    return next((place for place in range(len(values) - 1, -1, -1) if same(values[place], wanted, work) is True), -1)
 
 
 def _slice(values: list[Any], start: int, end: int) -> Any:
@@ -87,65 +87,69 @@ def _slice(values: list[Any], start: int, end: int) -> Any:
     return values[start:end]
 
 
-def _flatten(values: list[Any], depth: int = 1) -> Any:
+def _flatten(work: Budget, values: list[Any], depth: int = 1) -> Any:
     if depth < 0:
         return Error("level must be non-negative")
-    WORK.spend(len(values))
+    work.spend(len(values))
     found = []
     for one in values:
         if type(one) in LISTS and depth:
-            found.extend(_flatten(one, depth - 1))
+            found.extend(_flatten(work, one, depth - 1))
         else:
             found.append(one)
     return found
 
 
-def _range(number: int) -> list[int]:
-    WORK.spend(max(number, 0))
+def _range(work: Budget, number: int) -> list[int]:
+    work.spend(max(number, 0))
     return list(range(number))
 
 
-def _distinct(values: list[Any]) -> list[Any]:
+def _distinct(work: Budget, values: list[Any]) -> list[Any]:
     found: list[Any] = []
     for one in values:
-        WORK.spend(4 * len(found))
-        if not any(same(one, other) is True for other in found):
+        work.spend(4 * len(found))
+        if not any(same(one, other, work) is True for other in found):
             found.append(one)
     return found
 
 
-def _contains_all(values: list[Any], wanted: list[Any]) -> bool:
-    WORK.spend(2 * len(values) * len(wanted))
-    return all(any(same(one, other) is True for other in values) for one in wanted)
+def _contains_all(work: Budget, values: list[Any], wanted: list[Any]) -> bool:
+    work.spend(2 * len(values) * len(wanted))
+    return all(any(same(one, other, work) is True for other in values) for one in wanted)
 
 
-def _intersects(values: list[Any], others: list[Any]) -> bool:
-    WORK.spend(2 * len(values) * len(others))
-    return any(same(one, other) is True for one in values for other in others)
+def _intersects(work: Budget, values: list[Any], others: list[Any]) -> bool:
+    work.spend(2 * len(values) * len(others))
+    return any(same(one, other, work) is True for one in values for other in others)
 
 
-def _includes(target: Any, wanted: Any) -> Any:
+def _are_equivalent(work: Budget, one: list[Any], other: list[Any]) -> bool:
+    return _contains_all(work, one, other) and _contains_all(work, other, one)
+
+
+def _includes(work: Budget, target: Any, wanted: Any) -> Any:
     if type(target) not in LISTS:
-        return same(target, wanted) is True
+        return same(target, wanted, work) is True
     for one in target[:_MOST_INCLUDED]:
-        if same(one, wanted) is True:
+        if same(one, wanted, work) is True:
             return True
     if len(target) > _MOST_INCLUDED:
         return Error(f"'includes' function cannot be applied to lists longer than {_MOST_INCLUDED} values")
     return False
 
 
-def _insert(into: Map, key: Any, value: Any) -> Any:
+def _insert(work: Budget, into: Map, key: Any, value: Any) -> Any:
     if into.find(key) is not ABSENT:
         return Error(f"insert failed: key {shown(key)} already exists")
-    WORK.spend(1)
+    work.spend(1)
     into.entries[key_form(key)] = value
     return into
 
 
-def _insert_all(into: Map, other: Map) -> Any:
+def _insert_all(work: Budget, into: Map, other: Map) -> Any:
     for key in other.keys():  # noqa: SIM118 - not a dict
-        made = _insert(into, key, other.find(key))
+        made = _insert(work, into, key, other.find(key))
         if isinstance(made, Error):
             return made
     return into
@@ -188,22 +192,10 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "list_uint_sum_uint": _sum(Uint(0)),
     "list_double_sum_double": _sum(0.0),
     "list_duration_sum_duration": _sum(Duration(0)),
-    "list_a_index_of_int": _index_of,
-    "list_a_last_index_of_int": _last_index_of,
     "list_slice": _slice,
-    "list_flatten": _flatten,
-    "list_flatten_int": _flatten,
-    "lists_range": _range,
     "list_reverse": lambda values: values[::-1],
-    "list_distinct": _distinct,
     "list_first": _end(0),
     "list_last": _end(-1),
-    "list_sets_contains_list": _contains_all,
-    "list_sets_equivalent_list": lambda one, other: _contains_all(one, other) and _contains_all(other, one),
-    "list_sets_intersects_list": _intersects,
-    "dra_includes_dyn_dyn": _includes,
-    "@mapInsert_map_key_value": _insert,
-    "@mapInsert_map_map": _insert_all,
     "optional_of": lambda value: Optional(present=True, value=value),
     "optional_ofNonZeroValue": _of_non_zero,
     "optional_none": lambda: NONE,
@@ -212,3 +204,18 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "optional_unwrap": _unwrap,
     "optional_unwrapOpt": _unwrap,
 }
+SPENDING: Final[dict[str, Callable[..., Any]]] = {
+    "list_a_index_of_int": _index_of,
+    "list_a_last_index_of_int": _last_index_of,
+    "list_flatten": _flatten,
+    "list_flatten_int": _flatten,
+    "lists_range": _range,
+    "list_distinct": _distinct,
+    "list_sets_contains_list": _contains_all,
+    "list_sets_equivalent_list": _are_equivalent,
+    "list_sets_intersects_list": _intersects,
+    "dra_includes_dyn_dyn": _includes,
+    "@mapInsert_map_key_value": _insert,
+    "@mapInsert_map_map": _insert_all,
+}
+"""Functions whose first argument is a budget, which they spend by the sizes of their values."""

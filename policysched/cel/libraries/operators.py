@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from policysched.budget import Budget
 from policysched.cel.types import CelType
 from policysched.cel.values.comparing import compare, same
 from policysched.cel.values.kinds import KINDS, LISTS, MAPS
@@ -33,7 +34,6 @@ from policysched.cel.values.scalars import (
     Timestamp,
     Uint,
 )
-from policysched.cel.work import WORK
 
 _WITH_METHODS: Final = frozenset({str, Timestamp, Duration})
 Operation = Callable[..., Any]
@@ -139,12 +139,20 @@ def _subtract_timestamp(left: Timestamp, right: Any) -> Any:
     return _checked_time(left.nanoseconds - right.nanoseconds, left.offset)
 
 
-def _add_text(left: Any, right: Any) -> Any:
-    WORK.spend((len(left) + len(right)) // 10)
+def add(work: Budget, left: Any, right: Any) -> Any:
+    """Add two values; two strings, bytes or lists are concatenated."""
+    kind = type(left)
+    if kind in LISTS:
+        return _add_lists(work, left, right)
+    if kind not in {str, bytes}:
+        return add_numbers(left, right)
+    if type(right) is not kind:
+        return NO_OVERLOAD
+    work.spend((len(left) + len(right)) // 10)
     return left + right
 
 
-def _add_lists(left: list[Any], right: Any) -> Any:
+def _add_lists(work: Budget, left: list[Any], right: Any) -> Any:
     if type(right) not in LISTS:
         return NO_OVERLOAD
     if type(left) is GrowingList:
@@ -152,7 +160,7 @@ def _add_lists(left: list[Any], right: Any) -> Any:
         return left
     if not left or not right:
         return left or right
-    WORK.spend(len(left) + len(right))
+    work.spend(len(left) + len(right))
     made = JoinedList(left)
     made.extend(right)
     return made
@@ -179,10 +187,11 @@ def _ordered(name: str, outcomes: frozenset[int]) -> Operation:
 _ORDERED: Final = frozenset({bool, bytes, float, int, Uint, str, Duration, Timestamp})
 
 
-def _contained(element: Any, container: Any) -> Any:
+def contained_in(work: Budget, element: Any, container: Any) -> Any:
+    """Return whether a value is an element of a list or a key of a map."""
     if type(container) in LISTS:
-        WORK.spend(len(container))
-        return any(same(element, one) is True for one in container)
+        work.spend(len(container))
+        return any(same(element, one, work) is True for one in container)
     return container.contains(element) if type(container) in MAPS else NO_OVERLOAD
 
 
@@ -194,12 +203,7 @@ def _kind(value: Any) -> CelType:
     return KINDS[type(value)]
 
 
-def _sort(values: Any) -> Any:
-    return sorted_by(values, values)
-
-
-def sorted_by(values: Any, keys: Any) -> Any:
-    """Sort a list by a list of keys."""
+def _sorted_by(work: Budget, values: Any, keys: Any) -> Any:
     if len(values) != len(keys):
         sizes = f"{len(values)} and {len(keys)} elements respectively"
         return Error(
@@ -211,7 +215,7 @@ def sorted_by(values: Any, keys: Any) -> Any:
         return Error("list elements must be comparable")
     if len({type(one) for one in keys}) > 1:
         return Error("list elements must have the same type")
-    WORK.spend(2 * len(values))
+    work.spend(2 * len(values))
     order = sorted(range(len(values)), key=lambda place: _sort_key(keys[place]))
     return [values[place] for place in order]
 
@@ -222,13 +226,24 @@ def _sort_key(value: Any) -> Any:
     return value.nanoseconds if type(value) in {Duration, Timestamp} else value
 
 
-def _sort_method(values: Any, *keys: Any) -> Any:
+def _sort(work: Budget, values: Any, *keys: Any) -> Any:
     name = "@sortByAssociatedKeys" if keys else "sort"
     if type(values) not in LISTS:
         return no_overload(values, name)
-    return sorted_by(values, *keys) if keys else _sort(values)
+    return _sorted_by(work, values, *keys or (values,))
 
 
+add_numbers: Final = _by_type(
+    "_+_",
+    {
+        int: _arithmetic(int, lambda left, right: _checked_int(left + right)),
+        Uint: _arithmetic(Uint, lambda left, right: _checked_uint(int(left) + int(right))),
+        float: _arithmetic(float, lambda left, right: left + right),
+        Duration: _add_duration,
+        Timestamp: _add_timestamp,
+    },
+)
+"""Adds numbers, durations and timestamps."""
 OPERATORS: Final[dict[str, Operation]] = {
     "!_": _not,
     "-_": _by_type(
@@ -238,19 +253,6 @@ OPERATORS: Final[dict[str, Operation]] = {
             int: _negated_int,
             float: lambda value: -value,
             Duration: lambda value: _checked_duration(-value.nanoseconds),
-        },
-    ),
-    "_+_": _by_type(
-        "_+_",
-        {
-            int: _arithmetic(int, lambda left, right: _checked_int(left + right)),
-            Uint: _arithmetic(Uint, lambda left, right: _checked_uint(int(left) + int(right))),
-            float: _arithmetic(float, lambda left, right: left + right),
-            str: _arithmetic(str, _add_text),
-            bytes: _arithmetic(bytes, _add_text),
-            Duration: _add_duration,
-            Timestamp: _add_timestamp,
-            **dict.fromkeys(LISTS, _add_lists),
         },
     ),
     "_-_": _by_type(
@@ -286,11 +288,15 @@ OPERATORS: Final[dict[str, Operation]] = {
     "_<=_": _ordered("_<=_", frozenset({-1, 0})),
     "_>_": _ordered("_>_", frozenset({1})),
     "_>=_": _ordered("_>=_", frozenset({0, 1})),
-    "@in": _contained,
     "size": _by_type("size", dict.fromkeys((str, bytes, *LISTS, *MAPS), _size)),
     "type": _kind,
     "dyn": lambda value: value,
-    "sort": _sort_method,
-    "@sortByAssociatedKeys": _sort_method,
 }
-"""Functions that take values of any type, and say themselves which they do not take."""
+"""Functions that accept values of any type and return an error for types that they do not support."""
+SPENDING_OPERATORS: Final[dict[str, Operation]] = {
+    "_+_": add,
+    "@in": contained_in,
+    "sort": _sort,
+    "@sortByAssociatedKeys": _sort,
+}
+"""Functions like OPERATORS whose first argument is a budget, which they spend by the sizes of their values."""

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
+from policysched.budget import Budget
 from policysched.cel.values.scalars import Error
-from policysched.cel.work import WORK
 
 _MESSAGES: Final = {
     "missing ]": "missing closing ]",
@@ -53,17 +53,17 @@ class Pattern(Protocol):
         """Find the first match from a place on."""
 
 
-def compiled(pattern: str) -> Pattern | Error:
-    """Compile a pattern, or say why it is none; what that takes is spent although the pattern may be known.
+def compiled(pattern: str, work: Budget) -> Pattern | Error:
+    """Compile a pattern, or return its error; the cost is spent even if the pattern is cached.
 
     Raises:
-        CostLimitError: it takes more than there is.
+        BudgetExceededError: the pattern costs too much.
     """
     classes = pattern.count("\\p") + pattern.count("\\P")
-    WORK.spend(_WORK_A_CHARACTER * len(pattern) + _WORK_A_CLASS * classes)
+    work.spend(_WORK_A_CHARACTER * len(pattern) + _WORK_A_CLASS * classes)
     made = _compiled(pattern)
     if not isinstance(made, Error):
-        WORK.spend(_WORK_AN_INSTRUCTION * made.programsize)
+        work.spend(_WORK_AN_INSTRUCTION * made.programsize)
     return made
 
 
@@ -89,52 +89,52 @@ def _message(said: bytes | str) -> str:
     return f"{_MESSAGES.get(what, what)}: `{where}`"
 
 
-def matches(text: str, pattern: str) -> Any:
+def matches(work: Budget, text: str, pattern: str) -> Any:
     """Whether a pattern is found in a text."""
-    made = compiled(pattern)
-    return made if isinstance(made, Error) else found_in(made, text)
+    made = compiled(pattern, work)
+    return made if isinstance(made, Error) else found_in(work, made, text)
 
 
-def found_in(pattern: Pattern, text: str) -> bool:
+def found_in(work: Budget, pattern: Pattern, text: str) -> bool:
     """Whether a compiled pattern is found in a text."""
-    _spend_on(pattern, len(text))
+    _spend_on(work, pattern, len(text))
     return pattern.search(text) is not None
 
 
-def _spend_on(pattern: Pattern, characters: int) -> None:
-    """Spend what looking at so many characters takes where RE2 has to follow all instructions side by side."""
-    WORK.spend(8 + characters // 10 * (1 + pattern.programsize // _FEW_INSTRUCTIONS))
+def _spend_on(work: Budget, pattern: Pattern, characters: int) -> None:
+    """Spend the cost of a search in a number of characters; in the worst case RE2 follows all instructions at once."""
+    work.spend(8 + characters // 10 * (1 + pattern.programsize // _FEW_INSTRUCTIONS))
 
 
-def find(text: str, pattern: str) -> Any:
+def find(work: Budget, text: str, pattern: str) -> Any:
     """Return the first match of a pattern, empty where there is none."""
-    made = compiled(pattern)
+    made = compiled(pattern, work)
     if isinstance(made, Error):
         return Error(f"Illegal regex: {made.message}")
-    return first_of(made, text)
+    return first_of(work, made, text)
 
 
-def first_of(pattern: Pattern, text: str) -> str:
+def first_of(work: Budget, pattern: Pattern, text: str) -> str:
     """Return the first match of a compiled pattern, empty where there is none."""
-    _spend_on(pattern, len(text))
+    _spend_on(work, pattern, len(text))
     match = pattern.search(text)
     return text[match.start() : match.end()] if match else ""
 
 
-def find_all(text: str, pattern: str, most: int = -1) -> Any:
+def find_all(work: Budget, text: str, pattern: str, most: int = -1) -> Any:
     """Return the matches of a pattern that do not overlap, all or the first few."""
-    made = compiled(pattern)
+    made = compiled(pattern, work)
     if isinstance(made, Error):
         return Error(f"Illegal regex: {made.message}")
-    return all_of(made, text, most)
+    return all_of(work, made, text, most)
 
 
-def all_of(pattern: Pattern, text: str, most: int = -1) -> list[str]:
+def all_of(work: Budget, pattern: Pattern, text: str, most: int = -1) -> list[str]:
     """Return the matches of a compiled pattern; an empty one just behind another does not count."""
     found: list[str] = []
     at, before = 0, -1
     while at <= len(text) and (most < 0 or len(found) < most):
-        _spend_on(pattern, len(text) - at)
+        _spend_on(work, pattern, len(text) - at)
         match = pattern.search(text, at)
         if match is None:
             break
@@ -151,12 +151,13 @@ def all_of(pattern: Pattern, text: str, most: int = -1) -> list[str]:
     return found
 
 
-OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+SPENDING: Final[dict[str, Callable[..., Any]]] = {
     "matches": matches,
     "matches_string": matches,
     "string_find_string": find,
     "string_find_all_string": find_all,
     "string_find_all_string_int": find_all,
 }
+"""Functions whose first argument is a budget, which they spend by the sizes of texts and patterns."""
 WITH_CONSTANT: Final[dict[str, Callable[..., Any]]] = {"matches": found_in, "find": first_of, "findAll": all_of}
-"""Functions whose pattern, where it is a constant, is compiled once with the expression."""
+"""Functions that take a compiled pattern; a constant pattern is compiled once, with the expression."""

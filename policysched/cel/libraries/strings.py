@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from policysched.budget import Budget
 from policysched.cel.libraries.formatting import format_text
 from policysched.cel.values.scalars import NO_OVERLOAD, Error
 from policysched.cel.values.texts import shown
-from policysched.cel.work import WORK
 
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -51,16 +51,16 @@ def _last_index_before(text: str, part: str, start: int) -> Any:
     return text.rfind(part, 0, start + len(part))
 
 
-def _replace(text: str, old: str, new: str, times: int = -1) -> str:
+def _replace(work: Budget, text: str, old: str, new: str, times: int = -1) -> str:
     number = text.count(old) if old else len(text) + 1
-    WORK.spend((min(number, times) if times >= 0 else number) * len(new) // 10)
+    work.spend((min(number, times) if times >= 0 else number) * len(new) // 10)
     return text.replace(old, new, times)
 
 
-def _split(text: str, separator: str, most: int = -1) -> list[str]:
+def _split(work: Budget, text: str, separator: str, most: int = -1) -> list[str]:
     if most == 0:
         return []
-    WORK.spend(len(text) // 5)
+    work.spend(len(text) // 5)
     if separator:
         return text.split(separator, most - 1 if most > 0 else -1)
     if 0 < most < len(text):
@@ -81,11 +81,11 @@ def _substring_to(text: str, start: int, end: int) -> Any:
     return text[start:end]
 
 
-def _join(parts: list[Any], separator: str = "") -> Any:
+def _join(work: Budget, parts: list[Any], separator: str = "") -> Any:
     for one in parts:
         if type(one) is not str:
             return Error(f"join: invalid input: {shown(one)}")
-    WORK.spend(len(parts) + (sum(map(len, parts)) + len(separator) * len(parts)) // 5)
+    work.spend(len(parts) + (sum(map(len, parts)) + len(separator) * len(parts)) // 5)
     return separator.join(parts)
 
 
@@ -113,15 +113,18 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_last_index_of_string_int": _last_index_before,
     "string_lower_ascii": lambda text: text.translate(_LOWER),
     "string_upper_ascii": lambda text: text.translate(_UPPER),
+    "string_substring_int": _substring,
+    "string_substring_int_int": _substring_to,
+    "string_trim": lambda text: text.strip(_SPACE),
+    "strings_quote": _quote,
+}
+SPENDING: Final[dict[str, Callable[..., Any]]] = {
     "string_replace_string_string": _replace,
     "string_replace_string_string_int": _replace,
     "string_split_string": _split,
     "string_split_string_int": _split,
-    "string_substring_int": _substring,
-    "string_substring_int_int": _substring_to,
-    "string_trim": lambda text: text.strip(_SPACE),
     "string_format": format_text,
-    "strings_quote": _quote,
     "list_join": _join,
     "list_join_string": _join,
 }
+"""Functions whose first argument is a budget, which they spend by the sizes of their values."""

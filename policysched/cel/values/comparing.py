@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from policysched.budget import Budget
 from policysched.cel.types import CelType
 from policysched.cel.values.kinds import LISTS, MAPS
 from policysched.cel.values.kubernetes import Address, CelQuantity, Format, Locator, Prefix, Semver
@@ -28,27 +29,35 @@ from policysched.cel.values.scalars import (
     Timestamp,
     Uint,
 )
-from policysched.cel.work import WORK
 
 NOT_A_NUMBER: Final = Error("NaN values cannot be ordered")
 _NUMBERS: Final = frozenset({int, Uint, float})
 
 
-def equal(left: Any, right: Any) -> bool | Error:
-    """Return whether two values are equal, or why that cannot be said."""
+def equal(left: Any, right: Any, work: Budget) -> bool | Error:
+    """Return whether two values are equal, or the error of the comparison.
+
+    Raises:
+        BudgetExceededError: the values have too many parts.
+    """
     kind = type(left)
     if kind is str:
         return type(right) is str and left == right
     if left is None or right is None:
         return left is right
-    return _EQUAL[kind](left, right)
+    return same(left, right, work)
 
 
-def same(left: Any, right: Any) -> bool | Error:
-    """Compare as lists compare what they contain: null is a value like others."""
+def same(left: Any, right: Any, work: Budget) -> bool | Error:
+    """Return whether two elements of lists are equal; null is a value like others.
+
+    Raises:
+        BudgetExceededError: the elements have too many parts.
+    """
     if left is None:
         return right is None
-    return _EQUAL[type(left)](left, right)
+    kind = type(left)
+    return _EQUAL_PARTS[kind](left, right, work) if kind in _EQUAL_PARTS else _EQUAL[kind](left, right)
 
 
 def _equal_numbers(left: Any, right: Any) -> bool:
@@ -63,13 +72,13 @@ def _equal_alike(left: Any, right: Any) -> bool:
     return type(left) is type(right) and left == right
 
 
-def _equal_lists(left: Any, right: Any) -> bool | Error:
+def _equal_lists(left: Any, right: Any, work: Budget) -> bool | Error:
     if type(right) not in LISTS or len(left) != len(right):
         return False
-    WORK.spend(4 * len(left) + 8)
+    work.spend(4 * len(left) + 8)
     trouble: Error | None = None
     for one, another in zip(left, right, strict=True):
-        same_element = equal(one, another)
+        same_element = equal(one, another, work)
         if same_element is False:
             return False
         if isinstance(same_element, Error) and trouble is None:
@@ -77,13 +86,13 @@ def _equal_lists(left: Any, right: Any) -> bool | Error:
     return trouble if trouble is not None and type(left) is JoinedList else True
 
 
-def _equal_maps(left: Map, right: Any) -> bool:
+def _equal_maps(left: Map, right: Any, work: Budget) -> bool:
     if type(right) not in MAPS or len(left) != len(right):
         return False
-    WORK.spend(4 * len(left) + 8)
+    work.spend(4 * len(left) + 8)
     for key in left.keys():  # noqa: SIM118 - not a dict
         other = right.find(key)
-        if other is ABSENT or equal(left.find(key), other) is False:
+        if other is ABSENT or equal(left.find(key), other, work) is False:
             return False
     return True
 
@@ -92,12 +101,12 @@ def _equal_timestamps(left: Timestamp, right: Any) -> bool:
     return type(right) is Timestamp and left.nanoseconds == right.nanoseconds
 
 
-def _equal_optional(left: Optional, right: Any) -> bool | Error:
+def _equal_optional(left: Optional, right: Any, work: Budget) -> bool | Error:
     if type(right) is not Optional:
         return False
     if not (left.present and right.present):
         return left.present == right.present
-    return same(left.value, right.value)
+    return same(left.value, right.value, work)
 
 
 def _equal_types(left: CelType, right: Any) -> bool:
@@ -129,17 +138,20 @@ def _equal_formats(left: Format, right: Any) -> bool | Error:
 _EQUAL: Final[dict[type, Callable[[Any, Any], bool | Error]]] = {
     **dict.fromkeys((bool, bytes, str, Duration), _equal_alike),
     **dict.fromkeys((int, Uint, float), _equal_numbers),
-    **dict.fromkeys((list, GrowingList, JoinedList), _equal_lists),
-    **dict.fromkeys((Map, DefaultMap), _equal_maps),
     **dict.fromkeys((Address, Prefix), _equal_or_no_overload),
     Timestamp: _equal_timestamps,
-    Optional: _equal_optional,
     CelType: _equal_types,
     CelQuantity: _equal_quantities,
     Semver: _equal_versions,
     Locator: _equal_locators,
     Format: _equal_formats,
 }
+_EQUAL_PARTS: Final[dict[type, Callable[[Any, Any, Budget], bool | Error]]] = {
+    **dict.fromkeys((list, GrowingList, JoinedList), _equal_lists),
+    **dict.fromkeys((Map, DefaultMap), _equal_maps),
+    Optional: _equal_optional,
+}
+"""Comparisons of values with parts, which spend a budget."""
 
 
 def compare(left: Any, right: Any) -> int | Error:

@@ -138,17 +138,14 @@ class DeviceRequirement:
         Returns:
             The answer, None where some selectors are still to be asked, and what it took. Units: steps.
         """
-        from policysched.cel.work import LIMIT, WORK  # noqa: PLC0415 - a start needs no selectors
-
         effort, asked = _STEPS_A_KIND, self._begun[1] if self._begun[0] is kind else 0
         for place in range(asked, len(self._selectors)):
             if effort > most and place > asked:
                 self._begun = kind, place
                 return None, effort
             one = self._selectors[place]
-            WORK.left = LIMIT
-            matches = one.matches(kind)
-            effort += 1 + (LIMIT - WORK.left) // _WORK_A_STEP
+            matches, work = one.matches(kind)
+            effort += 1 + work // _WORK_A_STEP
             if isinstance(matches, AllocationFailure):
                 return Suitability(matches, False, False, None), effort
             if not matches:
@@ -165,13 +162,10 @@ class DeviceRequirement:
         Returns:
             That, and what it took. Units: steps.
         """
-        from policysched.cel.work import LIMIT, WORK  # noqa: PLC0415 - a start needs no selectors
-
         effort = _STEPS_A_KIND
         for one in self._selectors:
-            WORK.left = LIMIT
-            matches = one.matches(kind)
-            effort += 1 + (LIMIT - WORK.left) // _WORK_A_STEP
+            matches, work = one.matches(kind)
+            effort += 1 + work // _WORK_A_STEP
             if isinstance(matches, AllocationFailure):
                 return f"{matches.text.removeprefix(': ')}{matches.rest}", effort
             if not matches:
@@ -193,11 +187,14 @@ class _Selector:
         """What it is called in messages."""
         return f"{self._from_class or ''}selector #{self._place}"
 
-    def matches(self, kind: DeviceKind) -> bool | AllocationFailure:
+    def matches(self, kind: DeviceKind) -> tuple[bool | AllocationFailure, int]:
+        """Return whether a kind of device matches, and the cost of the evaluation."""
         if isinstance(self.compiled, str):
-            return self._failure(f"CEL compile error: {self.compiled}")
-        matches = kind.traits.trouble or self.compiled.matches(kind.variables)
-        return self._failure(f"CEL runtime error: {matches}") if isinstance(matches, str) else matches
+            return self._failure(f"CEL compile error: {self.compiled}"), 0
+        if kind.traits.trouble:
+            return self._failure(f"CEL runtime error: {kind.traits.trouble}"), 0
+        matches, work = self.compiled.matches(kind.variables), self.compiled.work.spent
+        return (self._failure(f"CEL runtime error: {matches}") if isinstance(matches, str) else matches), work
 
     def _failure(self, reason: str) -> AllocationFailure:
         text = f"selector #{self._place}: {cut_bytes(reason, _LONGEST_REASON, '...')}"
