@@ -1,9 +1,8 @@
-"""In-tree volumes of cloud providers translated to the CSI drivers that took their place (CSI migration).
+"""Translation of in-tree cloud volumes to the CSI drivers that replaced them (CSI migration).
 
-Scheduling needs three things of it: which driver serves a disk, under which handle (volumes with one handle are one
-volume), and which nodes reach it in that driver's own topology label. Everything else of a translation (file systems,
-parameters, secrets) is left out, and so are Azure's file shares and vSphere's disks: kube-scheduler knows that they
-moved, but does not look at them as the volumes of a driver.
+Scheduling needs three results: the driver of a disk, its handle (volumes with one handle are one volume), and its nodes
+in terms of the driver's topology label. File systems, parameters and secrets are not translated. Azure file shares and
+vSphere disks are not either: kube-scheduler knows that they migrated, but does not treat them as volumes of a driver.
 
 Source: k8s.io/csi-translation-lib translate.go, plugins/*.go, v0.36.
 """
@@ -42,59 +41,59 @@ _EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
 
 
 class TranslationError(Exception):
-    """A disk that has no counterpart: its name or its kind is not one that the driver knows."""
+    """A disk without a CSI counterpart: the driver does not support its name or kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """An in-tree plugin and the driver that took its place."""
+    """An in-tree volume plugin and the CSI driver that replaced it."""
 
     field: str
-    """The source in a volume's spec."""
+    """Field of the in-tree source in a volume's spec."""
     in_tree: str
     driver: str
     topology_key: str | None
-    """The label in which the driver speaks of zones, None where nothing is rewritten."""
+    """Topology label of the driver for zones; None if labels are not translated."""
     handle: Callable[[Any, Mapping[str, str]], str]
-    """Makes the handle of a source and the labels of its volume, of which a pod's own disk has none."""
+    """Returns the CSI handle for a source and the labels of its volume; a pod's inline disk has no labels."""
 
 
 def migration_of(volume: PersistentVolume) -> Migration | None:
-    """Return the migration that a volume takes part in, None where it has none."""
+    """Return the migration that applies to a persistent volume; None if there is none."""
     return next((one for one in MIGRATIONS if getattr(volume.spec, one.field) is not None), None)
 
 
 def inline_migration_of(volume: Volume) -> Migration | None:
-    """Return the migration that a pod's own disk takes part in, None where it has none."""
+    """Return the migration that applies to a pod's inline disk; None if there is none."""
     return next((one for one in MIGRATIONS if getattr(volume, one.field) is not None), None)
 
 
 def translate(volume: PersistentVolume, migration: Migration) -> str:
-    """Return the handle by which its driver knows a volume.
+    """Return the CSI handle of a persistent volume.
 
     Raises:
-        TranslationError: its name cannot be translated.
+        TranslationError: the volume's name cannot be translated.
     """
     return migration.handle(getattr(volume.spec, migration.field), volume.metadata.labels)
 
 
 def translate_affinity(volume: PersistentVolume, migration: Migration) -> VolumeNodeAffinity | None:
-    """Return what a volume's node affinity and its labels say about nodes, in its driver's labels."""
+    """Return a volume's node affinity, combined with its zone labels, in terms of the driver's topology label."""
     key = migration.topology_key
     return _topology(volume, key) if key else volume.spec.node_affinity
 
 
 def translate_inline(volume: Volume, migration: Migration) -> str:
-    """Return the handle of a pod's own disk.
+    """Return the CSI handle of a pod's inline disk.
 
     Raises:
-        TranslationError: its name cannot be translated.
+        TranslationError: the disk's name cannot be translated.
     """
     return migration.handle(getattr(volume, migration.field), {})
 
 
 def _topology(volume: PersistentVolume, key: str) -> VolumeNodeAffinity | None:
-    """Write the zones of a volume's node affinity, or else of its labels, in a driver's own label.
+    """Return node affinity with the zones of a volume's affinity, or else of its labels, under the driver's label.
 
     Source: plugins/in_tree_volume.go (translateTopologyFromInTreeToCSI).
     """
@@ -202,6 +201,6 @@ MIGRATIONS: Final = (
     Migration("portworx_volume", "kubernetes.io/portworx-volume", "pxd.portworx.com", None, _volume_id),
 )
 BY_IN_TREE: Final[Mapping[str, Migration]] = {one.in_tree: one for one in MIGRATIONS}
-"""Migrations by the name of the in-tree plugin, which is also the provisioner in old storage classes."""
+"""Migrations by name of the in-tree plugin, which is also the provisioner in old storage classes."""
 OVERLOOKED: Final = frozenset(("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"))
-"""In-tree plugins whose volumes count neither as their own nor as a driver's."""
+"""In-tree plugins whose volumes are not counted, neither for the plugin nor for a driver."""

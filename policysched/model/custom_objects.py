@@ -1,4 +1,4 @@
-"""Objects of custom resources: read whole, because only a plugin knows what matters in them."""
+"""Objects of custom resources, decoded whole, because only plugins know which fields matter."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from policysched.model.objects import Metadata
 from policysched.reading.lenient_json import UNREADABLE
 
 _MISSING: Final = frozenset((403, 404))
-"""The resource is not installed, or not for us to read: then there is no such object."""
+"""Statuses of a list that mean "no such objects": the resource is not installed or forbidden."""
 
 
 class CustomObject(msgspec.Struct, frozen=True):
-    """An object of a custom resource."""
+    """An object of a custom resource with its whole content."""
 
     resource: CustomResource
     metadata: Metadata
     content: dict[str, Any]
-    """The object as the API server writes it, not to be written to."""
+    """The object as the API server sent it; must not be changed."""
 
 
 class _Named(msgspec.Struct):
@@ -32,7 +32,7 @@ class _Named(msgspec.Struct):
 
 @lru_cache(maxsize=256)
 def custom_kind(resource: CustomResource) -> ApiKind[CustomObject]:
-    """Declare the kind of a custom resource's objects."""
+    """Return the kind of a custom resource's objects."""
     plural, version, group = resource.value.split(".", 2)
     read = partial(_decode, resource)
     return ApiKind(f"{group}/{version}", resource.value, plural, read, resource, tolerated=_MISSING)

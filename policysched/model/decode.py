@@ -1,11 +1,10 @@
-"""Decode bytes or dicts, from the API server or a file, into the structs of the model.
+"""Decoding of JSON or dicts, from the API server or files, into the structs of the model.
 
-Volumes, claims and CSI objects among them. Knows the shapes, not where the bytes come from. An object is refused as a
-whole when a field has the wrong type or a quantity that scheduling reads is malformed: half an object would be
-scheduled on wrong numbers. On a second and slower attempt nulls are accepted as absence, because Go prints some empty
-lists that way, halves of characters are read as Go reads them, and what is nested too deep for the decoder is cut: no
-field that is read lies so deep, and API servers do store such `managedFields`. A text with another wrong type than
-null before any null needs no second one.
+An object is rejected as a whole if a field has the wrong type or a quantity that scheduling reads is malformed: half an
+object would be scheduled with wrong numbers. A second, slower attempt accepts null as absent, because Go writes some
+empty lists so. It reads unpaired surrogates as Go does, and cuts text that is nested too deeply for the decoder: no
+field that is read is nested so deeply, and API servers do store such `managedFields`. The second attempt is skipped if
+a field has another wrong type.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from policysched.reading.lenient_json import UNREADABLE, identity, shallow, with
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
 Lists = Iterator[tuple[str, ResourceList]]
-"""Resource lists, each with the path of its field."""
+"""Resource lists with the paths of their fields."""
 
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
 _WRONG_TYPE: Final = re.compile("Expected `[^`]*`, got `(?!null`)")
@@ -47,12 +46,12 @@ _NO_RESOURCES: Final = ResourceRequirements()
 _GOT: Final = re.compile("got `([^`]*)`")
 _ANY_KEY: Final = "[...]"
 _TYPES_OF: Final = {"object": ("dict",), "array": ("list",), "null": ("NoneType",)}
-"""The names of Python's types, by the decoder's names where they differ."""
+"""Names of Python types by the decoder's names, where these differ."""
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class ObjectError(UsageError):
-    """An object that cannot be used; the text names it and the field."""
+    """An object that cannot be used; the text names object and field."""
 
     def __init__(self, kind: str, key: str, reason: str, field: str = "") -> None:
         place = f"{field}: " if field else ""
@@ -64,15 +63,15 @@ class ObjectError(UsageError):
 
 
 def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
-    """Turn JSON or a dict into a struct.
+    """Decode JSON or a dict into a struct.
 
     Args:
-        shape: the struct's type.
+        shape: type of the struct.
         kind: the object's kind, for messages.
         raw: the object.
 
     Raises:
-        ObjectError: it is no JSON, or a field has the wrong type.
+        ObjectError: the text is not JSON, or a field has the wrong type.
     """
     try:
         return _decoder(shape).decode(raw) if isinstance(raw, bytes) else msgspec.convert(raw, shape)
@@ -85,7 +84,7 @@ def decode_pod(raw: bytes | Mapping[str, Any]) -> Pod:
     """Decode a pod.
 
     Raises:
-        ObjectError: it is malformed.
+        ObjectError: the pod is malformed.
     """
     pod = decode(Pod, "Pod", raw)
     check_pod(pod)
@@ -93,22 +92,22 @@ def decode_pod(raw: bytes | Mapping[str, Any]) -> Pod:
 
 
 def check_pod(pod: Pod) -> None:
-    """Read the quantities of a pod.
+    """Check the quantities of a pod.
 
     Raises:
-        ObjectError: one is malformed.
+        ObjectError: a quantity is malformed.
     """
     try:
         _read_quantities(pod)
     except QuantityError:
-        check_quantities("Pod", pod.key, _pod_lists(pod))  # which says where it is
+        check_quantities("Pod", pod.key, _pod_lists(pod))  # raises the error with the field
 
 
 def decode_node(raw: bytes | Mapping[str, Any]) -> Node:
     """Decode a node.
 
     Raises:
-        ObjectError: it is malformed.
+        ObjectError: the node is malformed.
     """
     node = decode(Node, "Node", raw)
     check_quantities("Node", node.metadata.name, iter([("status.allocatable", node.status.allocatable)]))
@@ -116,10 +115,10 @@ def decode_node(raw: bytes | Mapping[str, Any]) -> Node:
 
 
 def decode_storage(shape: type[S], raw: bytes | Mapping[str, Any]) -> S:
-    """Decode a volume, a claim, a storage class or an object of CSI.
+    """Decode a volume, a claim, a storage class or a CSI object.
 
     Raises:
-        ObjectError: it is malformed.
+        ObjectError: the object is malformed.
     """
     kind = shape.__name__
     made = decode(shape, kind, raw)
@@ -128,14 +127,14 @@ def decode_storage(shape: type[S], raw: bytes | Mapping[str, Any]) -> S:
 
 
 def key_of(metadata: Metadata) -> str:
-    """Return `namespace/name`, or the name alone."""
+    """Return `namespace/name`, or the name of a cluster-scoped object."""
     return "/".join(filter(None, (metadata.namespace, metadata.name)))
 
 
 def without_nulls(value: Any) -> Any:
-    """Copy a JSON value without the keys and items that are null.
+    """Return a copy of a JSON value without null fields and items.
 
-    Timestamps, which YAML reads as such, become texts again.
+    Timestamps that YAML parsed become texts again.
     """
     kind = type(value)
     if kind is str or kind is int or kind is bool:
@@ -150,7 +149,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
-    """Return the decoder of a shape; making one costs far more than using it."""
+    """Return the cached decoder of a type; creating one takes far longer than using it."""
     decoder = _DECODERS.get(shape)
     if decoder is None:
         decoder = _DECODERS[shape] = msgspec.json.Decoder(shape)
@@ -158,10 +157,10 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def first_attempt(shape: type[T], kind: str, raw: bytes) -> T | None:
-    """Decode what is as the API has it; None where another attempt may do better.
+    """Decode JSON strictly; return None if a second, lenient attempt may succeed.
 
     Raises:
-        ObjectError: none would.
+        ObjectError: no other attempt can succeed.
     """
     try:
         return _decoder(shape).decode(raw)
@@ -171,7 +170,7 @@ def first_attempt(shape: type[T], kind: str, raw: bytes) -> T | None:
 
 
 def _refuse_wrong_type(kind: str, raw: bytes | Mapping[str, Any], error: Exception) -> None:
-    """Raise what says so where a field of JSON has a wrong type that is no null."""
+    """Raise ObjectError if a field of JSON has a wrong type other than null."""
     if not isinstance(error, msgspec.ValidationError) or not isinstance(raw, bytes):
         return
     if _WRONG_TYPE.match(str(error)) and is_json(raw):
@@ -190,7 +189,7 @@ def _second_attempt(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -
 
 
 def is_json(raw: bytes) -> bool:
-    """Return whether a text is JSON, as far as that can be told without reading its values."""
+    """Return whether a text is JSON, without decoding its values."""
     try:
         _WHOLE.decode(raw)
     except UNREADABLE:
@@ -205,7 +204,7 @@ def _wrong_type(kind: str, key: str, error: msgspec.ValidationError, made: Any =
 
 
 def _exact(value: Any, field: str, got: str) -> str:
-    """Put the keys of a map in the place of `[...]`, which is all that the decoder says about them."""
+    """Return a field path in which the decoder's `[...]` is replaced by the key of the map."""
     before, unnamed, after = field.partition(_ANY_KEY)
     held = _at(value, before) if unnamed else None
     if not isinstance(held, dict):
@@ -218,7 +217,7 @@ def _exact(value: Any, field: str, got: str) -> str:
 
 
 def _at(value: Any, field: str) -> Any:
-    """Return the value of a field, None where there is none; keys of maps may have dots."""
+    """Return the value at a field path, None if there is none; keys of maps may contain dots."""
     while field and isinstance(value, dict | list):
         if isinstance(value, list):
             index, _, field = field.removeprefix("[").partition("]")
@@ -234,10 +233,10 @@ def _at(value: Any, field: str) -> Any:
 
 
 def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
-    """Read an object without its nulls and, from a text, without what is nested so deep that nothing reads it.
+    """Decode an object without nulls and, for a text, without parts nested too deeply.
 
     Raises:
-        ObjectError: it is no JSON, or nested too deeply.
+        ObjectError: the text is not JSON, or is nested too deeply.
     """
     try:
         return without_nulls(
@@ -251,7 +250,7 @@ def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
 
 
 def _problem(text: str) -> tuple[str, str]:
-    """Divide a decoder's message into what is wrong and the field that it is wrong with."""
+    """Split a decoder's message into the problem and the path of the field."""
     what, at, place = text.rpartition(" - at ")
     if not at or not place.endswith("`"):
         return text, ""
@@ -277,10 +276,10 @@ def _key(plain: Any) -> str:
 
 
 def check_quantities(kind: str, key: str, lists: Lists) -> None:
-    """Read quantities one by one.
+    """Check quantities one by one.
 
     Raises:
-        ObjectError: one is malformed; it says where that stands.
+        ObjectError: a quantity is malformed; the error contains its path.
     """
     for path, resources in lists:
         for name, amount in resources.items():
@@ -291,10 +290,10 @@ def check_quantities(kind: str, key: str, lists: Lists) -> None:
 
 
 def _read_quantities(pod: Pod) -> None:
-    """Read all quantities of a pod, without saying where any of them stands: what each pod takes, all others pay for.
+    """Check all quantities of a pod without tracking paths, because this runs for every pod.
 
     Raises:
-        QuantityError: one is malformed.
+        QuantityError: a quantity is malformed.
     """
     spec, status = pod.spec, pod.status
     several = [one.resources for one in (*spec.containers, *spec.init_containers)]

@@ -1,7 +1,7 @@
-"""Fill in what the API server would have, for objects that come from files.
+"""Defaults for objects from files, as the API server would set them.
 
-Works on dicts as kubectl prints them and returns copies. Only what scheduling reads is filled in, and nothing that
-would change a decision the user can see in the file: no not-ready taint, no tolerations that admission adds.
+Functions take dicts as kubectl prints them and return copies. Only fields that scheduling reads are set, and nothing
+that would change a decision against what the file shows: no not-ready taint, no tolerations from admission.
 
 Source: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go, plugin/pkg/admission/priority, v1.36.
 """
@@ -22,21 +22,21 @@ from policysched.model.selection.name_validation import is_huge_page_resource, i
 Object = dict[str, Any]
 
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""Priority classes that every cluster has."""
+"""Priority classes that exist in every cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriorityClasses:
-    """Priority classes by name; `default` is the one for pods that name none."""
+    """Priority classes by name; `default` applies to pods without a class."""
 
     by_name: Mapping[str, PriorityClass] = field(default_factory=dict)
     default: PriorityClass | None = None
 
 
 def priority_classes(objects: Iterable[Mapping[str, Any]]) -> PriorityClasses:
-    """Collect the priority classes among objects, and the two that every cluster has.
+    """Return the priority classes among objects, and the two that every cluster has.
 
-    Of several global defaults the lowest counts.
+    If several classes are a global default, the one with the lowest value applies.
 
     Raises:
         ObjectError: a class is malformed.
@@ -51,13 +51,13 @@ def priority_classes(objects: Iterable[Mapping[str, Any]]) -> PriorityClasses:
 
 
 def fill_node(raw: Mapping[str, Any]) -> Object:
-    """Fill in a node: what it can give is what it has, where it does not say.
+    """Return a node with defaults: allocatable equals capacity if absent.
 
     Raises:
-        ObjectError: it is malformed.
+        ObjectError: the node is malformed.
     """
     node: Object = plain("Node", raw)
-    decode_node(node)  # refuses wrong shapes, so that the steps below can rely on them
+    decode_node(node)  # rejects wrong types, on which the next steps rely
     status = node.setdefault("status", {})
     if "allocatable" not in status and status.get("capacity"):
         status["allocatable"] = dict(status["capacity"])
@@ -66,13 +66,13 @@ def fill_node(raw: Mapping[str, Any]) -> Object:
 
 
 def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
-    """Fill in a pod.
+    """Return a pod with defaults.
 
     Raises:
-        ObjectError: it is malformed, or names a priority class that does not exist.
+        ObjectError: the pod is malformed, or its priority class does not exist.
     """
     pod: Object = plain("Pod", raw)
-    decode_pod(pod)  # refuses wrong shapes, so that the steps below can rely on them
+    decode_pod(pod)  # rejects wrong types, on which the next steps rely
     metadata, spec = pod.setdefault("metadata", {}), pod.setdefault("spec", {})
     metadata["namespace"] = metadata.get("namespace") or "default"
     spec["schedulerName"] = spec.get("schedulerName") or "default-scheduler"
@@ -90,36 +90,36 @@ def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
 
 
 def fill_namespace(raw: Object) -> None:
-    """Return a namespace the label that every one has."""
+    """Set the label with the namespace's name, which every namespace has."""
     raw["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = raw["metadata"].get("name", "")
 
 
 def fill_volume_mode(raw: Object) -> None:
-    """Let a volume or a claim be for files, where it does not say."""
+    """Set volumeMode Filesystem on a volume or claim without one."""
     raw.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
 
 def fill_volume(raw: Object) -> None:
-    """Fill in a volume: one that nobody reports on is free."""
+    """Set the defaults of a volume; without a phase it is Available."""
     fill_volume_mode(raw)
     raw.setdefault("status", {}).setdefault("phase", "Available")
     _fill_disk(raw.get("spec"))
 
 
 def fill_storage_class(raw: Object) -> None:
-    """Let the volumes of a class be bound at once, where it does not say."""
+    """Set volumeBindingMode Immediate on a storage class without one."""
     raw.setdefault("volumeBindingMode", "Immediate")
 
 
 def _fill_disk(source: Any) -> None:
-    """Let an Azure disk that does not say so be one of several in a storage account."""
+    """Set kind Shared on an Azure disk without one."""
     disk = source.get("azureDisk") if isinstance(source, dict) else None
     if isinstance(disk, dict):
         disk.setdefault("kind", "Shared")
 
 
 def fill_controller(controller: Object) -> None:
-    """Let a replication controller without a selector select what its template makes."""
+    """Set the selector of a replication controller without one to the labels of its template."""
     labels = _inside(controller, "spec", "template", "metadata", "labels")
     spec = _inside(controller, "spec")
     if labels and not spec.get("selector"):
@@ -127,14 +127,14 @@ def fill_controller(controller: Object) -> None:
 
 
 def fill_claim(claim: Object) -> None:
-    """Give a resource claim without a UID one: what is allocated is counted by it."""
+    """Set a UID on a resource claim without one, because allocations are tracked by UID."""
     metadata = _inside(claim, "metadata")
     if not metadata.get("uid"):
         metadata["uid"] = f"{metadata.get('namespace')}/{metadata.get('name')}"
 
 
 def _inside(raw: Any, *path: str) -> Object:
-    """Return an object inside another, an empty one where there is none."""
+    """Return the object at a path, or an empty one."""
     for name in path:
         raw = raw.get(name) if isinstance(raw, dict) else None
     return raw if isinstance(raw, dict) else {}
@@ -156,7 +156,7 @@ def _fill_containers(spec: Object) -> None:
 
 
 def _fill_pod_level(pod: Object) -> None:
-    """Fill in requests of the pod as a whole, which only happens where it has some requests or limits."""
+    """Set the requests of a pod as a whole, if it has pod-level requests or limits."""
     resources = pod["spec"].get("resources", {})
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     if not limits and not requests:
@@ -174,7 +174,7 @@ def _fill_pod_level(pod: Object) -> None:
 
 
 def _summed(pod: Object, side: str) -> dict[str, str]:
-    """Add up the containers' requests or limits."""
+    """Return the sum of the containers' requests or limits."""
     spec = pod["spec"]
     counted = {
         kind: [
@@ -188,7 +188,7 @@ def _summed(pod: Object, side: str) -> dict[str, str]:
 
 
 def _resource_lists(pod: Object) -> list[Object]:
-    """List the amounts of a pod, those of its status too."""
+    """Return all resource lists of a pod, including its status."""
     spec, status = pod["spec"], pod.get("status", {})
     reported = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()), status]
     parts = [part.get("resources", {}) for part in (*_containers(spec), spec, *reported)]
@@ -198,7 +198,7 @@ def _resource_lists(pod: Object) -> list[Object]:
 
 
 def _round(resources: Object | None) -> None:
-    """Round amounts up to thousandths, as the API server stores them; malformed ones are left to the decoder."""
+    """Round amounts up to thousandths, as the API server stores them; malformed ones are reported by the decoder."""
     for name, amount in (resources or {}).items():
         with contextlib.suppress(QuantityError):
             exact = parse(amount)
@@ -228,10 +228,10 @@ def _fill_spreading(spec: Object) -> None:
 
 
 def merge_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
-    """Write what matchLabelKeys and mismatchLabelKeys stand for into the selectors beside them.
+    """Add the requirements of matchLabelKeys and mismatchLabelKeys to the label selectors next to them.
 
-    A selector that asks for such a key already comes from an API server: nobody may write both. What it asks for is
-    then the label's value of when the pod was made.
+    A selector that already has a requirement on such a key comes from an API server, because users must not write both.
+    It keeps the label's value from the pod's creation.
     """
     for term in (*spec.get("topologySpreadConstraints", ()), *_affinity_terms(spec.get("affinity", {}))):
         for keys, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):

@@ -1,6 +1,7 @@
-"""The quantities of resource slices, claims and templates of claims, and where each of them stands.
+"""Quantities of resource slices, claims and claim templates, with the paths of their fields.
 
-A slice has thousands, few of them different and nearly none malformed: where one stands is asked only for a message.
+A slice has thousands of quantities, few of them different and nearly none malformed. Paths are computed only for
+messages.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Placed: TypeAlias = tuple[Place, Amount | None]
 
 
 def distinct_amounts(made: object) -> set[Amount | None]:
-    """Return the quantities of an object, equal ones once; None stands for those that are not there."""
+    """Return the distinct quantities of an object; None stands for absent ones."""
     if isinstance(made, ResourceSlice):
         return _distinct_of_slice(made.spec)
     return {amount for _, amount in placed_amounts(made)}
@@ -48,7 +49,7 @@ def _distinct_of_slice(spec: ResourceSliceSpec) -> set[Amount | None]:
 
 
 def placed_amounts(made: object) -> Iterator[Placed]:
-    """Give the quantities of an object, each with the pieces of its path; none of other objects."""
+    """Yield the quantities of an object with the parts of their paths; nothing for other kinds."""
     if isinstance(made, ResourceSlice):
         return _slice_amounts(made)
     if isinstance(made, ResourceClaim):

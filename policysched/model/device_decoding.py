@@ -1,7 +1,7 @@
-"""`decode_devices`: decode resource slices, device classes, claims and templates of claims.
+"""Decoding of resource slices, device classes, claims and claim templates, with their quantities checked.
 
-Their quantities are checked. What drivers are told of devices is JSON that API servers keep and hand on as it is
-written, and so is it here: where it keeps the rest from being decoded it is taken out first, and put back afterwards.
+Opaque driver parameters are JSON that API servers store and return unchanged, and so does this module. If the
+parameters prevent decoding of the rest, they are removed first and put back afterwards.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _PARAMETERS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
     ResourceClaimTemplate: (("spec", "spec", "devices", *_IN_CONFIG),),
     ResourceClaim: (("spec", "devices", *_IN_CONFIG), ("status", "allocation", "devices", *_IN_CONFIG)),
 }
-"""Where what drivers are told stands."""
+"""Paths of the opaque driver parameters in each kind."""
 
 
 def decode_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfDevices:
-    """Decode a resource slice, a device class, a resource claim or a template of claims.
+    """Decode a resource slice, a device class, a resource claim or a claim template.
 
     Raises:
-        ObjectError: it is malformed.
+        ObjectError: the object is malformed.
     """
     kind = shape.__name__
     made = _read_devices(shape, raw)
@@ -47,7 +47,7 @@ def decode_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> Of
         _parse_all(distinct_amounts(made))
     except QuantityError:
         placed = {"".join(map(str, place)): amount for place, amount in placed_amounts(made) if amount is not None}
-        check_quantities(kind, key_of(made.metadata), iter([("", placed)]))  # which says where it is
+        check_quantities(kind, key_of(made.metadata), iter([("", placed)]))  # raises the error with the field
     return made
 
 
@@ -66,12 +66,12 @@ def _read_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfD
 
 
 def without_parameters(obj: T) -> T:
-    """Return an object without what drivers are told of devices, which scheduling does not read."""
+    """Return an object without opaque driver parameters, which scheduling does not read."""
     return _with_parameters(obj, lambda _: NO_PARAMETERS)
 
 
 def _with_parameters_apart(shape: type[OfDevices], text: bytes) -> OfDevices:
-    """Decode without the parameters of drivers, which may be whatever an API server takes for JSON."""
+    """Decode an object without its driver parameters, which can be any JSON, and put these back."""
     kind, apart = shape.__name__, list[bytes]()
 
     def take_out(parameters: bytes) -> bytes:
@@ -104,7 +104,7 @@ def _with_parameters(made: T, change: Callable[[msgspec.Raw], msgspec.Raw]) -> T
 
 
 def _changed(value: Any, path: Sequence[str], change: Callable[[Any], Any]) -> Any:
-    """Return a value with other ones at a path of attributes, the value itself where nothing is there."""
+    """Return a value with its part at an attribute path changed; the value itself if the part is absent."""
     if not path:
         return change(value)
     if path[0] == EACH:

@@ -1,9 +1,9 @@
-"""The kinds of objects that scheduling reads, each declared once.
+"""The table of kinds of objects that scheduling reads.
 
-Whoever lists and watches a cluster, reads one from files, serves one or holds one in columns goes by this table: where
-objects of a kind are, how they are decoded and completed, what queueing hints call them, who needs them. It knows no
-network and no columns. What the cluster makes of an object is `policysched.state.cluster`'s: a kind that is not named
-there is kept by name, and its changes reach the queue.
+Each kind is declared once: the API path, decoding and defaults, the resource in queueing hints, and the plugins that
+need it. Code that watches a cluster, reads files, serves objects or stores them in columns uses this table. This module
+knows no network and no columns. `policysched.state.cluster` defines how the cluster uses an object: a kind that it does
+not mention is stored by name, and its changes reach the queue.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ from policysched.model.policy import API_VERSION, KIND, PLURAL, Policy, decode_w
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
-"""The phases of pods that hold nothing any more."""
+"""Phases of pods that no longer hold resources."""
 
 
 class Resource(Enum):
-    """The kinds of changes that queueing hints refer to.
+    """Kinds of changes that queueing hints refer to.
 
     Source: k8s.io/kube-scheduler/framework/types.go (EventResource).
     """
@@ -119,59 +119,59 @@ def _everything(_: object) -> bool:
 
 
 def _nothing(_: Object) -> None:
-    """Leave an object as it is."""
+    """Leave an object unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKind(Generic[T]):
-    """A kind of objects: where they are, how they are read, who reads them."""
+    """A kind of objects: API path, decoding, and readers."""
 
     api_version: str
     kind: str
-    """As objects say it; the struct has the same name."""
+    """Kind as in objects; the struct has the same name."""
     plural: str
     decode: Callable[[Any], T]
-    """Makes a struct of JSON or a dict; raises ObjectError for a malformed object."""
+    """Returns the struct for JSON or a dict; raises ObjectError for a malformed object."""
     resource: Resource | CustomResource = Resource.OTHER
     namespaced: bool = True
     fill: Callable[[Object], None] = _nothing
-    """Writes into an object from a file what the API server would have filled in."""
+    """Sets the API server's defaults in an object from a file."""
     read_by: frozenset[str] | None = None
-    """The plugins that read objects of the kind: without any of them it is not watched. None: it always is."""
+    """Plugins that read the kind; it is watched only if one of them is enabled. None: it is always watched."""
     make_decoder: Callable[[], Callable[[Any], T]] | None = None
-    """Makes what does the same for many objects and holds once what they have in common; None where nothing does."""
+    """Returns a decoder for many objects which shares equal parts between them; None if there is none."""
     keep: Callable[[T], bool] = _everything
-    """Says which objects matter; one that stops to matter counts as deleted."""
+    """Returns whether an object matters; one that stops to matter is treated as deleted."""
     malformed_is_gone: bool = True
-    """Whether a malformed version takes the earlier one away; else that stays as the last good one."""
+    """Whether a malformed version deletes the object; otherwise the last good version stays."""
     known_by_uid: bool = False
-    """Whether the state tells objects apart by their UIDs: then no two may have the same."""
+    """Whether the state identifies objects by UID, so that no two may have the same."""
     tolerated: frozenset[int] = frozenset()
-    """Statuses of the first list that count as an empty one, because the kind need not be served."""
+    """HTTP statuses of the first list that mean an empty list, because the kind need not be served."""
     remedy: str = ""
-    """What to do where the kind is not served, for the log."""
+    """Advice for the log if the kind is not served."""
 
     @property
     def group(self) -> str:
-        """The API group, empty for the core."""
+        """API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def stated_kind(self) -> str:
-        """What objects say as their kind; empty where nobody here knows that."""
+        """Kind as in objects; empty for custom resources, whose kind is unknown."""
         return "" if isinstance(self.resource, CustomResource) else self.kind
 
     @property
     def path(self) -> str:
-        """Where objects of all namespaces are listed."""
+        """API path that lists objects of all namespaces."""
         return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
 
     def is_read(self, plugins: frozenset[str]) -> bool:
-        """Whether a scheduler with these plugins reads objects of the kind."""
+        """Return whether a scheduler with these plugins reads objects of the kind."""
         return self.read_by is None or not self.read_by.isdisjoint(plugins)
 
     def key(self, obj: Any) -> str:
-        """Return `namespace/name`, or the name alone where the kind has no namespaces."""
+        """Return `namespace/name`, or the name for a cluster-scoped kind."""
         metadata = obj.metadata
         return f"{metadata.namespace}/{metadata.name}" if self.namespaced else str(metadata.name)
 
@@ -193,14 +193,14 @@ NAMESPACES: Final[ApiKind[Namespace]] = ApiKind(
 
 
 def _read_devices(shape: type[T], raw: bytes | Mapping[str, Any]) -> T:
-    from policysched.model.device_decoding import decode_devices  # noqa: PLC0415 - a start without devices needs none
+    from policysched.model.device_decoding import decode_devices  # noqa: PLC0415 - a process without devices need not import it
 
     made: T = decode_devices(shape, raw)  # type: ignore[type-var]
     return made
 
 
 def _of_devices(plural: str, shape: type[T], resource: Resource, **more: Any) -> ApiKind[T]:
-    """Declare a kind that pods' devices depend on."""
+    """Return a kind that dynamic resource allocation reads."""
     read = partial(_read_devices, shape)
     read_by = frozenset(("DynamicResources", "NodeResourcesFit"))
     return ApiKind("resource.k8s.io/v1", shape.__name__, plural, read, resource, read_by=read_by, **more)
@@ -221,7 +221,7 @@ RESOURCE_SLICES: Final = _of_devices(
     namespaced=False,
     tolerated=_NO_DEVICES,
 )
-"""Where classes or slices are forbidden there are no devices."""
+"""If listing classes or slices is forbidden, the scheduler assumes that there are no devices."""
 RESOURCE_CLAIMS: Final = _of_devices(
     "resourceclaims",
     ResourceClaim,
@@ -231,7 +231,8 @@ RESOURCE_CLAIMS: Final = _of_devices(
     fill=fill_claim,
     tolerated=_NOT_SERVED,
 )
-"""Where claims are forbidden devices are taken all the same; so they are by a claim that cannot be read any more."""
+"""A forbidden list of claims is an error, not an empty list, because claims hold devices; an unreadable claim keeps its
+devices."""
 POLICIES: Final[ApiKind[Policy]] = ApiKind(
     API_VERSION,
     KIND,
@@ -243,7 +244,7 @@ POLICIES: Final[ApiKind[Policy]] = ApiKind(
     tolerated=_NOT_SERVED,
     remedy="to install the CRD: policysched crd | kubectl apply -f -",
 )
-"""Where the kind is not installed there are no policies; where it is forbidden there may be."""
+"""If the kind is not installed there are no policies; if listing is forbidden there may be some."""
 PODS: Final[ApiKind[Pod]] = ApiKind(
     "v1",
     "Pod",
@@ -254,7 +255,7 @@ PODS: Final[ApiKind[Pod]] = ApiKind(
     keep=lambda pod: pod.status.phase not in FINISHED,
     known_by_uid=True,
 )
-"""Finished pods hold nothing, so they are not even remembered."""
+"""Finished pods hold no resources, so they are not stored."""
 
 
 RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
@@ -262,19 +263,19 @@ RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
     "ResourceClaimTemplate",
     "resourceclaimtemplates",
     partial(_read_devices, ResourceClaimTemplate),
-    read_by=frozenset(),  # a running scheduler finds the claims that were made of it
+    read_by=frozenset(),  # a running scheduler reads only the claims created from templates
     tolerated=frozenset((403, 404)),
 )
 
 
 def _workload(api_version: str, plural: str, shape: type[T], **more: Any) -> ApiKind[T]:
-    """Declare a kind that says which pods belong together, for those that are spread by default."""
+    """Return a kind whose selector groups pods, for default spreading."""
     kind = shape.__name__
     return ApiKind(api_version, kind, plural, partial(decode, shape, kind), read_by=_SPREADING, **more)
 
 
 def _stored(api_version: str, plural: str, shape: type[S], resource: Resource, **more: Any) -> ApiKind[S]:
-    """Declare a kind that pods' volumes depend on."""
+    """Return a kind that volumes of pods depend on."""
     read = partial(decode_storage, shape)
     return ApiKind(api_version, shape.__name__, plural, read, resource, read_by=_VOLUMES, **more)
 
@@ -317,16 +318,16 @@ KINDS: Final[dict[str, ApiKind[Any]]] = {
             "priorityclasses",
             partial(decode, PriorityClass, "PriorityClass"),
             namespaced=False,
-            read_by=frozenset(),  # a running scheduler finds the priority in the pod
+            read_by=frozenset(),  # a running scheduler reads the priority in the pod
         ),
         PODS,
     )
 }
-"""All of them by the kind that objects say; pods come last, because they refer to the others."""
+"""All kinds by their names in objects; pods are last, because they refer to the others."""
 
 
 def kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:
-    """Find the kind of an object from a file; None for one that scheduling does not read, such as another group's."""
+    """Return the kind of an object from a file; None for a kind or API group that scheduling does not read."""
     found = KINDS.get(str(raw.get("kind")))
     version = raw.get("apiVersion")
     if found is None or (isinstance(version, str) and version and version.rpartition("/")[0] != found.group):
@@ -335,14 +336,14 @@ def kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:
 
 
 def fill(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
-    """Fill in what the API server would have, in an object of a kind that scheduling reads.
+    """Return an object with the API server's defaults, if scheduling reads its kind.
 
     Args:
         raw: the object; it is not changed.
         classes: the priority classes of the cluster.
 
     Raises:
-        ObjectError: it is malformed, or a pod names a priority class that does not exist.
+        ObjectError: the object is malformed, or the priority class of a pod does not exist.
     """
     found = kind_of(raw)
     if found is PODS:

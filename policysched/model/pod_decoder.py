@@ -1,9 +1,9 @@
-"""Decodes many pods, and holds once what those of one owner have in common.
+"""Decoding of many pods with shared memory: pods of one owner share equal parts.
 
-Pods that an owner makes of one template differ in their names, times and nodes, in little else. Each decoded by itself
-takes some eighty objects; what is equal of a pod and of the one before of its namespace and `generateName` becomes the
-same object, nearly always all but a dozen. So do those of a namespace that were made without one, by which nothing is
-lost where they differ. Nothing of a pod may be changed, so nobody sees it.
+Pods of one template differ only in names, times and nodes. A pod decoded by itself needs about eighty objects; parts
+that equal those of the previous pod with the same namespace and `generateName` become the same object, so about a dozen
+remain. Pods without a `generateName` are compared with the previous one of their namespace. Sharing is invisible,
+because structs are immutable.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from policysched.model.objects.pods import PodSpec, PodStatus
 
 Text = TypeVar("Text", str, str | None)
 MOST_TEMPLATES: Final = 16_384
-"""Of how many templates the last pod is known; pods of a namespace without a `generateName` count as one."""
+"""Largest number of templates whose last pod is known; beyond it all are forgotten. Pods of a namespace without a
+`generateName` are one template."""
 
 
 class PodDecoder:
-    """Decodes pods one after another; it keeps none of them alive."""
+    """Decodes pods one after another; it holds only weak references to them."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], ref[Pod]] = {}
@@ -33,7 +34,7 @@ class PodDecoder:
         """Decode a pod.
 
         Raises:
-            ObjectError: it is malformed.
+            ObjectError: the pod is malformed.
         """
         pod = decode(Pod, "Pod", raw)
         template = pod.metadata.namespace, pod.metadata.generate_name
@@ -50,7 +51,7 @@ class PodDecoder:
 
 
 def _sharing(pod: Pod, like: Pod) -> Pod:
-    """Check a pod, and make it anew of what is equal of another one, which was checked.
+    """Check a pod and rebuild it from parts that equal those of another, checked pod.
 
     Raises:
         ObjectError: a quantity is malformed.
@@ -58,11 +59,11 @@ def _sharing(pod: Pod, like: Pod) -> Pod:
     spec, status = _spec(pod.spec, like.spec), _status(pod.status, like.status)
     made = Pod(metadata=_metadata(pod.metadata, like.metadata), spec=spec, status=status)
     if spec is pod.spec or status is pod.status or status.container_statuses is not like.status.container_statuses:
-        check_pod(made)  # else all its quantities are of the other one
+        check_pod(made)  # otherwise all quantities are those of the checked pod
     return made
 
 
-# Each of these gives the struct as it came where a field differs that is the same for all pods of nearly all templates.
+# Each function returns the struct unchanged if a field differs that is usually equal for all pods of a template.
 
 
 def _metadata(made: Metadata, like: Metadata) -> Metadata:
@@ -80,7 +81,7 @@ def _metadata(made: Metadata, like: Metadata) -> Metadata:
 
 
 def _spec(made: PodSpec, like: PodSpec) -> PodSpec:
-    """Share a spec but for volumes, which are named after the pod, and the affinity that a DaemonSet's pod has."""
+    """Share a spec except for volumes, which contain the pod's name, and the affinity of DaemonSet pods."""
     volumes, affinity = made.volumes, made.affinity
     shared = replace(
         like,

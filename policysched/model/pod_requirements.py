@@ -1,9 +1,8 @@
-"""Host ports, images and node features that a pod requires, its priority and its quality of service.
+"""Requirements of a pod: host ports, images, node features; its priority and quality of service.
 
-Knows pods and quantities; the columns of ports in use and of images are kept in `policysched.state`. A port's address
-that is not given means every address, and a protocol that is not given means TCP. Images have the names that nodes
-report, features those that nodes declare. A pod without a priority counts as 0, as one created before any default class
-existed.
+`policysched.state` has the columns of used ports and of images. A port without an address means every address, without
+a protocol TCP. Images have the names that nodes report. A pod without a priority has priority 0, as one created before
+a default class existed.
 
 Source: pkg/scheduler/util/utils.go (GetHostPorts), kube-scheduler/framework/types.go (HostPortInfo),
 plugins/imagelocality/image_locality.go (normalizedImageName), component-helpers/nodedeclaredfeatures (features/),
@@ -20,12 +19,12 @@ from policysched.model.objects import Pod, ResourceList, ResourceRequirements
 from policysched.model.quantity import ZERO, Quantity, parse
 
 MIRROR: Final = "kubernetes.io/config.mirror"
-"""The annotation of a static pod's object in the API server."""
+"""Annotation on the API object of a static pod."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 
 
 class HostPort(NamedTuple):
-    """A port of the node that a pod takes; the address and the protocol are never empty."""
+    """A port of the node that a pod uses; address and protocol are never empty."""
 
     address: str
     protocol: str
@@ -33,9 +32,10 @@ class HostPort(NamedTuple):
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """List the ports of the node that the pod takes, each once.
+    """Return the ports of the node that the pod uses, without duplicates.
 
-    Restartable init containers run as long as the pod and count; the other init containers do not.
+    Restartable init containers run as long as the pod, so their ports are included; ports of other init containers are
+    not.
     """
     lasting = [one for one in pod.spec.init_containers if one.restart_policy == "Always"]
     ports = (port for one in (*lasting, *pod.spec.containers) for port in one.ports if port.host_port > 0)
@@ -45,14 +45,14 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 def conflict(wanted: HostPort, used: HostPort) -> bool:
-    """Whether two pods with these ports cannot share a node: same port, and addresses that meet."""
+    """Return whether two ports conflict on a node: same protocol and port, and overlapping addresses."""
     if (wanted.protocol, wanted.port) != (used.protocol, used.port):
         return False
     return ANY_ADDRESS in (wanted.address, used.address) or wanted.address == used.address
 
 
 def any_conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
-    """Whether any of the wanted ports is taken."""
+    """Return whether any wanted port conflicts with a used one."""
     taken: dict[tuple[str, int], list[HostPort]] = {}
     for one in used:
         taken.setdefault((one.protocol, one.port), []).append(one)
@@ -65,7 +65,7 @@ def normalized_image_name(name: str) -> str:
 
 
 def pod_images(pod: Pod) -> tuple[str, ...]:
-    """List the images of init containers, containers and image volumes; one used twice is listed twice."""
+    """Return the images of init containers, containers and image volumes; one used twice is listed twice."""
     spec = pod.spec
     references = [one.image for one in (*spec.init_containers, *spec.containers)]
     references += [volume.image.reference for volume in spec.volumes if volume.image is not None]
@@ -73,7 +73,7 @@ def pod_images(pod: Pod) -> tuple[str, ...]:
 
 
 def container_count(pod: Pod) -> int:
-    """Count the containers by which a sum of image scores is scaled; image volumes do not count."""
+    """Return the number of containers by which image scores are scaled; image volumes do not count."""
     return len(pod.spec.init_containers) + len(pod.spec.containers)
 
 
@@ -86,11 +86,11 @@ KNOWN_FEATURES: Final = (
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_ON_HOST_NETWORK,
 )
-"""Every registered feature, sorted."""
+"""All registered features, sorted."""
 
 
 def required_features(pod: Pod) -> frozenset[str]:
-    """Infer from a pod's spec which features a node must declare to run it."""
+    """Return the node features that a pod's spec requires."""
     spec = pod.spec
     rules = (rule for one in (*spec.containers, *spec.init_containers) for rule in one.restart_policy_rules)
     needed = set()
@@ -102,10 +102,10 @@ def required_features(pod: Pod) -> frozenset[str]:
 
 
 def declared_features(names: Iterable[str]) -> frozenset[str]:
-    """Keep those of a node's declared features that are known.
+    """Return those of a node's declared features that are known.
 
-    The list is merged with the sorted registry from left to right, so a name that stands out of order in
-    `status.declaredFeatures` is overlooked, as it is by kube-scheduler.
+    As in kube-scheduler, the list is merged with the sorted registry from left to right, so a name out of order in
+    `status.declaredFeatures` is ignored.
     """
     found = set()
     position = 0
@@ -119,19 +119,19 @@ def declared_features(names: Iterable[str]) -> frozenset[str]:
 
 
 SYSTEM_PRIORITY: Final = 2_000_000_000
-"""From here on priorities belong to the system's own pods."""
+"""Lowest priority of the system's own pods."""
 
 GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
 _COMPUTE: Final = ("cpu", "memory")
 
 
 def pod_priority(pod: Pod) -> int:
-    """Return the pod's priority, 0 where it has none."""
+    """Return the pod's priority; 0 if it has none."""
     return pod.spec.priority or 0
 
 
 def is_system(pod: Pod) -> bool:
-    """Whether the pod has a priority that only the system's own pods have."""
+    """Return whether the pod has a priority reserved for the system's own pods."""
     return pod_priority(pod) >= SYSTEM_PRIORITY
 
 
@@ -144,9 +144,9 @@ def is_static(pod: Pod) -> bool:
 
 
 def qos_class(pod: Pod) -> str:
-    """Return the pod's quality of service: what its status says, else what its resources make it.
+    """Return the pod's quality-of-service class from its status, otherwise from its resources.
 
-    These are cpu and memory of the pod as a whole where given, else of all its containers.
+    The class depends on cpu and memory of the pod as a whole if given, otherwise of all containers.
     """
     if pod.status.qos_class:
         return pod.status.qos_class

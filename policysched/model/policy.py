@@ -1,10 +1,10 @@
 """The structs of SchedulingPolicy objects, and of metric values that policies read.
 
-Expressions are texts here; `policysched.language` reads them and `policysched.rules` compiles them. A status says what
-became of a policy and decides nothing: one that cannot be read counts as empty. The last good generation is kept in an
-annotation, because who may write a status alone cannot write that. Policies that ask the same query, joined by the same
-label, share its values: unit and greatest age are each policy's own matter. Values stand in the server's base units
-(cores, bytes, seconds), because a server does not know ours.
+Expressions are texts here; `policysched.language` parses them and `policysched.rules` compiles them. A status never
+affects decisions: an unreadable one is treated as empty. The last good generation is stored in an annotation, because a
+user who can write only the status must not be able to change it. Policies with the same query and node label share
+metric values; unit and maximum age belong to each policy. Values are in base units (cores, bytes, seconds), because a
+metrics server does not know ours.
 
 Source: docs/reference/language.md#the-object.
 """
@@ -29,9 +29,9 @@ API_VERSION: Final = "policysched.io/v1alpha1"
 KIND: Final = "SchedulingPolicy"
 PLURAL: Final = "schedulingpolicies"
 LAST_GOOD: Final = "policysched.io/last-good"
-"""The annotation that keeps the last generation that compiled."""
+"""Annotation with the last generation that compiled."""
 COMPRESSED: Final = "zlib:"
-"""How a compressed value of the annotation begins; base64 follows. Other values are JSON."""
+"""Prefix of a compressed value of the annotation, followed by base64. Other values are JSON."""
 LARGEST_LAST_GOOD: Final = 3 << 20
 """Maximum size of the JSON in the annotation, which is the API server's limit for a request. Larger values are
 rejected. Units: bytes."""
@@ -39,19 +39,19 @@ MAX_ANNOTATIONS: Final = 256 << 10
 """Maximum size of all annotations of an object, names included; the API server rejects more. Units: bytes."""
 
 PolicyKey = NewType("PolicyKey", str)
-"""By what a policy is known wherever it is kept, told about or counted: its name, as policies have no namespace."""
+"""Identity of a policy: its name, because policies are cluster-scoped."""
 Mode = Literal["Enforce", "Shadow", "Disabled"]
 Normalize = Literal["None", "Max"]
 Weight = Annotated[int, Meta(ge=0, le=100)]
 Tier = Annotated[int, Meta(ge=0, le=100)]
 MOST_STATUS: Final = 512 * 1024
-"""The longest status that is read: ours are shorter, and reading one takes longer than leaving it out. Units: bytes."""
+"""Longest status that is decoded; a longer one is treated as empty. Our own are shorter. Units: bytes."""
 Expression = int | str
-"""What a field takes that may be a number or an expression."""
+"""Value of a field that accepts a number or an expression."""
 
 
 class MetricQuery(Struct, frozen=True):
-    """A series that an expression can read as `metrics.<name>`."""
+    """A metric that an expression reads as `metrics.<name>`."""
 
     name: str
     query: str
@@ -61,14 +61,14 @@ class MetricQuery(Struct, frozen=True):
 
 
 class Let(Struct, frozen=True):
-    """A name for an expression."""
+    """A named expression."""
 
     name: str
     value: Expression
 
 
 class FilterRule(Struct, frozen=True):
-    """A condition that a node must meet; `when` says for which pods."""
+    """A condition that a node must meet; `when` restricts the rule to some pods."""
 
     name: str
     require: str
@@ -77,7 +77,7 @@ class FilterRule(Struct, frozen=True):
 
 
 class ScoreRule(Struct, frozen=True):
-    """A number for every node, from the first true case or from `value`."""
+    """A score for every node: the first true case, or `value`."""
 
     name: str
     weight: Weight = 1
@@ -88,16 +88,16 @@ class ScoreRule(Struct, frozen=True):
 
 
 class PreemptionRule(Struct, frozen=True):
-    """A condition that a pod must meet to be a victim of preemption."""
+    """A condition that a pod must meet to be a preemption victim."""
 
     require: str
     name: str = "preemption"
-    """The name under which reasons tell of it."""
+    """Name of the rule in reasons."""
     message: str | None = None
 
 
 class PolicySpec(Struct, frozen=True):
-    """What a policy wants."""
+    """Spec of a SchedulingPolicy."""
 
     mode: Mode = "Enforce"
     include_system_pods: bool = False
@@ -116,7 +116,7 @@ class PolicySpec(Struct, frozen=True):
 
 
 class PolicyCondition(Struct, frozen=True):
-    """One of a policy's conditions."""
+    """A condition of a policy."""
 
     type: str = ""
     status: str = ""
@@ -127,7 +127,7 @@ class PolicyCondition(Struct, frozen=True):
 
 
 class PolicyDiagnostic(Struct, frozen=True):
-    """An error or a warning about one field; line and column count from 1 inside its text."""
+    """An error or warning about one field; line and column count from 1 within the field's text."""
 
     severity: str = ""
     code: str = ""
@@ -140,7 +140,7 @@ class PolicyDiagnostic(Struct, frozen=True):
 
 
 class PolicyCost(Struct, frozen=True):
-    """How many operations of each size a decision takes."""
+    """The number of operations of each size that a decision needs."""
 
     scalar: int = 0
     nodes: int = 0
@@ -148,7 +148,7 @@ class PolicyCost(Struct, frozen=True):
 
 
 class PolicyInput(Struct, frozen=True):
-    """On how many nodes an input of the policy is present."""
+    """An input of the policy, and the number of nodes that have it."""
 
     name: str = ""
     present: int = 0
@@ -157,7 +157,7 @@ class PolicyInput(Struct, frozen=True):
 
 
 class PolicyInstance(Struct, frozen=True):
-    """What one installation of the scheduler has to say."""
+    """The report of one installation of the scheduler."""
 
     name: str = ""
     active_generation: int = 0
@@ -165,7 +165,7 @@ class PolicyInstance(Struct, frozen=True):
 
 
 class PolicyStatus(Struct, frozen=True):
-    """What became of the policy."""
+    """Status of a SchedulingPolicy."""
 
     observed_generation: int = 0
     active_generation: int = 0
@@ -178,7 +178,7 @@ class PolicyStatus(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """A SchedulingPolicy; a policy without a spec does nothing."""
+    """A SchedulingPolicy; without a spec it does nothing."""
 
     metadata: Metadata = Metadata()
     spec: PolicySpec = PolicySpec()
@@ -186,19 +186,19 @@ class Policy(Struct, frozen=True):
 
     @property
     def key(self) -> PolicyKey:
-        """By what the policy is known."""
+        """Identity of the policy."""
         return PolicyKey(self.metadata.name)
 
 
 class UnreadablePolicy(Policy, frozen=True):
-    """A policy with a spec that cannot be read: its own says nothing, and what was in force stays."""
+    """A policy whose spec cannot be decoded; the generation in force stays."""
 
     field: str = ""
     reason: str = ""
 
 
 class LastGood(Struct, frozen=True):
-    """A generation that compiled, as the annotation keeps it: of this object and no other."""
+    """A generation that compiled, as stored in the annotation, with the UID of its object."""
 
     uid: str
     generation: int
@@ -206,10 +206,10 @@ class LastGood(Struct, frozen=True):
 
 
 def decode_policy(raw: bytes | Mapping[str, Any]) -> Policy:
-    """Decode a policy; a status that cannot be read, or is longer than any of ours, counts as empty.
+    """Decode a policy; a status that is unreadable or too long is treated as empty.
 
     Raises:
-        ObjectError: a field has the wrong type or is missing; `field` says which.
+        ObjectError: a field is missing or has the wrong type; `field` is its path.
     """
     if isinstance(raw, bytes) and len(raw) > MOST_STATUS:
         raw = _without_long_status(raw)
@@ -223,10 +223,10 @@ def decode_policy(raw: bytes | Mapping[str, Any]) -> Policy:
 
 
 def decode_watched_policy(raw: bytes | Mapping[str, Any]) -> Policy:
-    """Decode a policy; one whose spec alone cannot be read, such as one of a later version, is an UnreadablePolicy.
+    """Decode a policy; if only the spec is unreadable (for example of a later version), return an UnreadablePolicy.
 
     Raises:
-        ObjectError: it cannot be told which object it is.
+        ObjectError: the metadata cannot be decoded.
     """
     try:
         return decode_policy(raw)
@@ -239,7 +239,7 @@ def decode_watched_policy(raw: bytes | Mapping[str, Any]) -> Policy:
 
 
 def _without_long_status(raw: bytes) -> bytes:
-    """Leave out a status that is too long, of what can be taken apart."""
+    """Remove a status that is too long; return the text unchanged if it cannot be split."""
     try:
         parts = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     except UNREADABLE:
@@ -274,7 +274,7 @@ def decode_last_good(policy: Policy) -> LastGood | None:
 
 
 def keeps(policy: Policy, generation: int, spec: PolicySpec) -> bool:
-    """Return whether the annotation of a policy contains this generation, however it is compressed."""
+    """Return whether the annotation of a policy contains this generation, whatever its compression."""
     try:
         return decode_last_good(policy) == LastGood(uid=policy.metadata.uid, generation=generation, spec=spec)
     except ObjectError:
@@ -282,15 +282,15 @@ def keeps(policy: Policy, generation: int, spec: PolicySpec) -> bool:
 
 
 def annotations_size(annotations: Mapping[str, str]) -> int:
-    """Return the size of annotations as the API server counts it against MAX_ANNOTATIONS. Units: bytes."""
+    """Return the size of annotations as the API server counts it for MAX_ANNOTATIONS. Units: bytes."""
     return sum(len(name.encode()) + len(text.encode()) for name, text in annotations.items())
 
 
 def _decompressed(policy: Policy, text: str) -> bytes:
-    """Return the JSON of an annotation.
+    """Return the decompressed JSON of an annotation.
 
     Raises:
-        ObjectError: it cannot be decompressed, or is larger than LARGEST_LAST_GOOD.
+        ObjectError: the text cannot be decompressed, or is larger than LARGEST_LAST_GOOD.
     """
     if not text.startswith(COMPRESSED):
         return text.encode()
@@ -308,31 +308,32 @@ def _decompressed(policy: Policy, text: str) -> bytes:
 
 
 class MetricKey(NamedTuple):
-    """What identifies the values of a metric, whatever policies call it."""
+    """Identity of a metric's values, independent of names in policies."""
 
     query: str
     node_label: str
-    """The label of the result's series whose value is the node's name."""
+    """Label of the series that contains the node's name."""
 
 
 class Sample(NamedTuple):
-    """One node's value."""
+    """The value of a metric for one node."""
 
     value: float
-    """A finite number. Units: number, cores, bytes or seconds, as the policy's `unit` says."""
+    """Finite number. Units: number, cores, bytes or seconds, as the policy's `unit` states."""
     at: float
-    """When it held, never in the future. Units: seconds since 1970, UTC."""
+    """Time of the value, never in the future. Units: seconds since 1970, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricAnswer:
-    """What one refresh found out about one metric, for all nodes at once."""
+    """The result of one refresh of a metric, for all nodes."""
 
     key: MetricKey
     samples: Mapping[str, Sample] | None
-    """By node name, the whole truth: a node that is not in it has no value from now on.
+    """Values by node name; a node without an entry has no value from now on.
 
-    None: there was no answer; what was known before stays, and ages.
+    None: the refresh failed, and known values stay and age. None: there was no answer; what was known before stays, and
+    ages.
     """
     problem: str = ""
-    """What is wrong, for the status of policies that read it: one line that stays the same while the problem does."""
+    """Problem for the status of policies: one line that stays the same while the problem does."""

@@ -1,10 +1,9 @@
-"""Read Kubernetes quantities such as `500m`, `1.5Gi` or `2e3` exactly as Go's resource.Quantity does, int64 included.
+"""Kubernetes quantities such as `500m`, `1.5Gi` or `2e3`, parsed exactly as Go's resource.Quantity does.
 
-Knows texts and integers only, nothing of resources or objects. A quantity keeps the two forms that Go has,
-a 64-bit mantissa with a decimal exponent and a wide decimal, because they differ in what they do on
-overflow, and the scheduler's decisions depend on it: a narrow one that does not fit becomes 0, a wide one
-wraps around. Python's numbers have no largest one, so that sums and products are cut to 64 bits here; arrays of NumPy
-wrap around by themselves (`policysched.state.tables.columns`).
+A quantity has one of Go's two forms: a 64-bit mantissa with a decimal exponent, or a wide decimal. The forms differ on
+overflow, and decisions depend on it: a narrow quantity that does not fit becomes 0, a wide one wraps around. Python
+integers are unbounded, so sums and products are wrapped to 64 bits here; NumPy arrays wrap by themselves
+(`policysched.state.tables.columns`).
 
 Source: k8s.io/apimachinery/pkg/api/resource quantity.go, amount.go, scale_int.go, v0.36; the Go specification, "Integer
 overflow" and "Integer operators".
@@ -24,7 +23,7 @@ _SPAN: Final = 1 << 64
 
 
 def wrap(number: int) -> int:
-    """Return the int64 that the low 64 bits of a number are."""
+    """Return the int64 with the low 64 bits of a number."""
     return number if MIN <= number <= MAX else (number - MIN) % _SPAN + MIN
 
 
@@ -32,14 +31,15 @@ _NANO: Final = -9
 _MILLI: Final = -3
 _NARROW_DIGITS: Final = 18
 _MOST_DIGITS: Final = 3000
-"""Longer numbers are refused: reading and writing them takes time that grows with the square of their length."""
+"""Largest number of digits; more is an error, because conversion time grows with the square of the length."""
 _MOST_REMEMBERED: Final = 40
-"""How long a text may be that is remembered with what it says."""
+"""Longest text whose result is cached."""
 _LARGEST_EXPONENT: Final = 400
-"""Beyond it every 64-bit answer is the same, and powers of ten only cost time."""
+"""Largest exponent that is computed; beyond it every 64-bit result is the same."""
 
 _WRAPPING_SHIFTS: Final = (1, 2, 3, 6, 9)
-"""Powers of ten by which Go multiplies in one step, and wraps around; it stops at others and gives 0."""
+"""Powers of ten by which Go multiplies in one step, with wraparound; with other powers the result of an overflow is
+0."""
 
 _SYNTAX: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<zeros>0*+)(?P<whole>[0-9]*+)(?:\.(?P<fraction>[0-9]*+))?"
@@ -55,19 +55,19 @@ _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity; the message is the API server's."""
+    """A text that is not a quantity; the message is the API server's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """The number `mantissa * 10**exponent`; `wide` when it left the 64-bit form."""
+    """The number `mantissa * 10**exponent`; `wide` if it exceeded the 64-bit form."""
 
     mantissa: int
     exponent: int = 0
     wide: bool = False
 
     def plus(self, other: Quantity) -> Quantity:
-        """Add exactly; the sum is wide where the 64-bit form cannot hold it."""
+        """Return the exact sum; it is wide if the 64-bit form cannot hold it."""
         if not (self.wide or other.wide):
             if other.mantissa == 0:
                 return self
@@ -81,7 +81,7 @@ class Quantity:
         return Quantity(left + right, low, wide=self.wide or other.wide or not fits)
 
     def minus(self, other: Quantity) -> Quantity:
-        """Subtract exactly, but for the lowest int64: less it is more it, because Go turns its sign and wraps around.
+        """Return the exact difference, but subtracting the lowest int64 adds it, because Go's negation wraps around.
 
         Where that sum does not fit, Go subtracts exactly in the wide form.
         """
@@ -92,38 +92,38 @@ class Quantity:
 
     @property
     def number(self) -> int | Fraction:
-        """The number itself, a fraction only where it is written with one."""
+        """The exact value, a Fraction only for a negative exponent."""
         if self.exponent >= 0:
             return int(self.mantissa * 10**self.exponent)
         return Fraction(self.mantissa, 10**-self.exponent)
 
     @property
     def is_zero(self) -> bool:
-        """Whether this is 0."""
+        """Whether the quantity is 0."""
         return self.mantissa == 0
 
     def exceeds(self, other: Quantity) -> bool:
-        """Whether this is the larger number."""
+        """Return whether this quantity is larger than another."""
         if self.exponent == other.exponent:
             return self.mantissa > other.mantissa
         low = min(self.exponent, other.exponent)
         return self._at(low) > other._at(low)
 
     def largest(self, other: Quantity) -> Quantity:
-        """Return the larger of both, this one where they are equal.
+        """Return the larger quantity, this one if they are equal.
 
-        Go makes the other one wide before it compares it with a wide one, and keeps it so.
+        Go makes the other quantity wide before it compares it with a wide one, and keeps it wide.
         """
         if not other.exceeds(self):
             return self
         return Quantity(other.mantissa, other.exponent, wide=True) if self.wide else other
 
     def equals(self, other: Quantity) -> bool:
-        """Whether both are the same number, whatever their form."""
+        """Return whether both are the same number, whatever their form."""
         return not self.exceeds(other) and not other.exceeds(self)
 
     def scaled(self, exponent: int) -> int:
-        """Return the number in units of `10**exponent`, rounded up, as the int64 that Go gives."""
+        """Return the number in units of `10**exponent`, rounded up, as the int64 that Go returns."""
         shift = self.exponent - exponent
         if self.wide:
             return _wide_scaled(self.mantissa, shift)
@@ -135,13 +135,13 @@ class Quantity:
         return wrap(scaled) if shift in _WRAPPING_SHIFTS else 0
 
     def rounded_to_milli(self) -> Quantity:
-        """Round away from zero to whole thousandths, as the API server does with everything it stores."""
+        """Round away from zero to thousandths, as the API server does with all quantities it stores."""
         if self.exponent >= _MILLI:
             return self
         return Quantity(_away_from_zero(self.mantissa, _MILLI - self.exponent), _MILLI, wide=self.wide)
 
     def text(self) -> str:
-        """Write the number so that it reads back as the same one, in the same form."""
+        """Return a text that parses to the same number in the same form."""
         digits = str(self.mantissa)
         zeros = max(0, _NARROW_DIGITS + 1 - len(digits.removeprefix("-"))) if self.wide else 0
         exponent = self.exponent - zeros
@@ -155,7 +155,7 @@ ZERO: Final = Quantity(0)
 
 
 def parse(amount: str | float) -> Quantity:
-    """Read a quantity as JSON or YAML gives it; short ones that were read lately are remembered.
+    """Parse a quantity from JSON or YAML; results of short texts are cached.
 
     Raises:
         QuantityError: the text is malformed.
@@ -200,12 +200,12 @@ def _suffix(text: str) -> tuple[int, int]:
     match = _EXPONENT.fullmatch(text)
     if match is None or len(match[1]) > 20 or not MIN <= int(match[1]) <= MAX:
         raise QuantityError(_WRONG_SUFFIX)
-    # Go narrows the exponent to 32 bits without looking.
+    # Go truncates the exponent to 32 bits.
     return 10, (int(match[1]) + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _narrow(whole: str, fraction: str, base: int, exponent: int) -> Quantity | None:
-    """Read into the 64-bit form, None where Go would not try or not succeed."""
+    """Parse into the 64-bit form; None if Go would use the wide form."""
     factor = 1
     if base == 10:
         precision = _NARROW_DIGITS - len(whole) - len(fraction)
@@ -220,7 +220,7 @@ def _narrow(whole: str, fraction: str, base: int, exponent: int) -> Quantity | N
 
 
 def _wide(whole: str, fraction: str, base: int, exponent: int) -> Quantity:
-    """Read into the wide form: billionths, rounded up; binary suffixes are capped at the largest int64."""
+    """Parse into the wide form: billionths, rounded up; binary suffixes are capped at the largest int64."""
     if len(whole) + len(fraction) > _MOST_DIGITS:
         raise QuantityError(_WRONG_NUMBER)
     mantissa = int(whole + fraction)
@@ -237,13 +237,13 @@ def _wide(whole: str, fraction: str, base: int, exponent: int) -> Quantity:
 
 
 def _away_from_zero(number: int, places: int) -> int:
-    """Drop decimal places and round what they held away from zero."""
+    """Drop decimal places, rounding away from zero."""
     magnitude: int = -(-abs(number) // 10**places)
     return magnitude if number >= 0 else -magnitude
 
 
 def _wide_scaled(mantissa: int, shift: int) -> int:
-    """Do what scaledValue does, its overflows included (as they come out on amd64)."""
+    """Compute scaledValue with its overflows, as on amd64."""
     if shift >= 0:
         factor = 10**shift if shift < 19 else MIN
         return wrap(wrap(mantissa) * int(factor)) if shift else wrap(mantissa)

@@ -1,9 +1,8 @@
-"""Resource requests of a pod, as scheduling counts them, and allocatable resources of a node.
+"""Resource requests of pods as the scheduler counts them, and allocatable resources of nodes.
 
-Knows objects and quantities, nothing of columns or of plugins. A pod that waits is counted by its spec; one
-that is placed is counted by the larger of spec, allocation and what the kubelet really set (in-place
-resize), so there are two families of functions, `incoming_*` and `placed_*`, one for each place in
-kube-scheduler that asks.
+This module knows objects and quantities, but no columns and no plugins. A pending pod counts with its spec. A placed
+pod counts with the maximum of spec, allocation and the kubelet's actual values (in-place resize). So there are two
+families of functions, `incoming_*` and `placed_*`, one for each use in kube-scheduler.
 
 Source: component-helpers/resource/helpers.go, pkg/scheduler/framework/types.go (CalculateResource,
 NewResource), plugins/noderesources fit.go and resource_allocation.go, v1.36 with its default feature gates.
@@ -35,29 +34,29 @@ if TYPE_CHECKING:
     from policysched.model.many_containers import OwnAmounts
 
 Amounts = dict[str, Quantity]
-"""Exact amounts by resource name; rounding happens once, at the end."""
+"""Exact amounts by resource name; they are rounded once, at the end."""
 
 CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 MOST_EXTENDED: Final = 1024
-"""How many extended resources of a node count, by name: a pod that names them has a row made of each."""
+"""Largest number of extended resources of a node that are counted, in order of names; further ones are ignored."""
 FEW_STATED: Final = 16
-"""How many resources a node may state of which the outcome is remembered."""
+"""Largest number of resources on a node for which the parsed result is cached."""
 LONGEST_STATED: Final = 100
-"""How long each of them may be, with its amount. Units: characters."""
+"""Longest resource name plus amount for which the result is cached. Units: characters."""
 DEFAULT_AMOUNTS: Final[Mapping[str, Quantity]] = {
     CPU: Quantity(100, -3),
     MEMORY: Quantity(200 * 1024 * 1024),
 }
-"""What a container without a request counts as where scores want every pod to weigh something."""
+"""Amounts that scores assume for a container without a request, so that every pod has some weight."""
 MANY_CONTAINERS: Final = 64
-"""Of a pod with more containers the sums are kept while it is the last such pod that is counted."""
+"""Number of containers above which the sums of a pod are cached, for the two pods counted last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
     """Amounts of resources.
 
-    Units: cpu in thousandths, the others whole; scalars sorted by name, also those that are 0.
+    Units: cpu in thousandths, others in whole units; scalars are sorted by name and include zeros.
     """
 
     cpu_millis: int = 0
@@ -68,7 +67,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Allocatable:
-    """What a node can give; units as in `Requests`."""
+    """Allocatable amounts of a node; units as in `Requests`."""
 
     cpu_millis: int = 0
     memory_bytes: int = 0
@@ -78,19 +77,18 @@ class Allocatable:
 
 
 def incoming_requests(pod: Pod) -> Requests:
-    """Count a pod that looks for a node, as NodeResourcesFit does; no amount is below 0."""
+    """Return the requests of a pending pod, as NodeResourcesFit counts them; no amount is negative."""
     return _requests(pod_amounts(pod), lowest=0)
 
 
 def incoming_amounts(pod: Pod, resources: Iterable[str], *, nonzero: bool = False) -> list[int]:
-    """Count some resources of a pod that looks for a node, as scorers do.
+    """Return the amounts of some resources that a pending pod requests, as scorers count them.
 
     Args:
         pod: the pod.
-        resources: their names, of whatever kind.
-        nonzero: as LeastAllocated and MostAllocated want it, 100m and 200Mi for a container without a
-            request; these overlook requests of the pod as a whole and resizes. BalancedAllocation wants the
-            real requests.
+        resources: resource names of any kind.
+        nonzero: whether a container without a request counts with 100m and 200Mi, as LeastAllocated and MostAllocated
+            count; these ignore pod-level requests and resizes. BalancedAllocation counts real requests.
 
     Units: cpu in thousandths, the others whole.
     """
@@ -102,7 +100,7 @@ def incoming_amounts(pod: Pod, resources: Iterable[str], *, nonzero: bool = Fals
 
 
 def counted_parts(pod: Pod) -> tuple[object, ...]:
-    """Return everything of a pod that counting it on its node reads, for what keeps the outcome."""
+    """Return all parts of a pod that affect its amounts on a node, as a key for caches."""
     spec, status = pod.spec, pod.status
     return (
         spec.containers,
@@ -118,12 +116,12 @@ def counted_parts(pod: Pod) -> tuple[object, ...]:
 
 
 def placed_requests(pod: Pod) -> Requests:
-    """Count what a pod takes from the node that it is on."""
+    """Return the amounts that a placed pod uses on its node."""
     return _requests(pod_amounts(pod, use_status=True))
 
 
 def placed_nonzero(pod: Pod) -> tuple[int, int]:
-    """Count cpu (thousandths) and memory (bytes) that a placed pod weighs in scores.
+    """Return cpu (thousandths) and memory (bytes) of a placed pod as scores count them.
 
     Missing: a container without a request counts as 100m and 200Mi; where the pod as a whole has requests,
     only for a resource that neither the pod nor a container names.
@@ -138,7 +136,7 @@ def placed_nonzero(pod: Pod) -> tuple[int, int]:
 
 
 def allocatable(node: Node) -> Allocatable:
-    """Count what a node can give, once for nodes that state the same few short texts."""
+    """Return the allocatable amounts of a node; cached for nodes that state the same few short texts."""
     stated = node.status.allocatable
     if len(stated) <= FEW_STATED and all(
         type(amount) is str and len(name) + len(amount) <= LONGEST_STATED for name, amount in stated.items()
@@ -168,12 +166,12 @@ def _allocatable(stated: ResourceList) -> Allocatable:
 
 
 def pod_amounts(pod: Pod, *, use_status: bool = False, missing: Mapping[str, Quantity] | None = None) -> Amounts:
-    """Add up a pod: containers, then requests of the pod as a whole in their place, then overhead.
+    """Return the sum of a pod: containers, replaced by pod-level requests where given, plus overhead.
 
     Args:
         pod: the pod.
-        use_status: take what the kubelet reports about a resize into account.
-        missing: amounts for containers that do not name a resource.
+        use_status: whether to consider what the kubelet reports about a resize.
+        missing: amounts for containers without a request.
     """
     amounts = container_amounts(pod, use_status=use_status, missing=missing or {})
     if _has_pod_level_requests(pod):
@@ -182,23 +180,23 @@ def pod_amounts(pod: Pod, *, use_status: bool = False, missing: Mapping[str, Qua
 
 
 class _Known(NamedTuple):
-    """What was counted of a pod with many containers."""
+    """Cached amounts of a pod with many containers."""
 
     own: dict[bool, OwnAmounts]
-    """What each container counts as, by whether statuses count."""
+    """Amounts of each container, by whether statuses are considered."""
     sums: dict[tuple[bool, tuple[tuple[str, Quantity], ...]], Amounts]
-    """By that, and by what counts for containers that name no amount."""
+    """Sums, by whether statuses are considered and by the amounts for containers without a request."""
 
     def forget(self) -> None:
-        """Forget all."""
+        """Drop all amounts."""
         self.own.clear()
         self.sums.clear()
 
 
 class _LargePods:
-    """What was counted of the two pods with many containers that were counted last.
+    """Cached amounts of the two pods with many containers that were counted last.
 
-    A cycle and its plugins ask for each of a pod, and who compares two versions of it for those of both.
+    A cycle and its plugins need several sums of the same pod; a comparison of two versions needs those of both.
     """
 
     __slots__ = ("_last",)
@@ -207,7 +205,7 @@ class _LargePods:
         self._last: tuple[tuple[ref[Pod], _Known], ...] = ()
 
     def known_of(self, pod: Pod) -> _Known:
-        """Return what is known of a pod, to be added to; it goes with the pod. Any thread may ask."""
+        """Return the cache of a pod, to which callers add; it lives as long as the pod. Thread-safe."""
         last = self._last
         for one, known in last:
             if one() is pod:
@@ -221,13 +219,13 @@ _large_pods: Final = _LargePods()
 
 
 def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quantity]) -> Amounts:
-    """Add up the containers of a pod.
+    """Return the sum of a pod's containers.
 
-    Restartable init containers run beside everything after them; another init container runs alone with the
-    restartable ones before it, so of those only the largest moment counts. A moment is looked at only in the resources
-    that its container names: in the others it is one that counted already.
+    Restartable init containers run in parallel with everything after them. Another init container runs alone with the
+    restartable ones before it, so only the largest of these sums matters. For each init container only the resources
+    that it names are compared; in the others its sum cannot be larger.
 
-    Cost: O(containers); of a pod with many of them each sum is worked out once.
+    Cost: O(containers); for a pod with many containers each sum is computed once.
     """
     statuses = _statuses(pod) if use_status else {}
     if len(pod.spec.containers) + len(pod.spec.init_containers) <= MANY_CONTAINERS:
@@ -269,7 +267,7 @@ def _container_amounts(
 
 
 def pod_limits(pod: Pod) -> Amounts:
-    """Add up a pod's limits as its spec has them; overhead counts for the resources that are limited.
+    """Return the sum of a pod's limits in its spec; overhead is added for limited resources.
 
     Source: component-helpers/resource/helpers.go (PodLimits).
     """
@@ -283,7 +281,7 @@ def pod_limits(pod: Pod) -> Amounts:
 
 
 def _together(pod: Pod, main: Iterable[Amounts], initial: Iterable[Amounts]) -> Amounts:
-    """Add up amounts of containers: those that run together, or one init container with those before it."""
+    """Return the sum of containers that run in parallel, or of an init container and those before it if larger."""
     total: Amounts = {}
     for own in main:
         _add(total, own)
@@ -311,7 +309,7 @@ def _with_overhead(amounts: Amounts, pod: Pod) -> Amounts:
 
 
 def parsed(resources: ResourceList, only: Set[str] | None = None) -> Amounts:
-    """Read every quantity of a resource list, or those of some resources."""
+    """Parse all quantities of a resource list, or those of some resources."""
     return {name: quantity.parse(amount) for name, amount in resources.items() if only is None or name in only}
 
 
@@ -346,9 +344,9 @@ def _pod_level_amounts(pod: Pod, *, use_status: bool) -> Amounts:
 
 
 def _effective(wanted: Amounts, actual: Amounts, allocated: Amounts, *, resize_counts: bool) -> Amounts:
-    """Take the largest amount that may be in use while a resize is under way.
+    """Return the largest amounts that may be in use during a resize.
 
-    A resize that the node can never grant does not count.
+    A resize that the node can never grant is ignored.
     """
     amounts = dict(wanted) if resize_counts else {}
     _raise_to(amounts, actual)

@@ -1,6 +1,6 @@
 """Structs of all objects that scheduling reads.
 
-`meta` has the common fields, `pods`, `cluster`, `storage` and `devices` the kinds. Quantities stay texts (`Amount`).
+`meta` has the common fields, `pods`, `cluster`, `storage` and `devices` the kinds. Quantities are texts (`Amount`).
 
 Source: k8s.io/api/core/v1/types.go, k8s.io/api/resource/v1, k8s.io/api/scheduling/v1, k8s.io/api/storage/v1, v0.36.
 """

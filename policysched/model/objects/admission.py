@@ -1,4 +1,4 @@
-"""Runtime classes and limit ranges: objects that admission plugins of an API server read and the scheduler does not.
+"""Runtime classes and limit ranges, which only admission plugins read.
 
 Source: k8s.io/api/node/v1/types.go, k8s.io/api/core/v1/types.go, v0.36.
 """
@@ -10,13 +10,13 @@ from policysched.model.objects.pods import Toleration
 
 
 class Overhead(Struct, frozen=True):
-    """Resources that a runtime takes beside the containers."""
+    """Resources that a runtime uses in addition to the containers."""
 
     pod_fixed: ResourceList = {}
 
 
 class RuntimeScheduling(Struct, frozen=True):
-    """The nodes that have a runtime."""
+    """The nodes that support a runtime."""
 
     node_selector: dict[str, str] = {}
     tolerations: list[Toleration] = []
@@ -31,7 +31,7 @@ class RuntimeClass(Struct, frozen=True):
 
 
 class LimitRangeItem(Struct, frozen=True):
-    """The limits of one kind of objects."""
+    """The limits of one type of object (Pod, Container, PersistentVolumeClaim)."""
 
     type: str = ""
     default: ResourceList = {}
@@ -42,7 +42,7 @@ class LimitRangeItem(Struct, frozen=True):
 
 
 class LimitRangeSpec(Struct, frozen=True):
-    """The limits of a namespace."""
+    """The spec of a limit range."""
 
     limits: list[LimitRangeItem] = []
 

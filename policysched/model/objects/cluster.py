@@ -1,8 +1,7 @@
-"""Nodes, namespaces, priority classes, Services and the controllers of pods, as scheduling reads them.
+"""Nodes, namespaces, priority classes, Services and workload controllers: the fields that scheduling reads.
 
-Only the shapes. Amounts stay the texts that they were (`ResourceList`), because most are compared with earlier ones far
-more often than they are parsed; whose selectors count for a pod that spreads by default is worked out in
-`policysched.plugins.pod_topology_spread.constraints`.
+These are structs only. Amounts are texts (`ResourceList`), because they are compared far more often than parsed.
+`policysched.plugins.pod_topology_spread.constraints` decides which selectors apply to a pod with default spreading.
 
 Source: k8s.io/api/core/v1/types.go, k8s.io/api/apps/v1, k8s.io/api/scheduling/v1, v0.36.
 """
@@ -24,28 +23,28 @@ class Taint(Struct, frozen=True):
 
 
 class NodeSpec(Struct, frozen=True):
-    """What is wanted of a node."""
+    """Spec of a node."""
 
     unschedulable: bool = False
     taints: list[Taint] = []
 
 
 class ContainerImage(Struct, frozen=True):
-    """An image present on a node."""
+    """An image on a node."""
 
     names: list[str] = []
     size_bytes: Int64 = 0
 
 
 class NodeCondition(Struct, frozen=True):
-    """One of a node's conditions."""
+    """A condition of a node."""
 
     type: str = ""
     status: str = ""
 
 
 class NodeAddress(Struct, frozen=True):
-    """An address of a node, by its type, as `InternalIP`."""
+    """An address of a node with its type, such as `InternalIP`."""
 
     type: str = ""
     address: str = ""
@@ -61,7 +60,7 @@ class NodeSystemInfo(Struct, frozen=True):
 
 
 class NodeStatus(Struct, frozen=True):
-    """What a node has."""
+    """Status of a node."""
 
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
@@ -103,7 +102,7 @@ class SelectorSpec(Struct, frozen=True):
 
 
 class Service(Struct, frozen=True):
-    """A service; without a selector it has no pods of its own."""
+    """A Service; without a selector it has no pods."""
 
     metadata: Metadata = Metadata()
     spec: LabelsSpec = LabelsSpec()
@@ -134,40 +133,40 @@ Workload = Service | ReplicationController | ReplicaSet | StatefulSet
 
 
 def workload_owner(pod: Pod) -> tuple[str, str] | None:
-    """Return kind and name of the controller that says which pods the pod belongs to, None where none of them does.
+    """Return kind and name of the workload that controls a pod; None if no supported workload does.
 
     Source: pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
     """
     owner = next((one for one in pod.metadata.owner_references if one.controller), None)
     if owner is None:
         return None
-    # an empty group may be written with its slash
+    # an empty group can be written with its slash
     version = owner.api_version[1:] if owner.api_version.startswith("/") else owner.api_version
     kind = _KINDS.get((version, owner.kind))
     return None if kind is None else (kind, owner.name)
 
 
 class Namespace(Struct, frozen=True):
-    """A namespace, for its labels."""
+    """A namespace with its labels."""
 
     metadata: Metadata = Metadata()
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True):
-    """Which pods a budget is about; how many of them may go is worked out by its controller."""
+    """The pods of a disruption budget; the disruption controller computes how many may be disrupted."""
 
     selector: LabelSelector | None = None
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True):
-    """How many of a budget's pods may go now, and whose eviction is counted already."""
+    """The number of allowed disruptions, and the pods whose eviction is already counted."""
 
     disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str | None] = {}
 
 
 class PodDisruptionBudget(Struct, frozen=True):
-    """A budget of pods that may be disrupted at a time."""
+    """A limit on the number of pods that are disrupted at the same time."""
 
     metadata: Metadata = Metadata()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
@@ -175,7 +174,7 @@ class PodDisruptionBudget(Struct, frozen=True):
 
 
 class PriorityClass(Struct, frozen=True):
-    """A name for a priority."""
+    """A named priority."""
 
     metadata: Metadata = Metadata()
     value: Int32 = 0

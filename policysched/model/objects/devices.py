@@ -1,7 +1,7 @@
-"""Resource slices, device classes and resource claims: the devices that drivers publish and what is allocated of them.
+"""Resource slices, device classes and resource claims: published devices, and their allocation.
 
-Only the shapes. Amounts stay the texts that they were, and the values of an attribute are told apart by the field that
-is set. What a claim gets on a node is worked out in `policysched.devices`.
+These are structs only. Amounts are texts. The type of an attribute is given by the field that is set.
+`policysched.devices` computes allocations.
 
 Source: k8s.io/api/resource/v1/types.go, v0.36.
 """
@@ -23,7 +23,7 @@ NO_PARAMETERS: Final = msgspec.Raw(b"null")
 
 
 class ResourcePool(Struct, frozen=True):
-    """The pool that a slice is part of; of several generations the highest counts."""
+    """The pool of a slice; only slices of the highest generation are valid."""
 
     name: str = ""
     generation: Int64 = 0
@@ -31,27 +31,27 @@ class ResourcePool(Struct, frozen=True):
 
 
 class Counter(Struct, frozen=True):
-    """An amount of something that devices of a pool share."""
+    """An amount that devices of a pool share."""
 
     value: Amount = 0
 
 
 class CounterSet(Struct, frozen=True):
-    """Counters of a pool, under a name that its devices refer to."""
+    """Named counters of a pool that devices consume."""
 
     name: str = ""
     counters: dict[str, Counter] = {}
 
 
 class CounterConsumption(Struct, frozen=True):
-    """What a device takes of a counter set while it is allocated."""
+    """The amounts that an allocated device consumes from a counter set."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
 
 
 class DeviceAttribute(Struct, frozen=True):
-    """A device's attribute: the field that is set says the type; lists are behind a gate that is off."""
+    """An attribute of a device; the field that is set defines the type. Lists are behind an alpha gate and not read."""
 
     number: Int64 | None = msgspec.field(default=None, name="int")
     flag: bool | None = msgspec.field(default=None, name="bool")
@@ -60,7 +60,7 @@ class DeviceAttribute(Struct, frozen=True):
 
 
 class CapacityRange(Struct, frozen=True):
-    """The amounts between two that may be asked for, in steps where there are any."""
+    """The amounts that may be requested: a range with an optional step."""
 
     min: Amount | None = None
     max: Amount | None = None
@@ -68,7 +68,7 @@ class CapacityRange(Struct, frozen=True):
 
 
 class CapacityRequestPolicy(Struct, frozen=True):
-    """How much of a capacity one request may consume."""
+    """The amounts of a capacity that one request may consume."""
 
     default: Amount | None = None
     valid_values: tuple[Amount, ...] = ()
@@ -91,7 +91,7 @@ class DeviceTaint(Struct, frozen=True):
 
 
 class SliceDevice(Struct, frozen=True):
-    """A device of a slice; names of attributes and capacities without a domain have the driver's."""
+    """A device of a slice; attribute and capacity names without a domain are in the driver's domain."""
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] = {}
@@ -108,7 +108,7 @@ class SliceDevice(Struct, frozen=True):
 
 
 class ResourceSliceSpec(Struct, frozen=True):
-    """The devices, or the shared counters, of a part of a pool, and the nodes that can reach them."""
+    """The devices or shared counters of a part of a pool, and the nodes that can use them."""
 
     driver: str = ""
     pool: ResourcePool = ResourcePool()
@@ -121,44 +121,44 @@ class ResourceSliceSpec(Struct, frozen=True):
 
 
 class ResourceSlice(Struct, frozen=True):
-    """What a driver publishes of a pool."""
+    """A part of a pool that a driver publishes."""
 
     metadata: Metadata = Metadata()
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
 class CELDeviceSelector(Struct, frozen=True):
-    """An expression that must be true of a device."""
+    """A CEL expression that must be true for a device."""
 
     expression: str = ""
 
 
 class DeviceSelector(Struct, frozen=True):
-    """One condition on devices."""
+    """One condition of a request on devices."""
 
     cel: CELDeviceSelector | None = None
 
 
 class OpaqueConfiguration(Struct, frozen=True):
-    """What a driver is told of an allocation; nobody else reads the parameters."""
+    """Parameters of an allocation for a driver, which only the driver interprets."""
 
     driver: str = ""
     parameters: msgspec.Raw = NO_PARAMETERS
-    """As JSON. It is handed on to the driver as it was written: numbers of many digits, halves of characters, nulls."""
+    """JSON text, passed to the driver unchanged, including long numbers, unpaired surrogates and nulls."""
 
     def __hash__(self) -> int:
-        """Hash it, which a raw text does not do by itself."""
+        """Return the hash; `msgspec.Raw` is not hashable by itself."""
         return hash((self.driver, bytes(self.parameters)))
 
 
 class ClassConfiguration(Struct, frozen=True):
-    """A configuration of every device that is allocated through a class."""
+    """A configuration for every device allocated through a class."""
 
     opaque: OpaqueConfiguration | None = None
 
 
 class DeviceClassSpec(Struct, frozen=True):
-    """Which devices a class is of, and the extended resource that it stands for."""
+    """The devices of a class, and the extended resource that the class provides."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[ClassConfiguration, ...] = ()
@@ -173,7 +173,7 @@ class DeviceClass(Struct, frozen=True):
 
 
 class DeviceToleration(Struct, frozen=True):
-    """A toleration of devices' taints; `operator` empty means Equal, `effect` empty means every effect."""
+    """A toleration of device taints; an empty `operator` means Equal, an empty `effect` every effect."""
 
     key: str = ""
     operator: str = ""
@@ -183,13 +183,13 @@ class DeviceToleration(Struct, frozen=True):
 
 
 class CapacityRequirements(Struct, frozen=True):
-    """How much of its capacities is asked of a device."""
+    """The amounts of a device's capacities that a request needs."""
 
     requests: dict[str, Amount] = {}
 
 
 class DeviceSubRequest(Struct, frozen=True):
-    """One of the alternatives of a request."""
+    """One alternative of a request."""
 
     name: str = ""
     device_class_name: str = ""
@@ -201,7 +201,7 @@ class DeviceSubRequest(Struct, frozen=True):
 
 
 class ExactDeviceRequest(Struct, frozen=True):
-    """Devices of one kind, some or all."""
+    """A request for some or all devices of one class."""
 
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
@@ -213,7 +213,7 @@ class ExactDeviceRequest(Struct, frozen=True):
 
 
 class DeviceRequest(Struct, frozen=True):
-    """What a claim asks for under a name: exactly that, or the first of several alternatives that can be had."""
+    """A named request of a claim: exact devices, or the first available of several alternatives."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -221,7 +221,7 @@ class DeviceRequest(Struct, frozen=True):
 
 
 class DeviceConstraint(Struct, frozen=True):
-    """An attribute that must be equal, or different, on the devices of some requests; without names on all."""
+    """An attribute that must be equal, or distinct, on the devices of some requests; without names, of all requests."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -229,14 +229,14 @@ class DeviceConstraint(Struct, frozen=True):
 
 
 class ClaimConfiguration(Struct, frozen=True):
-    """A configuration of the devices of some requests; without names of all."""
+    """A configuration for the devices of some requests; without names, of all requests."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueConfiguration | None = None
 
 
 class DeviceClaim(Struct, frozen=True):
-    """The devices that a claim asks for."""
+    """The devices that a claim requests."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
@@ -244,13 +244,13 @@ class DeviceClaim(Struct, frozen=True):
 
 
 class ResourceClaimSpec(Struct, frozen=True):
-    """What a claim asks for."""
+    """Spec of a resource claim."""
 
     devices: DeviceClaim = DeviceClaim()
 
 
 class DeviceResult(Struct, frozen=True):
-    """A device that a request got, or a share of it."""
+    """A device, or a share of it, that was allocated to a request."""
 
     request: str = ""
     driver: str = ""
@@ -265,7 +265,7 @@ class DeviceResult(Struct, frozen=True):
 
 
 class AllocatedConfiguration(Struct, frozen=True):
-    """A configuration of an allocation, and whether a class or the claim brought it."""
+    """A configuration in an allocation, with its source: class or claim."""
 
     source: str = ""
     requests: tuple[str, ...] = ()
@@ -273,14 +273,14 @@ class AllocatedConfiguration(Struct, frozen=True):
 
 
 class DeviceAllocation(Struct, frozen=True):
-    """The devices of an allocation."""
+    """The allocated devices of a claim."""
 
     results: tuple[DeviceResult, ...] = ()
     config: tuple[AllocatedConfiguration, ...] = ()
 
 
 class AllocationResult(Struct, frozen=True):
-    """What a claim got, and the nodes where it can be used; without a selector that is every node."""
+    """The allocation of a claim, and the nodes where it is usable; without a selector, every node."""
 
     devices: DeviceAllocation = DeviceAllocation()
     node_selector: NodeSelector | None = None
@@ -288,7 +288,7 @@ class AllocationResult(Struct, frozen=True):
 
 
 class ConsumerReference(Struct, frozen=True):
-    """Who may use a claim."""
+    """A pod (or other object) that may use a claim."""
 
     api_group: str = ""
     resource: str = ""
@@ -297,7 +297,7 @@ class ConsumerReference(Struct, frozen=True):
 
 
 class DeviceCondition(Struct, frozen=True):
-    """What a driver says of an allocated device."""
+    """A condition that a driver sets on an allocated device."""
 
     type: str = ""
     status: str = ""
@@ -306,7 +306,7 @@ class DeviceCondition(Struct, frozen=True):
 
 
 class AllocatedDeviceStatus(Struct, frozen=True):
-    """Where a driver stands with an allocated device."""
+    """The status of an allocated device as its driver reports it."""
 
     driver: str = ""
     pool: str = ""
@@ -316,7 +316,7 @@ class AllocatedDeviceStatus(Struct, frozen=True):
 
 
 class ResourceClaimStatus(Struct, frozen=True):
-    """What a claim got, and for whom it is reserved."""
+    """The allocation of a claim, and the pods for which it is reserved."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ConsumerReference, ...] = ()
@@ -324,13 +324,13 @@ class ResourceClaimStatus(Struct, frozen=True):
 
 
 class ClaimMetadata(Metadata, frozen=True):
-    """Identity of a claim, with what keeps it from going away."""
+    """Metadata of a claim, with finalizers."""
 
     finalizers: tuple[str, ...] = ()
 
 
 class ResourceClaim(Struct, frozen=True):
-    """A claim to devices."""
+    """A claim for devices."""
 
     metadata: ClaimMetadata = ClaimMetadata()
     spec: ResourceClaimSpec = ResourceClaimSpec()
@@ -343,14 +343,14 @@ class ResourceClaim(Struct, frozen=True):
 
 
 class ResourceClaimTemplateSpec(Struct, frozen=True):
-    """What claims are made of: their labels and annotations, and what they ask for."""
+    """Labels, annotations and spec of the claims created from a template."""
 
     metadata: Metadata = Metadata()
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
 class ResourceClaimTemplate(Struct, frozen=True):
-    """A template of which each pod that names it gets a claim of its own."""
+    """A template from which each pod that names it gets its own claim."""
 
     metadata: Metadata = Metadata()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

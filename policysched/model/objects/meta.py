@@ -1,7 +1,7 @@
-"""What objects of every kind share: the base struct, metadata, owners, label selectors.
+"""Parts that all kinds share: the base struct, metadata, owners, label selectors.
 
-Knows no kind in particular. Structs are frozen and skip unknown fields while decoding, so that an object
-costs only what scheduling reads of it.
+Structs are frozen and skip unknown fields while decoding, so an object uses memory only for fields that scheduling
+reads.
 
 Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, v0.36.
 """
@@ -16,20 +16,20 @@ import msgspec
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""The API's whole numbers: an object with one out of range is malformed, and columns can hold the others."""
+"""Integers of the API; an object with an integer out of range is malformed, so columns can hold all values."""
 Amount = str | Int64 | float
 ResourceList = dict[str, Amount]
 
 
 class Struct(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, frozen=True, gc=False):
-    """The base of every object of the API: camelCase keys, absent fields have their default, immutable.
+    """Base of all structs of API objects: immutable, with camelCase keys and defaults for absent fields.
 
-    None holds itself, so no look for garbage need see them.
+    Structs cannot contain reference cycles, so the garbage collector need not track them.
     """
 
 
 class OwnerReference(Struct, frozen=True):
-    """The object that this one belongs to."""
+    """An owner of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -39,7 +39,7 @@ class OwnerReference(Struct, frozen=True):
 
 
 class Metadata(Struct, frozen=True):
-    """Identity and labels of an object."""
+    """Name, UID, labels and other metadata of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -63,18 +63,18 @@ class Requirement(Struct, frozen=True):
 
 
 class LabelSelector(Struct, frozen=True):
-    """A standard label selector; absent and empty differ by context."""
+    """A label selector; whether an absent selector selects nothing or everything depends on the field."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[Requirement, ...] = ()
 
 
 LONGEST_TIMESTAMP = 64
-"""Units: characters."""
+"""Longest timestamp that is parsed; a longer one is malformed. Units: characters."""
 
 
 def seconds_of(timestamp: str | None) -> float | None:
-    """Return a timestamp in seconds since 1970, None where absent or malformed; without a zone it is UTC."""
+    """Return a timestamp in seconds since 1970, None if absent or malformed; without a time zone it is UTC."""
     return _seconds_of(timestamp) if timestamp and len(timestamp) <= LONGEST_TIMESTAMP else None
 
 

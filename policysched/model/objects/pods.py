@@ -1,8 +1,8 @@
-"""Pods, as far as scheduling reads them: affinity, tolerations, spreading, volumes, containers, status.
+"""Pods with the fields that scheduling reads: affinity, tolerations, spreading, volumes, containers, status.
 
-Only the shapes. What the terms mean is in `policysched.model.selection` and the plugins, what a pod asks for in sum in
-`policysched.model.requests`. Sources of volumes that never matter to scheduling (config maps, secrets, empty
-directories) are not named here, so a volume of that kind has no source.
+These are structs only. `policysched.model.selection` and the plugins interpret terms, `policysched.model.requests` sums
+requests. Volume sources that never affect scheduling (config maps, secrets, empty directories) are missing, so such a
+volume has no source.
 
 Source: k8s.io/api/core/v1/types.go, v0.36.
 """
@@ -17,7 +17,7 @@ from policysched.model.objects.meta import Int32, Int64, LabelSelector, Metadata
 
 
 class Toleration(Struct, frozen=True):
-    """A pod's toleration; `operator` empty means Equal, `effect` empty means every effect."""
+    """A toleration of node taints; an empty `operator` means Equal, an empty `effect` every effect."""
 
     key: str = ""
     operator: str = ""
@@ -26,14 +26,14 @@ class Toleration(Struct, frozen=True):
 
 
 class NodeSelectorTerm(Struct, frozen=True):
-    """Requirements on labels and fields of a node, all of which must hold."""
+    """Requirements on labels and fields of a node, which must all match."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
 class NodeSelector(Struct, frozen=True):
-    """Terms of which one must match."""
+    """Terms of which at least one must match."""
 
     node_selector_terms: list[NodeSelectorTerm] = []
 
@@ -55,7 +55,7 @@ class NodeAffinitySpec(Struct, frozen=True):
 
 
 class PodAffinityTerm(Struct, frozen=True):
-    """Pods to be near to or away from."""
+    """The other pods of an affinity or anti-affinity term, and the topology key."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class WeightedPodAffinityTerm(Struct, frozen=True):
 
 
 class PodAffinity(Struct, frozen=True):
-    """Affinity or anti-affinity to pods."""
+    """Affinity or anti-affinity to other pods."""
 
     required: list[PodAffinityTerm] = msgspec.field(
         default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -84,7 +84,7 @@ class PodAffinity(Struct, frozen=True):
 
 
 class Affinity(Struct, frozen=True):
-    """All affinities of a pod."""
+    """Node affinity, pod affinity and anti-affinity of a pod."""
 
     node_affinity: NodeAffinitySpec | None = None
     pod_affinity: PodAffinity | None = None
@@ -92,7 +92,7 @@ class Affinity(Struct, frozen=True):
 
 
 class TopologySpreadConstraint(Struct, frozen=True):
-    """How evenly matching pods must be spread over a topology."""
+    """A constraint on how evenly matching pods are spread over a topology."""
 
     max_skew: Int32 = 0
     topology_key: str = ""
@@ -105,32 +105,32 @@ class TopologySpreadConstraint(Struct, frozen=True):
 
 
 class ClaimSource(Struct, frozen=True):
-    """A volume that is a persistent volume claim."""
+    """A volume backed by a PersistentVolumeClaim."""
 
     claim_name: str = ""
     read_only: bool = False
 
 
 class EphemeralSource(Struct, frozen=True):
-    """A volume whose claim a controller makes for this pod, under the name `<pod>-<volume>`."""
+    """A volume whose claim `<pod>-<volume>` a controller creates for the pod."""
 
     volume_claim_template: dict[str, Any] = {}
 
 
 class ImageSource(Struct, frozen=True):
-    """A volume that is an image."""
+    """A volume backed by an image."""
 
     reference: str = ""
 
 
 class CSISource(Struct, frozen=True):
-    """A volume of the pod's own that a CSI driver serves."""
+    """An inline volume of a CSI driver."""
 
     driver: str = ""
 
 
 class GCEDisk(Struct, frozen=True):
-    """A persistent disk of Google's."""
+    """A Google persistent disk."""
 
     pd_name: str = ""
     fs_type: str = ""
@@ -139,7 +139,7 @@ class GCEDisk(Struct, frozen=True):
 
 
 class AWSDisk(Struct, frozen=True):
-    """An elastic block store volume of Amazon's."""
+    """An Amazon elastic block store volume."""
 
     volume_id: str = msgspec.field(default="", name="volumeID")
     fs_type: str = ""
@@ -148,7 +148,7 @@ class AWSDisk(Struct, frozen=True):
 
 
 class AzureDisk(Struct, frozen=True):
-    """A data disk of Azure's."""
+    """An Azure data disk."""
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
@@ -156,32 +156,32 @@ class AzureDisk(Struct, frozen=True):
 
 
 class AzureFile(Struct, frozen=True):
-    """A file share of Azure's."""
+    """An Azure file share."""
 
     secret_name: str = ""
     share_name: str = ""
 
 
 class CinderDisk(Struct, frozen=True):
-    """A volume of OpenStack's."""
+    """An OpenStack Cinder volume."""
 
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
 class VSphereDisk(Struct, frozen=True):
-    """A disk of vSphere's."""
+    """A vSphere disk."""
 
     volume_path: str = ""
 
 
 class PortworxDisk(Struct, frozen=True):
-    """A volume of Portworx's."""
+    """A Portworx volume."""
 
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
 class ISCSIDisk(Struct, frozen=True):
-    """A disk reached over iSCSI."""
+    """An iSCSI disk."""
 
     target_portal: str = ""
     iqn: str = ""
@@ -190,7 +190,7 @@ class ISCSIDisk(Struct, frozen=True):
 
 
 class RBDImage(Struct, frozen=True):
-    """A block image of Ceph's."""
+    """A Ceph block image."""
 
     monitors: tuple[str, ...] = ()
     image: str = ""
@@ -199,7 +199,7 @@ class RBDImage(Struct, frozen=True):
 
 
 class Volume(Struct, frozen=True):
-    """A pod's volume; of the sources, those that scheduling looks at."""
+    """A volume of a pod, with the sources that affect scheduling."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
@@ -218,7 +218,7 @@ class Volume(Struct, frozen=True):
 
 
 class ContainerPort(Struct, frozen=True):
-    """A port of a container; `host_port` 0 means none."""
+    """A port of a container; `host_port` is 0 if it uses no port of the node."""
 
     container_port: Int32 = 0
     host_port: Int32 = 0
@@ -227,7 +227,7 @@ class ContainerPort(Struct, frozen=True):
 
 
 class ContainerResourceClaim(Struct, frozen=True):
-    """A container's use of one of the pod's resource claims."""
+    """A reference from a container to one of the pod's resource claims."""
 
     name: str = ""
     request: str = ""
@@ -242,13 +242,13 @@ class ResourceRequirements(Struct, frozen=True):
 
 
 class RestartRule(Struct, frozen=True):
-    """A rule that restarts a container, or all of the pod's, on certain exits."""
+    """A rule that restarts a container, or all containers of the pod, on certain exit codes."""
 
     action: str = ""
 
 
 class Container(Struct, frozen=True):
-    """A container, as far as it takes resources, ports and images."""
+    """A container: name, image, resources, ports and restart policy."""
 
     name: str = ""
     image: str = ""
@@ -259,7 +259,7 @@ class Container(Struct, frozen=True):
 
 
 class PodResourceClaim(Struct, frozen=True):
-    """A resource claim of the pod."""
+    """A resource claim that a pod uses, by name or template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -267,13 +267,13 @@ class PodResourceClaim(Struct, frozen=True):
 
 
 class SchedulingGate(Struct, frozen=True):
-    """A gate that keeps the pod from being scheduled."""
+    """A scheduling gate; a pod with gates is not scheduled."""
 
     name: str = ""
 
 
 class PodSpec(Struct, frozen=True):
-    """What a pod asks for."""
+    """Spec of a pod."""
 
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
@@ -298,7 +298,7 @@ class PodSpec(Struct, frozen=True):
 
 
 class PodCondition(Struct, frozen=True):
-    """One of a pod's conditions."""
+    """A condition of a pod."""
 
     type: str = ""
     status: str = ""
@@ -308,7 +308,7 @@ class PodCondition(Struct, frozen=True):
 
 
 class ContainerStatus(Struct, frozen=True):
-    """What the kubelet says a container really holds."""
+    """The resources of a container as the kubelet reports them."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -316,14 +316,14 @@ class ContainerStatus(Struct, frozen=True):
 
 
 class PodClaimStatus(Struct, frozen=True):
-    """The claim that was made from a template for a pod; without a name none is needed."""
+    """The claim created from a template for a pod; without a name, no claim is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ContainerExtendedRequest(Struct, frozen=True):
-    """The request of the special claim that stands for an extended resource of a container."""
+    """The mapping of a container's extended resource to a request in the claim created for it."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -331,14 +331,14 @@ class ContainerExtendedRequest(Struct, frozen=True):
 
 
 class PodExtendedClaimStatus(Struct, frozen=True):
-    """The claim that was made for a pod's extended resources."""
+    """The claim created for the extended resources of a pod."""
 
     request_mappings: tuple[ContainerExtendedRequest, ...] = ()
     resource_claim_name: str = ""
 
 
 class PodStatus(Struct, frozen=True):
-    """Where the pod stands."""
+    """Status of a pod."""
 
     phase: str = ""
     conditions: list[PodCondition] = []

@@ -1,7 +1,7 @@
-"""Persistent volumes, claims, storage classes and what CSI drivers say of themselves, as far as scheduling reads them.
+"""Persistent volumes, claims, storage classes and CSI objects: the fields that scheduling reads.
 
-Only the shapes. Which claim fits which volume is worked out by the plugin VolumeBinding; how a disk of the cloud
-providers' old plugins is named by their CSI drivers, in `policysched.model.csi_translation`.
+These are structs only. The plugin VolumeBinding matches claims and volumes; `policysched.model.csi_translation`
+translates in-tree disks.
 
 Source: k8s.io/api/core/v1/types.go, k8s.io/api/storage/v1/types.go, v0.36.
 """
@@ -38,7 +38,7 @@ READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
 class ObjectReference(Struct, frozen=True):
-    """A claim that a volume is meant for; one without a UID was named before it existed."""
+    """The claim of a volume; without a UID, the volume was reserved before the claim existed."""
 
     kind: str = ""
     api_version: str = ""
@@ -48,20 +48,20 @@ class ObjectReference(Struct, frozen=True):
 
 
 class CSIVolume(Struct, frozen=True):
-    """A volume that a CSI driver serves."""
+    """A volume of a CSI driver."""
 
     driver: str = ""
     volume_handle: str = ""
 
 
 class VolumeNodeAffinity(Struct, frozen=True):
-    """The nodes that can reach a volume."""
+    """The nodes from which a volume is accessible."""
 
     required: NodeSelector | None = None
 
 
 class PersistentVolumeSpec(Struct, frozen=True):
-    """What a volume is; of the sources, those that count against limits of nodes."""
+    """Spec of a persistent volume, with the sources that count against volume limits of nodes."""
 
     capacity: ResourceList = {}
     access_modes: tuple[str, ...] = ()
@@ -81,13 +81,13 @@ class PersistentVolumeSpec(Struct, frozen=True):
 
 
 class PersistentVolumeStatus(Struct, frozen=True):
-    """Where a volume stands: Pending, Available, Bound, Released or Failed."""
+    """Phase of a volume: Pending, Available, Bound, Released or Failed."""
 
     phase: str = ""
 
 
 class PersistentVolume(Struct, frozen=True):
-    """A volume."""
+    """A persistent volume."""
 
     metadata: Metadata = Metadata()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
@@ -95,13 +95,13 @@ class PersistentVolume(Struct, frozen=True):
 
 
 class ClaimResources(Struct, frozen=True):
-    """How much a claim asks for."""
+    """The size that a claim requests."""
 
     requests: ResourceList = {}
 
 
 class PersistentVolumeClaimSpec(Struct, frozen=True):
-    """What a claim asks for; an absent class differs from an empty one."""
+    """Spec of a persistent volume claim; an absent class differs from an empty one."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
@@ -113,13 +113,13 @@ class PersistentVolumeClaimSpec(Struct, frozen=True):
 
 
 class PersistentVolumeClaimStatus(Struct, frozen=True):
-    """Where a claim stands: Pending, Bound or Lost."""
+    """Phase of a claim: Pending, Bound or Lost."""
 
     phase: str = ""
 
 
 class PersistentVolumeClaim(Struct, frozen=True):
-    """A claim."""
+    """A persistent volume claim."""
 
     metadata: Metadata = Metadata()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
@@ -132,20 +132,20 @@ class PersistentVolumeClaim(Struct, frozen=True):
 
 
 class TopologyLabel(Struct, frozen=True):
-    """The values that a label of a node may have."""
+    """The allowed values of a node label."""
 
     key: str = ""
     values: tuple[str, ...] = ()
 
 
 class TopologyTerm(Struct, frozen=True):
-    """Labels that a node must all have."""
+    """Labels that a node must have, all of them."""
 
     match_label_expressions: list[TopologyLabel] = []
 
 
 class StorageClass(Struct, frozen=True):
-    """A class of volumes."""
+    """A storage class."""
 
     metadata: Metadata = Metadata()
     provisioner: str = ""
@@ -154,7 +154,7 @@ class StorageClass(Struct, frozen=True):
 
 
 class VolumeNodeResources(Struct, frozen=True):
-    """How many volumes of a driver a node can have attached, None for no limit."""
+    """The number of a driver's volumes that can be attached to a node; None for no limit."""
 
     count: Int32 | None = None
 
@@ -173,14 +173,14 @@ class CSINodeSpec(Struct, frozen=True):
 
 
 class CSINode(Struct, frozen=True):
-    """What CSI drivers say of the node of its name."""
+    """The CSI drivers on the node of the same name."""
 
     metadata: Metadata = Metadata()
     spec: CSINodeSpec = CSINodeSpec()
 
 
 class CSIDriverSpec(Struct, frozen=True):
-    """What a CSI driver wants of the scheduler."""
+    """The scheduling options of a CSI driver."""
 
     storage_capacity: bool | None = None
 
@@ -193,7 +193,7 @@ class CSIDriver(Struct, frozen=True):
 
 
 class CSIStorageCapacity(Struct, frozen=True):
-    """How much a driver can still provision of a class on some nodes."""
+    """The storage that a driver can still provision for a class in one topology segment."""
 
     metadata: Metadata = Metadata()
     node_topology: LabelSelector | None = None
@@ -203,13 +203,13 @@ class CSIStorageCapacity(Struct, frozen=True):
 
 
 class AttachmentSource(Struct, frozen=True):
-    """What is attached."""
+    """The attached volume."""
 
     persistent_volume_name: str | None = None
 
 
 class VolumeAttachmentSpec(Struct, frozen=True):
-    """What is attached where."""
+    """The volume, node and attacher of an attachment."""
 
     attacher: str = ""
     node_name: str = ""
@@ -217,7 +217,7 @@ class VolumeAttachmentSpec(Struct, frozen=True):
 
 
 class VolumeAttachment(Struct, frozen=True):
-    """A volume that is attached to a node, or on its way there."""
+    """The attachment of a volume to a node, completed or in progress."""
 
     metadata: Metadata = Metadata()
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
@@ -235,7 +235,7 @@ Stored = (
 
 
 def class_of(stored: PersistentVolume | PersistentVolumeClaim) -> str:
-    """Return the class of a volume or a claim: the old annotation counts before the field.
+    """Return the storage class of a volume or claim; the old annotation has priority over the field.
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go (GetPersistentVolumeClaimClass).
     """
@@ -244,12 +244,12 @@ def class_of(stored: PersistentVolume | PersistentVolumeClaim) -> str:
 
 
 def affinity_key(affinity: VolumeNodeAffinity | None) -> bytes:
-    """Return what a volume's node affinity says as bytes: volumes of equal ones are reached from the same nodes."""
+    """Return a key for a volume's node affinity; volumes with equal keys are accessible from the same nodes."""
     return _ENCODER.encode(affinity)
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """Return the name of the claim behind a pod's volume, None where there is none.
+    """Return the name of the claim of a pod's volume; None if it has no claim.
 
     Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go (VolumeClaimName).
     """
@@ -259,7 +259,7 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    """Whether a pod controls a claim: one that was made for its ephemeral volume.
+    """Return whether a claim was created for an ephemeral volume of a pod, which then controls the claim.
 
     Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go (VolumeIsForPod).
     """
@@ -269,5 +269,5 @@ def is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether both halves of a binding are written: naming a volume is not enough."""
+    """Return whether both sides of a binding are written; a volume name alone is not enough."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations

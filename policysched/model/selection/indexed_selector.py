@@ -1,8 +1,7 @@
-"""A label selector, indexed by label: for selectors that are kept, may be long, and are asked about few labels.
+"""A label selector indexed by label, for long selectors that are kept and evaluated on few labels.
 
-It says what `selectors.LabelMatcher` says, and takes a fraction of what the selector itself takes: requirements stay as
-they are stated, and are validated once. Of a label that many requirements or values are about, they are merged when
-somebody asks.
+It returns what `selectors.LabelMatcher` returns, with a fraction of the memory: requirements stay as stated and are
+validated once. Many requirements or values of one label are merged at their first use.
 
 Source: apimachinery/pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector), v0.36.
 """
@@ -21,21 +20,21 @@ _LISTED: Final = frozenset((Operator.IN, Operator.NOT_IN))
 _DEMANDING: Final = frozenset((Operator.IN, Operator.EXISTS))
 _OPERATORS: Final = _LISTED | {Operator.EXISTS, Operator.DOES_NOT_EXIST}
 FEW: Final = 64
-"""Of how many requirements and values on a label what they say together is not kept."""
+"""Largest number of requirements and values of a label for which the merged condition is not cached."""
 Stated: TypeAlias = Requirement | list[Requirement]
-"""What is said about a label."""
+"""One or more requirements on a label."""
 
 
 class LabelCondition:
-    """What a selector says about one label."""
+    """The merged requirements of a selector on one label."""
 
     __slots__ = ("absent", "allowed", "banned", "present")
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self.absent = self.present = True
-        """Whether an object may be without the label, and whether it may have it."""
+        """Whether an object may lack the label, and whether it may have it."""
         self.allowed: Set[str] | None = None
-        """The values that it may have, None where any will do that is not banned."""
+        """Allowed values; None for any value that is not banned."""
         self.banned: set[str] = set()
         for one in requirements:
             if one.operator in _DEMANDING:
@@ -48,23 +47,22 @@ class LabelCondition:
                 self.present = False
 
     def admits(self, value: str) -> bool:
-        """Whether the label may have this value."""
+        """Return whether the label may have this value."""
         return self.present and value not in self.banned and (self.allowed is None or value in self.allowed)
 
 
 class IndexedSelector:
-    """A label selector that is there.
+    """A label selector indexed by label.
 
     Raises:
-        SelectorError: an operator is not known, or a key or value is not valid for it.
-    Cost: O(requirements and values), about a microsecond a requirement and a tenth of that a value.
+        SelectorError: an operator is unknown, or a key or value is invalid for it.
     """
 
     __slots__ = ("_of", "_selector", "demanded")
 
     def __init__(self, selector: LabelSelector) -> None:
         if not _is_valid(selector):
-            compile_selector(selector)  # which says what is wrong
+            compile_selector(selector)  # raises the error with the reason
         self._selector = selector
         of: dict[str, Stated | LabelCondition] = {}
         for one in selector.match_expressions:
@@ -78,10 +76,10 @@ class IndexedSelector:
         self._of = of
         demanded = {one.key: None for one in selector.match_expressions if one.operator in _DEMANDING}
         self.demanded: tuple[str, ...] = (*dict.fromkeys((*selector.match_labels, *demanded)),)
-        """The labels that an object must have, each once."""
+        """Labels that an object must have, without duplicates."""
 
     def on(self, label: str) -> LabelCondition | None:
-        """Return what is said about a label, None where nothing is."""
+        """Return the condition on a label; None if there is none."""
         stated = self._of.get(label)
         if isinstance(stated, LabelCondition):
             return stated
@@ -94,7 +92,7 @@ class IndexedSelector:
         return condition
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected.
+        """Return whether an object with these labels is selected.
 
         Cost: O(labels of the object).
         """
@@ -103,11 +101,11 @@ class IndexedSelector:
         )
 
     def may_select(self, labels: Mapping[str, object]) -> bool:
-        """Whether all labels are there that an object must have."""
+        """Return whether all labels are present that an object must have."""
         return len(self.demanded) <= len(labels) and all(key in labels for key in self.demanded)
 
     def labels_among(self, labels: Mapping[str, object]) -> Set[str]:
-        """Return those of some labels about which anything is said."""
+        """Return those of some labels that have a condition."""
         return (labels.keys() & self._of.keys()) | (labels.keys() & self._selector.match_labels.keys())
 
     def _exactly(self, key: str) -> tuple[Requirement, ...]:
@@ -116,7 +114,7 @@ class IndexedSelector:
 
 
 def _is_valid(selector: LabelSelector) -> bool:
-    """Whether the API server would accept a selector."""
+    """Return whether the API server would accept a selector."""
     if not all(is_qualified_name(key) and is_label_value(value) for key, value in selector.match_labels.items()):
         return False
     stated = selector.match_expressions

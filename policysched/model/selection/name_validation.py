@@ -1,8 +1,7 @@
-"""Validation of resource names, label keys and label values, and of a requirement on a label.
+"""Validation of resource names, label keys, label values and label requirements.
 
-Knows strings only. The scheduler counts cpu, memory, ephemeral-storage and what it calls scalar resources, and
-overlooks every other name; these predicates draw that line, so they follow its definitions to the letter. Faults are
-told in the words of the API server.
+The scheduler counts cpu, memory, ephemeral-storage and "scalar" resources, and ignores all other names. These
+predicates define scalar resources exactly as kube-scheduler does. Errors have the API server's texts.
 
 Source: pkg/apis/core/v1/helper/helpers.go, pkg/scheduler/util/utils.go, apimachinery pkg/api/validate/content,
 pkg/labels/selector.go (NewRequirement), v1.36.
@@ -24,24 +23,24 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _VALUES: Final = re.compile(r"(?:(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\n)*+")
-"""Values of labels, each with a line break behind it."""
+"""Label values, each followed by a line break."""
 _TOGETHER: Final = 1000
 NAME_LENGTH: Final = 63
 SUBDOMAIN_LENGTH: Final = 253
 
 
 def is_name(text: str) -> bool:
-    """Whether a text has the letters of a name, however long."""
+    """Return whether a text has the characters of a name, of any length."""
     return _NAME.fullmatch(text) is not None
 
 
 def is_subdomain(text: str) -> bool:
-    """Whether a text has the form of a DNS subdomain, however long."""
+    """Return whether a text has the form of a DNS subdomain, of any length."""
     return _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_qualified_name(text: str) -> bool:
-    """Whether a text is a label key: a name, after an optional DNS subdomain and a slash."""
+    """Return whether a text is a label key: a name, after an optional DNS subdomain and a slash."""
     return len(text) <= SUBDOMAIN_LENGTH + 1 + NAME_LENGTH and _is_qualified_name(text)
 
 
@@ -54,14 +53,14 @@ def _is_qualified_name(text: str) -> bool:
 
 
 def is_label_value(text: str) -> bool:
-    """Whether a text is the value of a label; the empty one is."""
+    """Return whether a text is a label value; the empty text is one."""
     return not text or (len(text) <= NAME_LENGTH and is_name(text))
 
 
 def are_label_values(texts: Iterable[str]) -> bool:
-    """Whether all of many texts are values of labels.
+    """Return whether many texts are all label values.
 
-    Cost: a tenth of what asking about each takes.
+    Cost: a tenth of testing each.
     """
     remaining = iter(texts)
     while some := [*islice(remaining, _TOGETHER)]:
@@ -72,32 +71,32 @@ def are_label_values(texts: Iterable[str]) -> bool:
 
 
 def is_label_name(text: str) -> bool:
-    """Whether a text is a DNS label, as names of policies and rules are."""
+    """Return whether a text is a DNS label, as names of policies and rules are."""
     return len(text) <= NAME_LENGTH and _LABEL.fullmatch(text) is not None
 
 
 def is_prefixed_native_resource(name: str) -> bool:
-    """Whether the name stands in the `kubernetes.io/` namespace or one below it."""
+    """Return whether the name is in the `kubernetes.io/` namespace or below it."""
     return _NATIVE in name
 
 
 def is_native_resource(name: str) -> bool:
-    """Whether Kubernetes itself defines the resource: no prefix at all, or its own."""
+    """Return whether Kubernetes itself defines the resource: no prefix, or its own."""
     return "/" not in name or is_prefixed_native_resource(name)
 
 
 def is_huge_page_resource(name: str) -> bool:
-    """Whether the resource is huge pages of one size."""
+    """Return whether the resource is huge pages of one size."""
     return name.startswith("hugepages-")
 
 
 def is_attachable_volume_resource(name: str) -> bool:
-    """Whether the resource counts attachable volumes."""
+    """Return whether the resource counts attachable volumes."""
     return name.startswith("attachable-volumes-")
 
 
 def is_extended_resource_name(name: str) -> bool:
-    """Whether the resource is one that a device plugin or an operator made up."""
+    """Return whether the resource is an extended resource, defined by a device plugin or operator."""
     if "/" not in name or _NATIVE in name or name.startswith(_QUOTA):
         return False
     return is_qualified_name(_QUOTA + name)
@@ -105,7 +104,7 @@ def is_extended_resource_name(name: str) -> bool:
 
 @lru_cache(maxsize=1 << 13)
 def is_scalar_resource_name(name: str) -> bool:
-    """Whether the scheduler counts the resource beside cpu, memory, ephemeral-storage and pods."""
+    """Return whether the scheduler counts the resource in addition to cpu, memory, ephemeral-storage and pods."""
     return (
         is_extended_resource_name(name)
         or is_huge_page_resource(name)
@@ -115,12 +114,12 @@ def is_scalar_resource_name(name: str) -> bool:
 
 
 def is_device_resource_name(name: str) -> bool:
-    """Whether dynamic resource allocation may serve the resource."""
+    """Return whether dynamic resource allocation may provide the resource."""
     return is_extended_resource_name(name) or name.startswith(_DEVICE_CLASS)
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether a pod may ask for the resource as a whole, beside its containers."""
+    """Return whether a pod may request the resource at pod level."""
     return name in {"cpu", "memory"} or is_huge_page_resource(name)
 
 
@@ -149,7 +148,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def key_faults(key: str) -> list[str]:
-    """List what is wrong with a label's key."""
+    """Return the errors of a label key."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return [_KEY_RULE]
@@ -162,25 +161,25 @@ def key_faults(key: str) -> list[str]:
 
 
 def value_faults(value: str) -> list[str]:
-    """List what is wrong with a label's value."""
+    """Return the errors of a label value."""
     faults = [_too_long(NAME_LENGTH)] if len(value) > NAME_LENGTH else []
     return [*faults, _VALUE_RULE] if value and not is_name(value) else faults
 
 
 def requirement_fault(key: str, values: Sequence[str], of_operator: Iterable[str]) -> str:
-    """Return all that is wrong with a requirement, the empty text where nothing is.
+    """Return all errors of a requirement as one text, empty if it is valid.
 
     Args:
         key: the label's key.
-        values: the values, in the user's order.
-        of_operator: what is wrong with the values for the operator, made by `invalid`.
+        values: the values in the user's order.
+        of_operator: errors of the values for the operator, made by `invalid`.
     """
     faults = list(_faults(key, values, of_operator))
     return f"[{', '.join(faults)}]" if len(faults) > 1 else "".join(faults)
 
 
 def invalid(field: str, value: str | Sequence[str], why: str) -> str:
-    """Return the fault of a field whose value, or the whole of whose values, is not valid."""
+    """Return the error of a field with an invalid value, or with an invalid list of values."""
     quoted = _ENCODER.encode(value if isinstance(value, str) else list(value) or None)
     return f"{field}: Invalid value: {quoted}: {why}"
 

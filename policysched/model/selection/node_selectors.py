@@ -1,10 +1,9 @@
-"""`nodeSelector`, required and preferred node affinity, taints and tolerations, compiled.
+"""Compiled nodeSelector, node affinity, taints and tolerations.
 
-Knows names and labels of nodes, not columns: a term lists its requirements, so that a column can answer each of
-them per distinct value. A required term that cannot be parsed matches no node and says so nowhere, because
-kube-scheduler reports such errors only where nothing reads them; a preferred one is an error. The comparison operators
-`Lt` and `Gt` of tolerations are behind a gate that is off in v1.36, so a toleration with one of them tolerates nothing;
-so does one with an operator nobody knows.
+This module knows names and labels of nodes, but no columns: a term lists its requirements, so that a column can
+evaluate each of them per distinct value. A required term that cannot be parsed matches no node and is not reported, as
+in kube-scheduler; an invalid preferred term is an error. A toleration with the operators `Lt` and `Gt`, which are
+behind a gate that is off in v1.36, or with an unknown operator tolerates nothing.
 
 Source: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go,
 component-helpers/scheduling/corev1/helpers.go, k8s.io/api/core/v1/toleration.go,
@@ -34,30 +33,30 @@ NAME_FIELD: Final = "metadata.name"
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """What one field of the node must be, or must not be where `negated`."""
+    """The value that a node's field must have, or must not have if `negated`."""
 
     key: str
     value: str
     negated: bool = False
 
     def admits(self, name: str) -> bool:
-        """Whether a node of this name has the field so; fields other than the name are empty."""
+        """Return whether a node of this name matches; fields other than the name are empty."""
         actual = name if self.key == NAME_FIELD else ""
         return (actual == self.value) is not self.negated
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """Requirements on labels and fields of a node, all of which must hold."""
+    """Requirements on labels and fields of a node, which must all match."""
 
     labels: tuple[LabelRequirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
     _by_label: ByLabel | None = field(default=None, init=False, repr=False, compare=False)
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the node has all of it; fields of a node without a name are not looked at.
+        """Return whether a node matches all requirements; fields are ignored for a node without a name.
 
-        Cost: of many requirements on labels O(labels of the node), and once O(requirements).
+        Cost: with many label requirements O(labels of the node), and once O(requirements).
         """
         if len(self.labels) > FEW:
             if not self.by_label.admit(labels):
@@ -68,7 +67,7 @@ class NodeTerm:
 
     @property
     def by_label(self) -> ByLabel:
-        """The requirements on labels by their label; kept where they are many."""
+        """The requirements on labels, by label; cached if there are many."""
         known = self._by_label
         if known is None:
             known = ByLabel(self.labels)
@@ -79,9 +78,9 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorMatcher:
-    """Terms of which one must match, and labels of one value each that must be there besides.
+    """Terms of which one must match, and required values of labels.
 
-    Missing: None in place of the terms requires nothing; no terms at all match no node.
+    Missing: terms None require nothing; an empty list of terms matches no node.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +93,7 @@ class NodeSelectorMatcher:
         return self._hash or 0
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the node is one that is demanded."""
+        """Return whether a node matches."""
         if not all(labels.get(key) == value for key, value in self.labels.items()):
             return False
         return self.terms is None or any(term.matches(name, labels) for term in self.terms)
@@ -106,34 +105,34 @@ class NodeSelectorMatcher:
 
     @property
     def keys(self) -> frozenset[str]:
-        """The labels that the answer depends on."""
+        """Labels on which the result depends."""
         return frozenset(self.labels).union(one.key for term in self.terms or () for one in term.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedTerm:
-    """A term that a pod prefers, and by how much."""
+    """A preferred term with its weight."""
 
     weight: int
     term: NodeTerm
 
 
 def required_nodes(pod: Pod) -> NodeSelectorMatcher:
-    """Compile what a pod's nodeSelector and required node affinity require."""
+    """Compile a pod's nodeSelector and required node affinity."""
     return NodeSelectorMatcher(pod.spec.node_selector, _required_terms(pod))
 
 
 def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """Compile a node selector that must be valid, as those of volumes and of plugin arguments.
+    """Compile a node selector that must be valid, such as those of volumes and plugin arguments.
 
     Raises:
-        SelectorError: a term is not valid.
+        SelectorError: a term is invalid.
     """
     return NodeSelectorMatcher(terms=tuple(_term(one) for one in selector.node_selector_terms if _says_something(one)))
 
 
 def lenient_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """Compile a node selector in which terms that are not valid match no node."""
+    """Compile a node selector in which invalid terms match no node."""
     return NodeSelectorMatcher(terms=tuple(_valid_terms(selector.node_selector_terms)))
 
 
@@ -154,17 +153,17 @@ def preferred_nodes(pod: Pod) -> tuple[WeightedTerm, ...]:
     """Compile the terms of a pod's preferred node affinity.
 
     Raises:
-        SelectorError: a term of a weight other than 0 is not valid.
+        SelectorError: a term with a weight other than 0 is invalid.
     """
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     return preferred_terms(affinity.preferred if affinity else ())
 
 
 def preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[WeightedTerm, ...]:
-    """Compile preferred terms; those of weight 0 and those that say nothing are left out.
+    """Compile preferred terms; terms with weight 0 and empty terms are omitted.
 
     Raises:
-        SelectorError: a term of a weight other than 0 is not valid.
+        SelectorError: a term with a weight other than 0 is invalid.
     """
     return tuple(
         WeightedTerm(one.weight, _term(one.preference))
@@ -205,14 +204,14 @@ NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 REPELLING_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
-"""The effects that keep a pod off a node."""
+"""Taint effects that keep a pod off a node."""
 
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
-"""What a cordoned node stands for where a pod's tolerations are asked."""
+"""Taint of a cordoned node, for comparison with tolerations."""
 
 
 class TolerationMatcher:
-    """A pod's tolerations, compiled: a taint is looked up, and not compared with each of them."""
+    """A pod's tolerations, compiled into a set in which taints are looked up."""
 
     __slots__ = ("_covered",)
 
@@ -224,7 +223,7 @@ class TolerationMatcher:
         )
 
     def covers(self, taint: Taint) -> bool:
-        """Return whether one of the tolerations covers a taint; an empty effect or key covers every one."""
+        """Return whether a toleration covers a taint; an empty effect or key in a toleration covers all."""
         return any(
             (effect, key, value) in self._covered
             for effect in ("", taint.effect)
@@ -233,9 +232,9 @@ class TolerationMatcher:
         )
 
     def covers_all(self, taints: Iterable[Taint], effects: Collection[str] = REPELLING_EFFECTS) -> bool:
-        """Return whether every taint of these effects is covered."""
+        """Return whether every taint with one of these effects is covered."""
         return all(taint.effect not in effects or self.covers(taint) for taint in taints)
 
     def count_intolerable(self, taints: Iterable[Taint]) -> int:
-        """Count the PreferNoSchedule taints that no toleration covers."""
+        """Return the number of PreferNoSchedule taints that no toleration covers."""
         return sum(taint.effect == PREFER_NO_SCHEDULE and not self.covers(taint) for taint in taints)

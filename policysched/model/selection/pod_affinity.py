@@ -1,8 +1,8 @@
-"""Pod affinity and anti-affinity terms, required and preferred, compiled.
+"""Compiled pod affinity and anti-affinity terms, required and preferred.
 
-Knows pods and labels, neither nodes nor which pods are placed. A term that a pod states without namespaces is about
-its own namespace; a namespace selector counts beside the namespaces that are named. Where one term of a sort cannot be
-parsed, kube-scheduler drops all terms of that sort, and so does this module.
+This module knows pods and labels, but neither nodes nor placed pods. A term without namespaces applies to the pod's own
+namespace; a namespace selector applies in addition to named namespaces. If one term of a kind cannot be parsed, all
+terms of that kind are dropped, as in kube-scheduler.
 
 Source: k8s.io/kube-scheduler/framework/types.go (AffinityTerm, GetAffinityTerms), v0.36;
 pkg/scheduler/framework/types.go (PodInfo.Update), v1.36.
@@ -25,7 +25,7 @@ NO_LABELS: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class PeerSelector:
-    """Which pods a term means: by their own labels, and by their namespace or the labels that it has."""
+    """The pods that a term matches: by their labels, and by their namespace or its labels."""
 
     pods: LabelMatcher
     namespaces: frozenset[str]
@@ -39,29 +39,29 @@ class PeerSelector:
         return self._hash
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = NO_LABELS) -> bool:
-        """Whether a pod is meant, given the labels of its namespace."""
+        """Return whether a pod matches, given the labels of its namespace."""
         metadata = pod.metadata
         return self.is_in(metadata.namespace, namespace_labels) and self.pods.matches(metadata.labels)
 
     def is_in(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether pods of a namespace with these labels are meant."""
+        """Return whether pods of a namespace with these labels can match."""
         return namespace in self.namespaces or self.namespace_selector.matches(labels)
 
     @property
     def reads_namespaces(self) -> bool:
-        """Whether the answer depends on the labels of a namespace."""
+        """Whether the result depends on the labels of namespaces."""
         return bool(self.namespace_selector.requirements)
 
 
 class AffinityTerm(NamedTuple):
-    """Which pods are meant, and by which label of nodes nearness to them is judged."""
+    """The pods that a term matches, and the node label that defines topology domains."""
 
     peers: PeerSelector
     topology_key: str
 
 
 class Preference(NamedTuple):
-    """A term and what a pod near adds to a node's score."""
+    """A preferred term with its weight."""
 
     weight: int
     term: AffinityTerm
@@ -69,34 +69,34 @@ class Preference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class PodTerms:
-    """All that a pod says about other pods."""
+    """All affinity terms of a pod."""
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     preferred: tuple[Preference, ...] = ()
     preferred_anti: tuple[Preference, ...] = ()
     faults: tuple[str, ...] = ()
-    """What cannot be parsed; the terms of that sort are left out."""
+    """Errors of terms that cannot be parsed; all terms of their kind are dropped."""
 
     @property
     def fault(self) -> str:
-        """All faults as one text, empty where there is none."""
+        """All errors as one text, empty if there is none."""
         return f"[{', '.join(self.faults)}]" if len(self.faults) > 1 else "".join(self.faults)
 
 
 class TermKind(IntEnum):
-    """What a term of a placed pod does to a pod that is to be placed."""
+    """The effect of a placed pod's term on an incoming pod."""
 
     REPELS = 1
-    """Required anti-affinity: not where the placed pod is near."""
+    """Required anti-affinity: rejects the domain of the placed pod."""
     REQUIRED = 2
-    """Required affinity: the placed pod needed such a neighbour, so near to it is better."""
+    """Required affinity of the placed pod: adds to the score of its domain."""
     PREFERRED = 3
-    """A preference, of a negative weight where it is anti-affinity."""
+    """A preference; with a negative weight for anti-affinity."""
 
 
 class ExistingTerm(NamedTuple):
-    """One term as a placed pod states it; `weight` is 0 but for preferences."""
+    """One affinity term of a placed pod; `weight` is 0 except for preferences."""
 
     sort: TermKind
     weight: int
@@ -104,7 +104,7 @@ class ExistingTerm(NamedTuple):
 
 
 def _stated(pod: Pod) -> tuple[str, PodAffinity | None, PodAffinity | None] | None:
-    """Return what a pod says about others, and the namespace in which it says so; None where that is nothing."""
+    """Return a pod's namespace with its pod affinity and anti-affinity; None without any."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return None
@@ -138,29 +138,29 @@ def _terms_of(pod: Pod) -> PodTerms:
 
 
 class _TermCompiler:
-    """Compiles the terms of one pod, equal peers once: thousands of terms often differ in the topology key alone."""
+    """Compiles the terms of one pod and shares equal peer selectors: terms often differ only in the topology key."""
 
     __slots__ = ("_before", "_named", "_namespace", "_peers", "_selectors")
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._peers: dict[tuple[int, frozenset[str], int], PeerSelector] = {}
-        """By their selectors, which are held beside, and their namespaces."""
+        """Peer selectors by the identities of their label selectors (kept alive in `_selectors`) and namespaces."""
         self._selectors: dict[Hashable, LabelMatcher] = {}
         self._named: dict[frozenset[str], frozenset[str]] = {}
-        """Sets of namespaces, so that terms share equal ones."""
+        """Sets of namespaces, shared between terms."""
         self._before: tuple[PodAffinityTerm, PeerSelector] | None = None
 
     def term(self, stated: PodAffinityTerm) -> AffinityTerm:
         """Compile a term.
 
         Raises:
-            SelectorError: one of its selectors is not valid.
+            SelectorError: a selector of the term is invalid.
         """
         of_namespaces = stated.namespace_selector
         if self._before is not None:
             before, peers_before = self._before
-            # most often a term differs from the one before in its topology key alone
+            # usually a term differs from the previous one only in its topology key
             if (
                 before.label_selector == stated.label_selector
                 and before.namespaces == stated.namespaces
@@ -199,6 +199,6 @@ def _existing_terms_of(pod: Pod) -> Mapping[ExistingTerm, int]:
 
 
 pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms())
-"""Return a pod's terms, as the pod that is to be placed reads them."""
+"""Return the compiled terms of an incoming pod; cached."""
 existing_terms: Final = PodPartCache[Mapping[ExistingTerm, int]](_existing_terms_of, _stated, {})
-"""Return how often a placed pod states what."""
+"""Return the terms of a placed pod with their number of occurrences; cached."""

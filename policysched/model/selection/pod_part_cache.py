@@ -1,7 +1,7 @@
 """A bounded cache of values computed from one part of a pod's spec, shared by all pods in which that part is equal.
 
-Knows pods, not what is worked out of them. An answer is found by the encoded part, and its memory is estimated by how
-long that is: all answers of a kind together take no more than `KEPT_BYTES`, however much single pods state.
+This module knows pods, but not what is computed. A value is found by the encoded part, and its memory is estimated from
+that length. All values of one cache use at most `KEPT_BYTES`, however large single pods are.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from policysched.model.objects import Pod
 T = TypeVar("T")
 KEPT_BYTES: Final = 32 << 20
 BYTES_PER_BYTE: Final = 16
-"""How much memory an answer takes for each byte of what it was worked out of."""
+"""Estimated memory of a value, per byte of the encoded part. Units: bytes."""
 LEAST_BYTES: Final = 1 << 10
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class PodPartCache(Generic[T]):
-    """Answers about one part of pods.
+    """A cache of values computed from one part of pods.
 
     Args:
-        answer: Works the answer out for a pod; it may read nothing but the part.
-        part: Gives what the answer depends on, None where that is nothing.
-        without: The answer where it is nothing.
+        answer: Computes the value for a pod; may read only the part.
+        part: Returns the part of a pod, or None if it is empty.
+        without: The value for an empty part.
     """
 
     def __init__(self, answer: Callable[[Pod], T], part: Callable[[Pod], Any | None], without: T) -> None:
@@ -38,12 +38,12 @@ class PodPartCache(Generic[T]):
         self._without = without
         self._kept: LRUCache[Hashable, tuple[T, int]] = LRUCache(KEPT_BYTES, getsizeof=itemgetter(1))
         self._last: tuple[Any, T] | None = None
-        """The part asked about last, and its answer: pods of one owner come one after another, and share the part."""
+        """The last part and its value: pods of one owner arrive in sequence and share the part."""
         self._last_is_large = False
-        """Whether that answer is not kept otherwise; it goes with the next pod, be that one without the part."""
+        """Whether the last value is too large for the cache; the next pod replaces it."""
 
     def __call__(self, pod: Pod) -> T:
-        """Return the answer for a pod."""
+        """Return the value for a pod."""
         part = self._part(pod)
         if part is None:
             if self._last_is_large:
@@ -67,18 +67,18 @@ class PodPartCache(Generic[T]):
         return answer
 
     def forget(self) -> None:
-        """Drop all answers."""
+        """Drop all values."""
         self._kept.clear()
         self._last = None
 
     @property
     def nbytes(self) -> int:
-        """The memory that all answers are estimated to take. Units: bytes."""
+        """Estimated memory of all values. Units: bytes."""
         return int(self._kept.currsize)
 
 
 def _key(part: Any) -> bytes | None:
-    """Return what an answer is found by; None where the part has a text that no JSON can say."""
+    """Return the key of a part; None if the part contains text that JSON cannot represent."""
     try:
         return _ENCODER.encode(part)
     except UnicodeError:

@@ -1,7 +1,7 @@
-"""Label selectors, compiled: one requirement on one label, and conjunctions of them.
+"""Compiled label selectors: requirements on single labels, and conjunctions of them.
 
-Selectors of nodes build on it in `node_selectors`. A requirement answers for one value of its label (`admits`), so that
-a column holds one answer per distinct value instead of one per object.
+Node selectors in `node_selectors` build on this module. A requirement is evaluated for one value of its label
+(`admits`), so a column can evaluate it per distinct value instead of per object.
 
 Source: apimachinery/pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector), v0.36.
 """
@@ -23,11 +23,11 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class SelectorError(ValueError):
-    """A selector that the API server would not have accepted."""
+    """A selector that the API server would have rejected."""
 
 
 class Operator(StrEnum):
-    """How a label's value relates to the values of a requirement."""
+    """Operator of a requirement on a label's value."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -38,18 +38,18 @@ class Operator(StrEnum):
 
 
 _OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST))
-"""What label selectors know; the others are for node selectors."""
+"""Operators of label selectors; the others are for node selectors only."""
 _LISTING: Final[Mapping[str, Operator]] = {one.value: one for one in (Operator.IN, Operator.NOT_IN)}
 FEW_VALUES: Final = 4
-"""Up to how many values of a requirement are looked for together with those of others."""
+"""Largest number of values of a requirement that are indexed together with those of other requirements."""
 FEW: Final = 8
-"""How many values, or requirements, are looked through one behind the other."""
+"""Largest number of values or requirements that are searched linearly."""
 BYTES_PER_LABEL, BYTES_PER_VALUE = 256, 96
-"""What each requirement and each value takes. Units: bytes."""
+"""Estimated memory of a requirement and of a value. Units: bytes."""
 
 
 def contradicted(selector: LabelSelector) -> str | None:
-    """Return a label of which a valid selector asks what cannot hold together, None where there is none."""
+    """Return a label on which a valid selector has contradictory requirements; None if there is none."""
     stated: dict[str, list[Requirement]] = {}
     for key, value in selector.match_labels.items():
         stated[key] = [Requirement(key, Operator.IN, (value,))]
@@ -59,7 +59,7 @@ def contradicted(selector: LabelSelector) -> str | None:
 
 
 def _exclude_each_other(requirements: Iterable[Requirement]) -> bool:
-    """Whether no label, and no absent one, meets all of these requirements of label selectors."""
+    """Return whether no value, and no absence, of a label satisfies all these requirements."""
     allowed: set[str] | None = None
     refused: set[str] = set()
     operators = set()
@@ -75,7 +75,7 @@ def _exclude_each_other(requirements: Iterable[Requirement]) -> bool:
 
 
 class LabelRequirement(NamedTuple):
-    """What one label must be; the values of In and NotIn are sorted, `bound` is the number of Gt and Lt."""
+    """A requirement on one label; values of In and NotIn are sorted, `bound` is the number of Gt and Lt."""
 
     key: str
     operator: Operator
@@ -83,7 +83,7 @@ class LabelRequirement(NamedTuple):
     bound: int = 0
 
     def admits(self, value: str | None) -> bool:
-        """Whether the label may have this value, None standing for an object without the label."""
+        """Return whether the label may have this value; None stands for an object without the label."""
         match self.operator:
             case Operator.IN:
                 return self._lists(value)
@@ -113,7 +113,7 @@ class LabelRequirement(NamedTuple):
 
 
 class OfLabel:
-    """What requirements say together about one label.
+    """The combined requirements on one label.
 
     Attributes:
         admits_absence: Whether an object may be without the label.
@@ -123,10 +123,10 @@ class OfLabel:
 
     def __init__(self, requirements: Iterable[LabelRequirement]) -> None:
         self._allowed: frozenset[str] | None = None
-        """None where any value is."""
+        """Allowed values; None for any value."""
         self._banned: set[str] = set()
         self._bounds: tuple[int | None, int | None] = None, None
-        """What the number must be above, and below."""
+        """Exclusive lower and upper bound of the label's number."""
         self.admits_absence, self._beyond = True, False
         for one in requirements:
             match one.operator:
@@ -155,7 +155,7 @@ class OfLabel:
         self._bounds, self._beyond = (above, below), True
 
     def admits(self, value: str) -> bool:
-        """Whether the label may have this value."""
+        """Return whether the label may have this value."""
         if value in self._banned or (self._allowed is not None and value not in self._allowed):
             return False
         return not self._beyond or self._is_within(value)
@@ -166,10 +166,9 @@ class OfLabel:
         return number is not None and (above is None or number > above) and (below is None or number < below)
 
     def among(self, values: KeysView[str]) -> tuple[Collection[str], bool]:
-        """Return those of some values that are admitted; or those that are not, and False.
+        """Return the admitted ones of some values and True, or the rejected ones and False.
 
-        Cost: that of the shorter one of the values and what the requirements list; where numbers are compared, that of
-        the values.
+        Cost: proportional to the smaller of the values and the listed ones; with numeric comparisons, to the values.
         """
         if self._allowed is None and not self._beyond:
             return values & self._banned, False
@@ -181,7 +180,7 @@ class OfLabel:
 
 
 class ByLabel:
-    """Many requirements, which an object is asked about by the labels that it has: each of a selector's may hold.
+    """Many requirements indexed by label, evaluated by the labels that an object has.
 
     Attributes:
         demanded: The labels that an object must have.
@@ -195,7 +194,7 @@ class ByLabel:
         self.demanded: set[str] = set()
         self._forbidden: set[str] = set()
         self._looked_up: dict[str, list[LabelRequirement]] = {}
-        """Those that compare with a number, or list more than a few values: pairs of these would take much memory."""
+        """Requirements that compare numbers or list many values, for which pairs would use too much memory."""
         self._banned: set[tuple[str, str]] = set()
         listed: dict[str, set[str]] = {}
         for one in requirements:
@@ -215,18 +214,18 @@ class ByLabel:
                 self.demanded.add(one.key)
         self._allowed = {(key, value) for key, values in listed.items() for value in values}
         self._listed = len(listed)
-        """How many labels have to have one of the values that are allowed."""
+        """Number of labels that must have one of the allowed values."""
         self._of: dict[str, OfLabel] = {}
 
     def of(self, label: str) -> OfLabel:
-        """Return what they say about a label that one of them is about."""
+        """Return the combined requirements on a label that has some."""
         known = self._of.get(label)
         if known is None:
             known = self._of[label] = OfLabel(self.stated[label])
         return known
 
     def admit(self, labels: Mapping[str, str]) -> bool:
-        """Whether all of them hold for an object with these labels."""
+        """Return whether an object with these labels satisfies all requirements."""
         keys, items = labels.keys(), labels.items()
         return (
             keys >= self.demanded
@@ -239,9 +238,9 @@ class ByLabel:
 
 @dataclass(frozen=True, slots=True)
 class LabelMatcher:
-    """Requirements that must all hold, sorted, so that selectors of the same meaning are equal.
+    """Requirements that must all hold, sorted, so that equivalent selectors are equal.
 
-    Missing: None in place of the requirements is the selector that selects nothing.
+    Missing: requirements None select nothing.
     """
 
     requirements: tuple[LabelRequirement, ...] | None = ()
@@ -255,9 +254,9 @@ class LabelMatcher:
         return self._hash or 0
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected.
+        """Return whether an object with these labels is selected.
 
-        Cost: of many requirements O(labels of the object), and once O(requirements).
+        Cost: with many requirements O(labels of the object), and once O(requirements).
         """
         if self.requirements is None:
             return False
@@ -271,7 +270,7 @@ class LabelMatcher:
         return True
 
     def matches_at_once(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected, where few are asked about: nothing is worked out for others.
+        """Return whether an object with these labels is selected, without building an index for later calls.
 
         Cost: O(requirements up to the first that does not hold).
         """
@@ -279,7 +278,7 @@ class LabelMatcher:
 
     @property
     def narrowest(self) -> LabelRequirement | None:
-        """The requirement that lists the fewest values of which its label must have one, None where there is none."""
+        """The In requirement with the fewest values; None if there is none."""
         if self._narrowest is None:
             exact = [one for one in self.requirements or () if one.operator is Operator.IN]
             if not exact:
@@ -289,32 +288,32 @@ class LabelMatcher:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, by estimate. Units: bytes."""
+        """Estimated memory. Units: bytes."""
         return sum(BYTES_PER_LABEL + BYTES_PER_VALUE * len(one.values) for one in self.requirements or ())
 
     @property
     def keys(self) -> frozenset[str]:
-        """The labels that the answer depends on."""
+        """Labels on which the result depends."""
         return frozenset(one.key for one in self.requirements or ())
 
     @property
     def selects_nothing(self) -> bool:
-        """Whether this is the selector that no object ever matches."""
+        """Whether the selector matches no object."""
         return self.requirements is None
 
     @property
     def selects_everything(self) -> bool:
-        """Whether no label is looked at."""
+        """Whether the selector matches every object."""
         return self.requirements == ()
 
     def narrowed(self, labels: Mapping[str, str]) -> LabelMatcher:
-        """Require these labels as well; nothing stays nothing."""
+        """Return the selector with additional required labels; a selector of nothing stays one."""
         if self.requirements is None:
             return self
         return _matcher((*self.requirements, *_exactly(labels)))
 
     def joined(self, other: LabelMatcher) -> LabelMatcher:
-        """Require what another selector requires as well; one that selects nothing adds nothing."""
+        """Return the conjunction with another selector; one that selects nothing is ignored."""
         if not other.requirements or self.requirements is None:
             return self
         if not self.requirements:
@@ -330,7 +329,7 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
     """Compile a label selector: an absent one selects nothing, an empty one everything.
 
     Raises:
-        SelectorError: an operator is not known, or a key or value is not valid for it.
+        SelectorError: an operator is unknown, or a key or value is invalid for it.
     """
     if selector is None:
         return NOTHING
@@ -344,14 +343,14 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
 
 
 def selector_key(selector: LabelSelector | None) -> Hashable:
-    """Return all that a label selector says, for finding an equal one."""
+    """Return a hashable key of a label selector."""
     if selector is None:
         return None
     return (*selector.match_labels.items(),), (*selector.match_expressions,)
 
 
 class SelectorCompiler:
-    """Compiles label selectors, equal ones once."""
+    """Compiles label selectors and caches the results."""
 
     __slots__ = ("_compiled",)
 
@@ -362,7 +361,7 @@ class SelectorCompiler:
         """Compile a selector.
 
         Raises:
-            SelectorError: as `compile_selector` does.
+            SelectorError: as `compile_selector`.
         """
         if selector is None:
             return NOTHING
@@ -374,15 +373,15 @@ class SelectorCompiler:
 
 
 def match_labels(labels: Mapping[str, str]) -> LabelMatcher:
-    """Compile a plain map of labels, as `nodeSelector` and Services have it; it is not validated."""
+    """Compile a map of labels, as in `nodeSelector` and Services, without validation."""
     return LabelMatcher(_exactly(dict(sorted(labels.items()))))
 
 
 def requirement(one: Requirement) -> LabelRequirement:
-    """Compile one requirement on a label, with any of the six operators.
+    """Compile one requirement with any of the six operators.
 
     Raises:
-        SelectorError: the operator is not known, or the key or a value is not valid for it.
+        SelectorError: the operator is unknown, or the key or a value is invalid for it.
     """
     operator = _LISTING.get(one.operator)
     if operator is not None and one.values and is_qualified_name(one.key) and all(map(is_label_value, one.values)):
@@ -404,7 +403,7 @@ def _sorted(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def int64(text: str) -> int | None:
-    """Read a decimal integer of 64 bits, None where the text is none."""
+    """Parse a decimal 64-bit integer; None if the text is not one."""
     if len(text) > 40 or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -412,7 +411,7 @@ def int64(text: str) -> int | None:
 
 
 def _operator_faults(operator: Operator, values: tuple[str, ...]) -> Iterator[str]:
-    """Return what the operator has against the values."""
+    """Yield the errors of the values for an operator."""
     match operator:
         case Operator.IN | Operator.NOT_IN:
             if not values:
