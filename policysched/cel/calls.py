@@ -14,7 +14,7 @@ from policysched.cel.declarations import Overload, functions
 from policysched.cel.libraries import clocks, conversions, kubernetes, lists, patterns, strings
 from policysched.cel.libraries.operators import OPERATORS, SPENDING_OPERATORS, no_overload
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, fits
-from policysched.cel.values.scalars import Duration, Error, Timestamp, Uint
+from policysched.cel.values.scalars import Duration, Error, InternalError, Timestamp, Uint
 from policysched.cel.work import effort_of, spend_on
 
 Slots = list[Any]
@@ -68,10 +68,6 @@ def _applied_to_two(function: Callable[..., Any], left: Closure, right: Closure)
         return second if type(second) is Error else function(first, second)
 
     return two
-
-
-class InternalError(Exception):
-    """cel-go fails, and its evaluation with it, whatever absorbs errors."""
 
 
 _WITH_SUM: Final = frozenset({bytes, float, int, Uint, str, Duration, Timestamp})

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from policysched.budget import Budget, BudgetExceededError
 from policysched.cel import types
-from policysched.cel.calls import Closure, InternalError, Slots
+from policysched.cel.calls import Closure, Slots
 from policysched.cel.checker import check
 from policysched.cel.declarations import VARIABLE
 from policysched.cel.evaluation import ProgramError, compile_closures
@@ -26,7 +26,7 @@ from policysched.cel.syntax.parser import parse
 from policysched.cel.validation import validate
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, MAPS
 from policysched.cel.values.kubernetes import Address, CelQuantity, Format, Locator, Prefix, Semver
-from policysched.cel.values.scalars import DefaultMap, Duration, Error, Map, Optional, Timestamp, Uint
+from policysched.cel.values.scalars import DefaultMap, Duration, Error, InternalError, Map, Optional, Timestamp, Uint
 from policysched.cel.work import LIMIT
 from policysched.model import quantity as amounts
 
@@ -200,7 +200,7 @@ def _put(into: Map, name: str, driver: str, value: Any) -> None:
     domain, slash, identifier = name.partition("/")
     if not slash:
         domain, identifier = driver, name
-    into.entries.setdefault(domain, Map()).entries[identifier] = value
+    into.entries.setdefault(domain, Map(of_strings=True)).entries[identifier] = value
 
 
 _CONVERSIONS: Final[dict[type, str]] = {

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from policysched.budget import Budget
-from policysched.cel.calls import NO_OVERLOAD, Closure, InternalError, Slots, applied, implementation, measured
+from policysched.cel.calls import NO_OVERLOAD, Closure, Slots, applied, implementation, measured
 from policysched.cel.checker import Checked
 from policysched.cel.declarations import RUNTIME_TYPES
 from policysched.cel.libraries import patterns
@@ -35,8 +35,7 @@ from policysched.cel.syntax.tree import (
 )
 from policysched.cel.types import CelType
 from policysched.cel.values.comparing import equal
-from policysched.cel.values.kinds import GO_NAMES, LISTS, MAPS
-from policysched.cel.values.kubernetes import Format, Semver
+from policysched.cel.values.kinds import GO_NAMES, LISTS, MAPS, require_hashable
 from policysched.cel.values.scalars import (
     INT_MAX,
     UINT_MAX,
@@ -53,7 +52,6 @@ _CONVERSIONS: Final = frozenset(
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
 )
 _UNSET: Final = object()
-_UNHASHABLE: Final = frozenset({bytes, Semver, Format})
 _IN_SET: Final = frozenset({bool, int, Uint, float, str})
 
 
@@ -197,9 +195,7 @@ class _Compiler:
             value = element(slots)
             if type(value) is Error:
                 return value
-            if type(value) in _UNHASHABLE:
-                said = f"runtime error: hash of unhashable type {GO_NAMES[type(value)]}"
-                raise InternalError(f"internal error: {said}")
+            require_hashable(value)
             return key_form(value) in forms
 
         return contained

@@ -61,7 +61,7 @@ def _unwrapped(value: Any, *, chained: bool) -> Any:
     if not value.present:
         return NONE
     inner = value.value
-    return Map(inner.entries) if type(inner) is DefaultMap and not chained else inner
+    return Map(inner.entries, of_strings=True) if type(inner) is DefaultMap and not chained else inner
 
 
 def _present(value: Any, key: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from policysched.budget import Budget
 from policysched.cel.types import CelType
 from policysched.cel.values.comparing import compare, same
-from policysched.cel.values.kinds import KINDS, LISTS, MAPS
+from policysched.cel.values.kinds import KINDS, LISTS, MAPS, require_hashable
 from policysched.cel.values.scalars import (
     INT_MAX,
     INT_MIN,
@@ -31,6 +31,7 @@ from policysched.cel.values.scalars import (
     Error,
     GrowingList,
     JoinedList,
+    Map,
     Timestamp,
     Uint,
 )
@@ -192,7 +193,11 @@ def contained_in(work: Budget, element: Any, container: Any) -> Any:
     if type(container) in LISTS:
         work.spend(len(container))
         return any(same(element, one, work) is True for one in container)
-    return container.contains(element) if type(container) in MAPS else NO_OVERLOAD
+    if type(container) not in MAPS:
+        return NO_OVERLOAD
+    if type(container) is Map and len(container) and not container.of_strings:
+        require_hashable(element)
+    return container.contains(element)
 
 
 def _not(value: Any) -> Any:

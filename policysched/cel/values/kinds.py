@@ -14,6 +14,7 @@ from policysched.cel.values.scalars import (
     DefaultMap,
     Duration,
     GrowingList,
+    InternalError,
     JoinedList,
     Map,
     Optional,
@@ -73,6 +74,19 @@ GO_NAMES: Final[dict[type, str]] = {
     Prefix: "cel.CIDR",
 }
 """What messages of Go programs call each class of values."""
+
+
+_UNHASHABLE: Final = frozenset({bytes, Semver, Format})
+
+
+def require_hashable(key: Any) -> None:
+    """Check the key of a lookup as Go's maps do.
+
+    Raises:
+        InternalError: Go cannot hash the key.
+    """
+    if type(key) in _UNHASHABLE:
+        raise InternalError(f"internal error: runtime error: hash of unhashable type {GO_NAMES[type(key)]}")
 
 
 def fits(wanted: CelType, value: Any) -> bool:

@@ -27,6 +27,10 @@ class Error:
     message: str
 
 
+class InternalError(Exception):
+    """cel-go panics, so the evaluation fails, whatever absorbs errors."""
+
+
 NO_OVERLOAD: Final = Error("no such overload")
 INT_OVERFLOW: Final = Error("integer overflow")
 UINT_OVERFLOW: Final = Error("unsigned integer overflow")
@@ -78,11 +82,17 @@ class JoinedList(list[Any]):
 
 
 class Map:
-    """A map. Numbers of different types are different keys, but a key is found by an equal number of another type."""
+    """A map. Numbers of different types are different keys, but a key is found by an equal number of another type.
 
-    __slots__ = ("entries",)
+    Args:
+        entries: Values by the form of their keys.
+        of_strings: Whether Go has a `map[string]` for it, which it searches for strings only.
+    """
 
-    def __init__(self, entries: dict[Any, Any] | None = None) -> None:
+    __slots__ = ("entries", "of_strings")
+
+    def __init__(self, entries: dict[Any, Any] | None = None, *, of_strings: bool = False) -> None:
+        self.of_strings = of_strings
         self.entries: dict[Any, Any] = {} if entries is None else entries
         """Values by the form of their keys, see `key_form`."""
 
