@@ -11,24 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Final, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 
+from policysched.budget import Budget, BudgetExceededError
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims
 from policysched.reading.bounded_json import (
     FEW,
     FIELDS_EACH,
     INT64,
     NULL,
-    Counted,
     Key,
-    TooManyError,
     UnusableAnswerError,
     are_few,
     bounded,
     bounded_by,
     counted,
+    counting,
     decoded,
     field,
     first_value,
@@ -76,18 +76,10 @@ class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True)
     error: str | None = None
 
 
-class _CountedNode(Counted):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-
-
-class _CountedNodes(msgspec.Struct):
-    items: list[_CountedNode] | None = None
-
-
 class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """ExtenderFilterResult, with limits on its entries."""
+    """ExtenderFilterResult, with countable keys."""
 
-    nodes: _CountedNodes | None = None
+    nodes: _Nodes | None = None
     node_names: msgspec.Raw = NULL
     failed_nodes: dict[Key, str | None] | None = None
     failed_and_unresolvable_nodes: dict[Key, str | None] | None = None
@@ -101,18 +93,9 @@ class _Score(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
     score: int | None = None
 
 
-class _CountedScore(Counted, rename="pascal", forbid_unknown_fields=True):
-    host: str | None = None
-    score: int | None = None
-
-
 class _Pod(msgspec.Struct, rename="upper", forbid_unknown_fields=True):
     """MetaPod, with field names in their usual case."""
 
-    uid: str = ""
-
-
-class _CountedPod(Counted, rename="upper", forbid_unknown_fields=True):
     uid: str = ""
 
 
@@ -123,19 +106,28 @@ class _Victims(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
     violations: int = msgspec.field(default=0, name="NumPDBViolations")
 
 
-class _CountedVictims(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    pods: list[_CountedPod] | None = None
-    violations: int = msgspec.field(default=0, name="NumPDBViolations")
-
-
 class _PreemptionResult(msgspec.Struct, forbid_unknown_fields=True):
     """ExtenderPreemptionResult, with field names in their usual case."""
 
     victims: dict[str, _Victims] = msgspec.field(name="NodeNameToMetaVictims")
 
 
-class _LongPreemptionResult(msgspec.Struct, forbid_unknown_fields=True):
-    victims: dict[Key, _CountedVictims] = msgspec.field(name="NodeNameToMetaVictims")
+def _counting_filter_result(nodes: Budget) -> Any:
+    """Return a `_LongFilterResult` whose decoding spends a budget by nodes."""
+    items: Any = list[counting(_Named, nodes)] | None  # type: ignore[misc]
+    struct: Any = msgspec.defstruct("Nodes", [("items", items, None)])
+    return msgspec.defstruct("FilterResult", [("nodes", struct | None, None)], bases=(_LongFilterResult,))
+
+
+def _counting_preemption_result(pods: Budget) -> Any:
+    """Return a `_PreemptionResult` with countable keys whose decoding spends a budget by pods."""
+    items: Any = list[counting(_Pod, pods)] | None  # type: ignore[misc]
+    victims: Any = msgspec.defstruct("Victims", [("pods", items, None)], bases=(_Victims,))
+    return msgspec.defstruct(
+        "PreemptionResult",
+        [("victims", dict[Key, victims], msgspec.field(name="NodeNameToMetaVictims"))],
+        forbid_unknown_fields=True,
+    )
 
 
 _PREEMPTION_RESULT: Final = msgspec.json.Decoder(_PreemptionResult)
@@ -238,8 +230,8 @@ def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None
         if weight(body) <= FEW // 2:
             given = _FILTER_RESULT.decode(body)
         else:
-            given = counted(body, _LongFilterResult, 2 * most, items=most)
-    except (TooManyError, *UNREADABLE):
+            given = counted(body, _counting_filter_result(Budget(most)), Budget(2 * most))
+    except (BudgetExceededError, *UNREADABLE):
         return None
     left = None if given.error else _left(given, most, by_name=by_name)
     if left is None or len(left) > most:
@@ -297,10 +289,10 @@ def read_scores(body: bytes, asked: int) -> dict[str, int]:
 
 def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
     """Decode scores with usual field names in one pass; None for any other answer."""
-    given: Sequence[_Score | _CountedScore | None] | None
+    given: Sequence[_Score | None] | None
     try:
-        given = _SCORES.decode(body) if weight(body) <= FEW // 2 else counted(body, list[_CountedScore], 0, most)
-    except (TooManyError, *UNREADABLE):
+        given = _SCORES.decode(body) if weight(body) <= FEW // 2 else _counted_items(body, _Score, most)
+    except (BudgetExceededError, *UNREADABLE):
         return None
     found = [(one.host or "", one.score or 0) for one in given or () if one is not None]
     return found if len(found) <= most and all(score in INT64 for _, score in found) else None
@@ -331,13 +323,13 @@ def read_victims(body: bytes, asked: int, victims: int) -> dict[str, NamedVictim
 
 def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims] | None:
     """Decode candidates with usual field names in one pass; None for any other answer."""
-    given: _PreemptionResult | _LongPreemptionResult
+    given: _PreemptionResult
     try:
         if weight(body) <= FEW // 2:
             given = _PREEMPTION_RESULT.decode(body)
         else:
-            given = counted(body, _LongPreemptionResult, most, items=room)
-    except (TooManyError, *UNREADABLE):
+            given = counted(body, _counting_preemption_result(Budget(room)), Budget(most))
+    except (BudgetExceededError, *UNREADABLE):
         return None
     victims = given.victims.items()
     found = {node: NamedVictims(tuple([pod.uid for pod in one.pods or ()]), one.violations) for node, one in victims}
@@ -382,6 +374,12 @@ def check_error(answer: Mapping[str, msgspec.Raw]) -> None:
         raise ExtenderError(text[:LONGEST_MESSAGE])
 
 
+def _counted_items(body: bytes | msgspec.Raw, struct: type[msgspec.Struct], most: int) -> Any:
+    """Decode a list of at most a number of structs."""
+    items = Budget(most)
+    return counted(body, list[counting(struct, items)], items)  # type: ignore[misc]
+
+
 def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
     """Decode a list of node names; None if there is none. A name contains no comma, so commas bound the count."""
     if raw is None or raw == NULL:
@@ -395,10 +393,10 @@ def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
 def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
     """Decode only the names of a list of nodes."""
     items = present(field(members(present(nodes, b"{}"), "Nodes"), "items"), b"[]")
-    given: Sequence[_Named | _CountedNode]
+    given: Sequence[_Named]
     try:
-        given = _NAMED.decode(items) if are_few(items, FEW // 2) else counted(items, list[_CountedNode], 0, most)
-    except (TooManyError, *UNREADABLE):
+        given = _NAMED.decode(items) if are_few(items, FEW // 2) else _counted_items(items, _Named, most)
+    except (BudgetExceededError, *UNREADABLE):
         given = ()
     names = [one.metadata.name for one in given]
     return bounded(names, "Nodes.items", most) if names and all(names) else _odd_names(items, most)
@@ -421,7 +419,7 @@ def _reasons(raw: msgspec.Raw | None, name: str, most: int) -> Mapping[str, str 
     given = present(raw, b"{}")
     if are_few(given):
         return decoded(_TEXTS, given, name)
-    found: Mapping[str, str | None] = bounded_by(most, dict[Key, str | None], given, name)
+    found: Mapping[str, str | None] = bounded_by(Budget(most), dict[Key, str | None], given, name)
     return found
 
 

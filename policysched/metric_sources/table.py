@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
+from policysched.budget import Budget, BudgetExceededError
 from policysched.errors import UsageError
 from policysched.reading.bounded_yaml import shallow_events
 
@@ -40,7 +41,7 @@ def read_table(text: str, file: str) -> Table:
         UsageError: the text has another format; the message contains file, line and column.
     """
     try:
-        return _Reader(shallow_events(text, yaml.CSafeLoader), file).read()
+        return _Reader(shallow_events(text, yaml.CSafeLoader), file, Budget(MOST_NUMBERS)).read()
     except yaml.MarkedYAMLError as error:
         place = _place(file, error.problem_mark or error.context_mark)
         raise UsageError(f"{place}: not valid YAML: {error.problem or error.context}") from error
@@ -122,10 +123,10 @@ _SCALARS: Final = (yaml.ScalarEvent, _Scalar)
 class _Reader:
     """Builds a table from the YAML events of a file."""
 
-    def __init__(self, events: Iterator[yaml.Event], file: str) -> None:
+    def __init__(self, events: Iterator[yaml.Event], file: str, numbers: Budget) -> None:
         self._events = events
         self._file = file
-        self._left = MOST_NUMBERS
+        self._numbers = numbers
         self._names: dict[str, str] = {}
         """Names of metrics and nodes, interned so that metrics share them."""
         self._anchored: dict[str, _Scalar | dict[str, float] | None] = {}
@@ -183,9 +184,10 @@ class _Reader:
         value = self._meant(event)
         if not isinstance(value, _SCALARS):
             raise UsageError(f"{self._at(event)}: expected one number for node {node:.{_SHOWN}}")
-        self._left -= 1
-        if self._left < 0:
-            raise UsageError(f"{self._at(event)}: more than {MOST_NUMBERS:,} numbers")
+        try:
+            self._numbers.spend()
+        except BudgetExceededError:
+            raise UsageError(f"{self._at(event)}: more than {self._numbers.limit:,} numbers") from None
         if _is_nothing(value):
             return None
         number = _number(value)

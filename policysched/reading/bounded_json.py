@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Sized
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from policysched.budget import Budget, BudgetExceededError
 from policysched.errors import PolicyschedError
 from policysched.reading.lenient_json import UNREADABLE, without_halves
 
@@ -49,54 +50,38 @@ class UnusableAnswerError(PolicyschedError):
     """An answer is not JSON, has a value of a wrong type, or has too many entries."""
 
 
-class TooManyError(Exception):
-    """A value has more entries than its limit. Not a ValueError, because msgspec would replace that."""
-
-
 class Key(str):
     """An object key that `counted` counts during decoding."""
 
     __slots__ = ()
 
 
-class Counted(msgspec.Struct):
-    """A list item that is counted during decoding; one list at a time, because one thread decodes answers."""
-
-    left: ClassVar[int] = 0
-    """Number of items that are still allowed."""
-
-    def __post_init__(self) -> None:
-        """Count this item.
-
-        Raises:
-            TooManyError: the list has too many items.
-        """
-        Counted.left -= 1
-        if Counted.left < 0:
-            raise TooManyError
+class _Item(msgspec.Struct):
+    """A list item of which no field is decoded."""
 
 
-def counted(body: bytes | msgspec.Raw, kind: Any, keys: int, items: int = 0) -> Any:
+def counting(struct: type[msgspec.Struct], items: Budget) -> type[msgspec.Struct]:
+    """Return a subclass of a struct that spends a budget whenever an object is decoded as it."""
+    count = {"__post_init__": lambda _: items.spend()}
+    return msgspec.defstruct("Counted", [], bases=(struct,), namespace=count)
+
+
+def counted(body: bytes | msgspec.Raw, kind: Any, keys: Budget) -> Any:
     """Decode JSON and stop as soon as a limit is exceeded.
 
     Args:
         body: JSON text.
-        kind: Expected type, with `Key` and `Counted` in it.
-        keys: Largest number of keys.
-        items: Largest number of list items.
+        kind: Expected type, with `Key` and types from `counting` in it.
+        keys: Limit on keys.
 
     Raises:
-        TooManyError: a limit is exceeded.
+        BudgetExceededError: a limit is exceeded.
     """
 
     def take(kind: type[Key], given: str) -> Key:
-        nonlocal keys
-        keys -= 1
-        if keys < 0:
-            raise TooManyError
+        keys.spend()
         return kind(given)
 
-    Counted.left = items
     return msgspec.json.decode(body, type=kind, dec_hook=take)
 
 
@@ -122,16 +107,16 @@ def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw, what: s
         raise _unreadable(error, text, what) from error
 
 
-def bounded_by(most: int, kind: Any, text: bytes | msgspec.Raw, what: str, *, items: int = 0) -> Any:
-    """Decode JSON of an expected type with limits on keys and items.
+def bounded_by(entries: Budget, kind: Any, text: bytes | msgspec.Raw, what: str) -> Any:
+    """Decode JSON of an expected type with a limit on entries: its keys, or items of a type from `counting`.
 
     Raises:
         UnusableAnswerError: a limit is exceeded, or the text has another type or is not JSON.
     """
     try:
-        return counted(text, kind, most, items)
-    except TooManyError:
-        raise UnusableAnswerError(f"{what}: more than {most or items} entries") from None
+        return counted(text, kind, entries)
+    except BudgetExceededError:
+        raise UnusableAnswerError(f"{what}: more than {entries.limit} entries") from None
     except UNREADABLE as error:
         raise _unreadable(error, text, what) from error
 
@@ -200,7 +185,7 @@ def members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Ma
     if are_few(body):
         few = decoded(_MEMBERS, body, what)
         return bounded(few or {}, what, most)
-    found: Mapping[str, msgspec.Raw] = bounded_by(most, dict[Key, msgspec.Raw], body, what)
+    found: Mapping[str, msgspec.Raw] = bounded_by(Budget(most), dict[Key, msgspec.Raw], body, what)
     return found
 
 
@@ -212,9 +197,10 @@ def objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping
     """
     if are_few(body):
         return [one or {} for one in bounded(decoded(_OBJECTS, body, what) or (), what, most)]
-    bounded_by(0, list[Counted], body, what, items=most)
+    items = Budget(most)
+    bounded_by(items, list[counting(_Item, items)], body, what)  # type: ignore[misc]  # made at run time
     kind = list[dict[Key, msgspec.Raw]]
-    found: list[Mapping[str, msgspec.Raw]] = bounded_by(FIELDS_EACH * most, kind, body, f"fields of {what}")
+    found: list[Mapping[str, msgspec.Raw]] = bounded_by(Budget(FIELDS_EACH * most), kind, body, f"fields of {what}")
     return found
 
 
