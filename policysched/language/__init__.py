@@ -1,8 +1,8 @@
 """The policy language: expressions are compiled into programs over columns of nodes.
 
 An expression passes `syntax`, `checking` (with `functions`) and `evaluation`; all use `ir` and `messages`. This package
-exports the checks and imports no NumPy; import `evaluation` to evaluate. All upper packages may import it; it imports
-none.
+exports the checks and imports no NumPy; to evaluate programs, import `evaluation`. All packages above may import this
+package; it imports none of them.
 """
 
 from policysched.language.checking.compile import (
@@ -29,7 +29,10 @@ from policysched.language.syntax.parser import load_grammar, parse
 
 
 def code_table() -> dict[str, Message]:
-    """Return the messages that the language itself gives, by code; `message_table` has those about objects too."""
+    """Return the messages that the language itself reports, by code.
+
+    `message_table` also has messages about objects.
+    """
     return {code: message for code, message in message_table().items() if message.message}
 
 

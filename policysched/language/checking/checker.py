@@ -1,9 +1,8 @@
-"""Type checking: from syntax tree to typed graph.
+"""Type checker: converts a syntax tree into a typed graph.
 
-All errors of a text are collected. A part with an error has no graph (None), and what stands around it keeps
-quiet, so that one cause gives one diagnostic. What names mean is in `names`, the rules of calls are with the functions.
-Values of one kind and unit are alike; where one side of an operator is a literal, the other says what it is: `3` is a
-number or three cores, which of them its neighbours decide.
+All errors of a text are collected. A part with an error has no graph (None), and expressions around it report nothing,
+so one cause gives one diagnostic. `names` resolves names; the rules of calls are in `functions`. Values of one kind and
+unit have the same type. A literal takes its unit from the other operand: `3` is a number or three cores.
 """
 
 from __future__ import annotations
@@ -64,14 +63,14 @@ def _split(literal: Literal) -> tuple[Decimal, str]:
 
 
 def literal_value(literal: Literal, unit: Unit) -> Decimal:
-    """Return a numeric literal in the canonical units of a unit it can take."""
+    """Return the value of a numeric literal in the canonical unit of one of its possible units."""
     digits, suffix = _split(literal)
     factor = SECONDS[suffix] if literal.kind is LiteralKind.DURATION else FACTORS[suffix]
     return digits * factor * (1000 if unit is Unit.CPU else 1)
 
 
 def literal_units(literal: Literal) -> frozenset[Unit] | None:
-    """Return the units that a literal can take; None where it is no quantity."""
+    """Return the units that a literal can have; None if it is not a quantity."""
     match literal.kind:
         case LiteralKind.STRING | LiteralKind.TRUE | LiteralKind.FALSE:
             return None
@@ -89,7 +88,7 @@ def literal_units(literal: Literal) -> frozenset[Unit] | None:
 
 
 def units_of(expr: Expr) -> frozenset[Unit] | None:
-    """Return the units that an expression made of literals can take; None where it has one of its own."""
+    """Return the units that an expression of literals can have; None if a part has a unit of its own."""
     match expr:
         case Literal():
             return literal_units(expr)
@@ -115,7 +114,7 @@ def _common(operands: Iterable[Expr]) -> frozenset[Unit] | None:
 
 
 def suffixed(expr: Expr) -> bool:
-    """Whether an expression made of literals has a suffix other than `%` in it."""
+    """Return whether an expression of literals contains a suffix other than `%`."""
     match expr:
         case Literal():
             return expr.kind in {LiteralKind.QUANTITY, LiteralKind.DURATION}
@@ -130,7 +129,7 @@ def suffixed(expr: Expr) -> bool:
 
 
 def choose(units: frozenset[Unit], wanted: Unit | None) -> Unit:
-    """Return the wanted unit where it is among those possible, else a number, else what is left."""
+    """Return the wanted unit if it is possible, else NUMBER if possible, else the first remaining one."""
     if wanted in units:
         return wanted
     if Unit.NUMBER in units or not units:
@@ -139,27 +138,30 @@ def choose(units: frozenset[Unit], wanted: Unit | None) -> Unit:
 
 
 def choose_common(operands: Iterable[Expr], wanted: Unit | None) -> Unit | None:
-    """Return the unit for operands that are all made of literals; None where one is not."""
+    """Return the unit of operands that are all made of literals; None if one is not."""
     common = _common(operands)
     return None if common is None else choose(common, wanted)
 
 
 class ExpressionChecker(Checker):
-    """The check of one text: one method for each class of syntax tree."""
+    """Type checker of one text, with one method per class of syntax tree."""
 
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Return the graph of an expression; `unit` is what its literals should be if they can."""
+        """Return the typed graph of an expression, None after an error; literals take `unit` if they can."""
         if len(self.diagnostics) >= MAX_DIAGNOSTICS:
             return None
         return _CHECKS[type(expr)](self, expr, unit)
 
     def source(self, expr: Expr) -> str:
-        """Return an expression in its canonical form, so that brackets stand wherever the meaning needs them."""
+        """Return an expression in canonical form, with the necessary parentheses.
+
+        Empty if it is too long for a message.
+        """
         text = format_tree(expr)
         return text if len(text) <= LONGEST_QUOTE else ""
 
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
-        """Return the graphs of operands that should have one unit: the literals take that of the others."""
+        """Return the graphs of operands that should have one unit; literals take the unit of the others."""
         common = choose_common(operands, unit)
         if common is not None:
             return [self.check(operand, common) for operand in operands]
@@ -216,7 +218,7 @@ class ExpressionChecker(Checker):
         found: list[Typed | None] = []
         told = 0
         for index, (operand, behind) in enumerate(zip(logic.operands, (*logic.operands[1:], None), strict=True)):
-            if told and found[-1] is None:  # the error of an operand before it names this one, too
+            if told and found[-1] is None:  # an error of the previous operand already covers this one
                 found.append(None)
                 told -= 1
                 continue
@@ -332,7 +334,7 @@ def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
 
 
 def _meant(checker: Checker, comparison: Comparison) -> str:
-    """Return what a comparison with null, or of a field that a pod or a node does not have, was meant as."""
+    """Return the suggestion for a comparison with null, or with a field that only pods or only nodes have."""
     for one, other in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
         if not isinstance(one, Path) or one.key is not None:
             continue
@@ -382,7 +384,7 @@ def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
 
 
 def _asks_for_key(checker: Checker, comparison: Comparison) -> bool:
-    """Report `"a" in node.labels`: what was meant is whether there is one of this key."""
+    """Report `"a" in node.labels`, where a test for the key was meant."""
     key, path = comparison.left, comparison.right
     if not isinstance(key, Literal) or key.kind is not LiteralKind.STRING or not isinstance(path, Path):
         return False
@@ -394,7 +396,7 @@ def _asks_for_key(checker: Checker, comparison: Comparison) -> bool:
 
 
 def _days_exist(checker: Checker, comparison: Comparison, node: Typed) -> bool:
-    """Whether what `weekday` is compared with are days: "Monday" would never come, and nobody would notice."""
+    """Return whether texts compared with `weekday` are day names; "Monday" would never match."""
     for day, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
         texts = other.data if isinstance(other.data, tuple) else (other.data,)
         if day.op != Op.WEEKDAY or other.op != Op.CONSTANT:
@@ -406,7 +408,7 @@ def _days_exist(checker: Checker, comparison: Comparison, node: Typed) -> bool:
     return True
 
 
-# Each method takes the class it is filed under; a table cannot say so.
+# Each method takes the class under which it is registered; the type of a dict cannot express that.
 _CHECKS: Final = cast(
     "dict[type, Callable[[ExpressionChecker, Expr, Unit | None], Typed | None]]",
     {

@@ -1,9 +1,9 @@
-"""Compile texts into programs: an expression, the cases of a score, the `let` definitions of a policy.
+"""Compilation of texts into programs: an expression, the cases of a score, the `let` definitions of a policy.
 
-The steps are parse, check, ask for the wanted type, warn. Cases become a nest of `if` from the last one up, because
-`if` has the meaning wanted: the first true guard wins, and a guard that is unknown before any true one makes the value
-missing. The `missing` arm stays outside the program, since it is applied after normalising. Of a policy this module
-knows lists of names and programs, not the object they come from.
+A text is parsed, type-checked, checked for the wanted type, and checked for warnings. Cases become nested `if`
+operations, last case innermost, because `if` has the wanted meaning: the first true guard decides, and an unknown guard
+before it makes the value missing. The `missing` arm stays outside of the program, because it applies after
+normalization. This module gets a policy as lists of names and texts, not as an object.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from policysched.language.syntax.terminals import KEYWORDS
 
 
 class Want(enum.Enum):
-    """What a field has to be."""
+    """The type of value that a field needs."""
 
     CONDITION = "condition"
     NUMBER = "number"
@@ -50,9 +50,9 @@ class Want(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A program, or errors; warnings come with either.
+    """A program, or errors; warnings accompany both.
 
-    Without a program and without an error the text uses a `let` that has an error of its own.
+    If there is neither a program nor an error, the text uses a `let` with an error of its own.
     """
 
     program: Program | None
@@ -60,7 +60,7 @@ class Compiled:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The errors alone."""
+        """The errors without the warnings."""
         return tuple(item for item in self.diagnostics if item.severity == "error")
 
 
@@ -82,13 +82,13 @@ def compile_expression(text: str, environment: Environment, want: Want = Want.AN
 
 
 def _outcome(program: Program | None, found: Iterable[Diagnostic]) -> Compiled:
-    """Return a program, if there are no errors, and the diagnostics in the order of the text."""
+    """Return a program unless there are errors, and the diagnostics in the order of the text."""
     ordered = tuple(sorted(found, key=lambda item: item.sort_key))
     return Compiled(None if any(item.severity == "error" for item in ordered) else program, ordered)
 
 
 def _accept_score(checker: Checker, expr: Expr, node: Typed) -> bool:
-    """Whether a graph is a score: a plain number and, as a constant, from 0 to 100."""
+    """Return whether a graph is a valid score: a number without a unit; a constant must be from 0 to 100."""
     if node.type.kind is Kind.BOOL:
         checker.report("E0505", expr.span, "condition")
         return False
@@ -99,7 +99,7 @@ def _accept_score(checker: Checker, expr: Expr, node: Typed) -> bool:
 
 
 def _in_range(checker: Checker, span: Span, value: Constant) -> bool:
-    """Whether a constant score is from 0 to 100; anything but a number is."""
+    """Return whether a constant score is from 0 to 100; values other than numbers are accepted."""
     if not isinstance(value, float) or 0 <= value <= 100:
         return True
     checker.report("E0502", span, value=f"{value:g}")
@@ -107,7 +107,7 @@ def _in_range(checker: Checker, span: Span, value: Constant) -> bool:
 
 
 def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
-    """Report what is allowed and hardly meant."""
+    """Report valid parts of a text that are probably not meant."""
     if want is Want.ANY:
         return
     if want is Want.CONDITION and _warn_constant(checker, expr, program):
@@ -124,7 +124,7 @@ def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
 
 
 def _warn_constant(checker: Checker, expr: Expr, program: Program) -> bool:
-    """Report a condition that is the same for every node and pod, once for one cause; whether it is."""
+    """Report a condition that is the same for every node and pod; return whether it is."""
     if program.inputs or not program.is_local:
         low, high = ranges(program.root, checker.environment.bounds[0])
         if low == high:
@@ -139,7 +139,7 @@ def _warn_constant(checker: Checker, expr: Expr, program: Program) -> bool:
 
 
 def _warn_spread(checker: Checker, span: Span, program: Program) -> None:
-    """Report a score that gives every node the same, or nearly so."""
+    """Report a score that is equal, or nearly equal, on all nodes."""
     if any(item.code in {"W0703", "W0704"} for item in checker.diagnostics):
         return
     if is_same(program.root):
@@ -172,7 +172,7 @@ class _Line:
 
 
 def compile_cases(lines: Sequence[str], environment: Environment) -> Compiled:
-    """Compile the lines of a score's cases; a diagnostic's `case` is the index of its line."""
+    """Compile the lines of a score's cases; `case` of a diagnostic is the index of its line."""
     if not lines:
         return Compiled(None, (diagnose("E0100", "", Span(0, 0), "empty"),))
     parsed: list[_Line] = []
@@ -202,7 +202,7 @@ def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnos
 
 
 def _checked(line: _Line) -> _Line:
-    """Fill in the graphs of a line's parts, where these are what they have to be."""
+    """Set the graphs of a line's guard and value, if they have the right types."""
     checker, case = line.checker, line.case
     if not isinstance(case.guard, Keyword):
         line.guard = checker.condition(case.guard)
@@ -222,7 +222,7 @@ def _checked(line: _Line) -> _Line:
 
 
 def _accept_rest(checker: Checker, case: Case, value: Typed) -> bool:
-    """Whether the value of a `missing` arm is a constant score."""
+    """Return whether the value of a `missing` arm is a constant score."""
     number = constant_value(value)
     if value.type.is_number and isinstance(number, float):
         return _in_range(checker, case.value.span, number)
@@ -295,7 +295,7 @@ def _warn_of_doubts(line: _Line) -> None:
 
 
 def _warn_of_taken(arms: Sequence[_Line]) -> None:
-    """Report cases that the cases above them make unreachable."""
+    """Report cases that earlier cases make unreachable."""
     told = {line.index for line in arms if any(item.code == "W0703" for item in line.checker.diagnostics)}
     for index, above in taken_above([line.guard for line in arms]):
         guard = None if above is None else arms[above].case.guard
@@ -310,7 +310,7 @@ NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class CompiledLet:
-    """One `let`: what is wrong with its name, and its value."""
+    """One compiled `let`: its name, the errors of the name, and its value."""
 
     name: str
     name_diagnostics: tuple[Diagnostic, ...]
@@ -318,12 +318,12 @@ class CompiledLet:
 
 
 def reserved_names() -> frozenset[str]:
-    """Return the names that no `let` and no metric can have."""
+    """Return the names that no `let` and no metric may have."""
     return KEYWORDS | ROOTS | {name for name in FUNCTIONS if NAME.fullmatch(name)}
 
 
 def check_name(name: str) -> Diagnostic | None:
-    """Return what is wrong with the name of a `let` or of a metric."""
+    """Return the error of a name of a `let` or metric; None if it is valid."""
     span = Span(0, len(name))
     if NAME.fullmatch(name) is None:
         return diagnose("E0208", name, span, "form", name=name)
@@ -333,9 +333,9 @@ def check_name(name: str) -> Diagnostic | None:
 
 
 def each_let(lets: Sequence[tuple[str, str]], environment: Environment) -> Iterator[tuple[CompiledLet, Environment]]:
-    """Compile names and texts in their order; each comes with the environment for the texts below it.
+    """Compile `let` definitions in order; yield each with the environment for the texts after it.
 
-    A name with an error is known there, so that its uses do not repeat the error, but for `node` and the like, which
+    A name with an error is defined in that environment, so its uses report no second error. Root names such as `node`
     keep their meaning.
     """
     known: dict[str, Typed | None] = dict(environment.lets)
@@ -353,12 +353,12 @@ def each_let(lets: Sequence[tuple[str, str]], environment: Environment) -> Itera
 
 
 def policy_cost(programs: Iterable[Program], about_pods: Iterable[Program] = ()) -> Cost:
-    """Return what programs cost together, those on nodes and those on placed pods, equal parts counted once."""
+    """Return the total cost of programs on nodes and on placed pods; equal parts are counted once."""
     return cost_of((program.root for program in programs), (program.root for program in about_pods))
 
 
 def check_cost(cost: Cost) -> Diagnostic | None:
-    """Return the error of a policy over the limits."""
+    """Return the error of a policy above the cost limits; None if it is within them."""
     limits = (("node", cost.nodes, MAX_NODE_OPERATIONS), ("pod", cost.pods, MAX_POD_OPERATIONS))
     for kind, number, limit in limits:
         if number > limit:

@@ -1,6 +1,6 @@
-"""Warnings about parts of a text that are allowed and hardly meant: numbers of cores, classes of pods, percentages.
+"""Warnings about valid but suspicious parts: numbers of cores, values of fields with few values, percentages.
 
-Each looks at one place of the syntax tree and its graph. What bounds of values tell is in `estimates`.
+Each check reads one place of the syntax tree and its graph. `estimates` has checks based on ranges of values.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from policysched.language.messages import suggestions
 from policysched.language.messages.suggestions import shown
 
 MANY_CORES: Final = 500
-"""More cores than a node is compared with. Units: cores."""
+"""Number of cores above which a comparison with a node is reported. Units: cores."""
 MANY_OF_A_POD: Final = 250
-"""More cores than a pod is asked about. Units: cores."""
+"""Number of cores above which a comparison with a pod is reported. Units: cores."""
 _PODS: Final = frozenset({"pod", "peer", "victim"})
 
 
 def warn_of_cores(checker: Checker, operands: Sequence[Expr], nodes: Sequence[Typed | None]) -> None:
-    """Report numbers beside cores of nodes and pods that none has: thousandths were meant."""
+    """Report numbers of cores that no node or pod has; probably millicores were meant."""
     beside = [one for one, expr in zip(nodes, operands, strict=True) if one and not isinstance(expr, Literal | Listing)]
     if not beside or not all(map(_counts_cores, beside)):
         return
@@ -42,7 +42,7 @@ def _literals(operands: Sequence[Expr]) -> Iterator[Literal]:
                 yield one
 
 
-# Where the cores stand that these give; products and shares are cores of nothing.
+# Arguments that determine the cores of a result; products and quotients are not cores.
 _GIVE: Final[Mapping[str, Callable[[Typed], Sequence[Typed]]]] = {
     **dict.fromkeys((Op.ADD, Op.SUBTRACT, Op.NEGATE, Op.DEFAULT, Op.ABS), lambda node: node.args),
     **dict.fromkeys((Op.LEAST, Op.GREATEST), lambda node: node.args),
@@ -54,7 +54,7 @@ _GIVE: Final[Mapping[str, Callable[[Typed], Sequence[Typed]]]] = {
 
 @per_graph
 def _counts_cores(root: Typed) -> bool:
-    """Whether a value is of the size of a node's or a pod's cores."""
+    """Return whether a value has the magnitude of a node's or a pod's cores."""
     seen = {root}
     waiting = [root]
     while waiting:
@@ -69,7 +69,7 @@ def _counts_cores(root: Typed) -> bool:
 
 
 def warn_of_choices(checker: Checker, comparison: Comparison, node: Typed) -> None:
-    """Report a text that a field of a few values never has: a comparison with the text always has one result."""
+    """Report a comparison with a text that the field never has, so that the result is always the same."""
     for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
         if not isinstance(one.data, Input) or other.op != Op.CONSTANT:
             continue
@@ -81,7 +81,7 @@ def warn_of_choices(checker: Checker, comparison: Comparison, node: Typed) -> No
 
 
 def warn_of_effect(checker: Checker, call: Call, key: Typed) -> None:
-    """Report an argument of `has_effect` that no taint has as its effect."""
+    """Report an argument of `has_effect` that is not a taint effect."""
     choices = CHOICES.get(call.function.names, ())
     if choices and key.op == Op.CONSTANT and key.data not in choices and call.function.names[-1] == "has_effect":
         text = str(key.data)
@@ -90,7 +90,7 @@ def warn_of_effect(checker: Checker, call: Call, key: Typed) -> None:
 
 
 def warn_of_percentage(checker: Checker, expr: Expr) -> None:
-    """Report a score whose value is written as a percentage."""
+    """Report a score whose value is a percentage."""
     found = _percentage(expr)
     if found is not None:
         checker.report("W0704", found.span)
@@ -111,7 +111,7 @@ def _percentage(expr: Expr) -> Literal | None:
 
 
 class Doubt(NamedTuple):
-    """Why a value may be missing: an input, and its possible fault."""
+    """The reason for which a value can be missing: an input and its possible fault."""
 
     input: str
     what: str = "be missing"
@@ -119,20 +119,20 @@ class Doubt(NamedTuple):
 
 _CONVERTED: Final[Mapping[str, str]] = {Op.NUMBER: "not be a number", Op.VERSION: "not be a version"}
 _MOST_PLACES: Final = 1000
-"""How many places of a graph are looked at."""
+"""Largest number of graph nodes searched; further ones are ignored."""
 
 
 def required(guard: Typed) -> frozenset[Typed]:
-    """Return the values that are there wherever a condition is true."""
+    """Return the values that are present wherever a condition is true."""
     return _present(implied(guard))
 
 
 def doubt(root: Typed, guard: Typed | None = None, present: frozenset[Typed] = frozenset()) -> Doubt | None:
-    """Return why a value may be missing; None where what is asked with `has` before it leaves no reason.
+    """Return the reason for which a value can be missing; None if checks with `has` exclude all reasons.
 
     Args:
         root: The graph of the value.
-        guard: The condition under which it counts.
+        guard: The condition under which the value is used.
         present: Other values that are never missing.
     """
     waiting = [(root, present if guard is None else present | required(guard))]
@@ -154,11 +154,11 @@ def doubt(root: Typed, guard: Typed | None = None, present: frozenset[Typed] = f
 
 
 def doubt_of_own(root: Typed, present: frozenset[Typed] = frozenset()) -> Doubt | None:
-    """Return which part of a condition is missing though all inputs are there: of a node without pods, or by zero.
+    """Return which part of a condition can be missing although all inputs are present: without pods, or by zero.
 
     Args:
         root: The graph of the condition.
-        present: The values that are compared or asked with `has` where the condition applies.
+        present: The values that are compared, or checked with `has`, where the condition applies.
     """
     waiting = [(root, present)]
     seen = set(waiting)
@@ -180,13 +180,13 @@ _OF_PODS: Final = frozenset({Op.MIN_PODS, Op.MAX_PODS})
 
 
 def _counts_pods(node: Typed) -> bool:
-    """Whether a value is the number of pods of a node."""
+    """Return whether a value is the number of pods on a node."""
     own = isinstance(node.data, Input) and node.data.root == "node" and node.data.path[-1:] == ("pods",)
     return own or node.op == Op.COUNT_PODS
 
 
 def _is_request(node: Typed) -> bool:
-    """Whether a value is what a pod requests of a resource, which may be nothing."""
+    """Return whether a value is an amount that a pod requests, which can be 0."""
     return (
         node.op == Op.INPUT
         and isinstance(node.data, Input)
@@ -196,9 +196,9 @@ def _is_request(node: Typed) -> bool:
 
 
 def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, frozenset[Typed]]]:
-    """Return the parts of a graph, each with what is there wherever its value counts."""
+    """Return the parts of a graph, each with the values that are present wherever the part is used."""
     if node.op in {Op.AND, Op.OR}:
-        # The condition may be unknown, and then no part that may be unknown is true or false.
+        # The condition can be unknown; then no part that can be unknown is true or false.
         present |= _present(one for one in implied(node, truth=node.op == Op.AND) if not one.type.optional)
     if node.op == Op.ONLY:
         return [(node.args[0], present), (node.args[1], present | _present(implied(node.args[0])))]
@@ -212,18 +212,18 @@ def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, f
 _NEEDS_ARGUMENTS: Final = frozenset({
     Op.HAS, Op.EQ, Op.IN, Op.LT, Op.LE, Op.GT, Op.GE, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS, Op.GLOB,
 })  # fmt: skip
-"""Conditions that are true only where their arguments are there."""
+"""Conditions that are true only if their arguments are present."""
 _FROM_ARGUMENTS: Final = frozenset({Op.NUMBER, Op.VERSION, Op.CONCAT, Op.SPLIT, Op.KEYED})
-"""Values that are there only where their arguments are."""
+"""Values that are present only if their arguments are."""
 
 
 def _differs(node: Typed) -> bool:
-    """Whether a condition compares two values by `!=`, and both are never missing."""
+    """Return whether a condition is `!=` of two values that are never missing."""
     return node.op == Op.NE and not any(one.type.optional for one in node.args)
 
 
 def _present(conditions: Iterable[Typed]) -> frozenset[Typed]:
-    """Return the values that are there wherever all of some conditions are true."""
+    """Return the values that are present wherever all of these conditions are true."""
     found: set[Typed] = set()
     for one in conditions:
         inner = one.args[0] if one.op == Op.NOT and one.args[0].type.optional else one

@@ -1,12 +1,12 @@
-"""Static estimates for a graph: how many operations it takes, and the bounds of its values.
+"""Static estimates of a graph: cost in operations, and ranges of values.
 
-Every operation counts one for each array it makes: as a scalar, a node or a pod operation by the shape of its result.
-What stands in `node.pods.*` is evaluated for every placed pod, so there whatever is no scalar is a pod operation.
-Reading a column is free. Functions of strings that differ between rows count as many as they take the time of. There is
-no second count at run time.
+Every operation that creates an array counts as one, of a kind given by the shape of its result: scalar, node or pod.
+The argument of `node.pods.*` is evaluated for every placed pod, so all of its parts that are not scalar are pod
+operations. Reading a column is free. Functions on strings that differ between rows count as several operations, by
+their run time. Nothing is counted at run time.
 
-Bounds hold for every cluster, so that a warning which stands on them is never wrong: inputs have those that Kubernetes
-gives them, and where nothing can be told they are infinite.
+Ranges are valid in every cluster, so a warning based on them is never wrong: inputs have the ranges that Kubernetes
+guarantees, otherwise infinite ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_POD_OPERATIONS: Final = 24
 
 
 class Cost(NamedTuple):
-    """Operations that run once, once a node, and once a placed pod."""
+    """Number of operations executed once, once per node, and once per placed pod."""
 
     scalar: int = 0
     nodes: int = 0
@@ -40,22 +40,22 @@ _WEIGHTS: Final[Mapping[str, int]] = {
     Op.AVG_NODES: 2,
 }
 _CHAINS: Final = frozenset({Op.AND, Op.OR, Op.CONCAT, Op.LEAST, Op.GREATEST})
-# Numbering the domains, and giving each row its own.
+# Numbering the domains, and assigning its domain to each row.
 _DOMAINS: Final = 2
-# Strings that differ between rows are put together, read and matched one by one: one of these takes as long as so many
-# operations over columns.
+# Strings that differ between rows are joined, parsed and matched one by one. Each constant is the run time of one such
+# operation in column operations.
 _JOINED: Final = 8
 _VERSION: Final = 8
 _GLOB_CHARACTERS: Final = 4
 _LOOKED_THROUGH: Final = 64
 _SHORT: Final = 256
-# Where a graph is evaluated: on the rows that are asked about, on all nodes, on the placed pods.
+# Where a graph is evaluated: on the requested rows, on all nodes, on the placed pods.
 _ROWS, _ALL, _PODS = range(3)
 _PLACES: Final[Mapping[str, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.fromkeys(POD_AGGREGATES, _PODS)}
 
 
 def operations(node: Typed) -> int:
-    """Return how many operations a node is, its arguments not counted."""
+    """Return the number of operations of a node without its arguments."""
     texts = _TEXTS.get(node.op)
     if texts is not None and any(arg.type.shape is not Shape.SCALAR for arg in node.args):
         return texts(node)
@@ -65,7 +65,7 @@ def operations(node: Typed) -> int:
 
 
 def _glob_operations(node: Typed) -> int:
-    """Count by the characters of the pattern that can match at all, and those of a long text that `?` looks through."""
+    """Return the cost of `glob`: by the pattern's length, and by the text's if the pattern has `?`."""
     text, pattern = node.args
     most, long = min(pattern.length.most, text.length.most, MAX_TEXT), min(text.length.most, MAX_TEXT)
     plain = isinstance(pattern.data, str) and "?" not in pattern.data
@@ -78,15 +78,14 @@ _TEXTS: Final[Mapping[str, Callable[[Typed], int]]] = {
     Op.GLOB: _glob_operations,
 }
 
-# How many operations over the nodes take as long as one that works on strings one by one, sums fractions exactly, finds
-# the largest value, or weighs placed pods; and how many of the first kind it is to look through an annotation. Measured
-# with 5,000 nodes.
+# Cost of one operation in node operations: on strings one by one, exact sums of fractions, extremes, placed pods; and
+# the cost of searching a long text in string operations. Measured with 5,000 nodes.
 _UNITS_OF_TEXTS: Final = 16
 _UNITS_OF_SUMS: Final = 16
 _UNITS_OF_EXTREMES: Final = 4
 _UNITS_OF_PODS: Final = 40
 _LONG_TEXT: Final = 12
-# How many times that counts where the pod is read as well: nothing is kept then from one decision to the next.
+# Factor for string operations that also read the pod, whose results cannot be cached between decisions.
 _FOR_EACH_POD: Final[Mapping[str, int]] = {Op.CONCAT: 8, Op.VERSION: 16, Op.GLOB: 3, Op.CONTAINS: 8}
 _FOR_EACH_POD_ELSE: Final = 32
 _ONE_BY_ONE: Final = 16
@@ -98,11 +97,11 @@ _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 
 def cost_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> Cost:
-    """Return the cost of graphs, what they have in common counted once.
+    """Return the cost of graphs; common parts are counted once.
 
     Args:
-        roots: Those that are evaluated on nodes.
-        about_pods: Those that are evaluated on placed pods.
+        roots: Graphs evaluated on nodes.
+        about_pods: Graphs evaluated on placed pods.
     """
     counts = [0] * len(Shape)
     for node, shape in _counted(roots, about_pods):
@@ -111,9 +110,9 @@ def cost_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> Cost:
 
 
 def total_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> int:
-    """Return what graphs add to a decision, what they have in common counted once; see `cost_of`.
+    """Return the weight of graphs in a decision; common parts are counted once, see `cost_of`.
 
-    Units: operations over the nodes, of numbers; what takes longer than one of these counts more often.
+    Units: numeric node operations; slower operations count several times.
     """
     return sum(_units(node, shape) for node, shape in _counted(roots, about_pods))
 
@@ -133,14 +132,14 @@ def _units(node: Typed, shape: Shape) -> int:
 
 
 def _tells_pods_apart(node: Typed) -> bool:
-    """Return whether placed pods have to be looked at one by one for each pod that is decided about, or each second."""
+    """Return whether placed pods must be evaluated one by one for each pending pod, or every second."""
     read = {(item.root, item.path[0]) for item in node.inputs}
     by_itself = node.op in POD_EXTREMES or any(("peer", name) in read for name in _OF_ONE_POD)
     return ("peer", "age") in read or (by_itself and any(root == "pod" for root, _ in read))
 
 
 def _for_each_pod(node: Typed) -> int:
-    """Return how many times a function of strings counts: more often where the pod is read, and for long results."""
+    """Return the factor of a string function's cost: higher if it reads the pod, and for long results."""
     if not any(item.root == "pod" for item in node.inputs):
         return 1
     longer = node.length.most // _QUARTER if node.op == Op.CONCAT else 0
@@ -148,12 +147,12 @@ def _for_each_pod(node: Typed) -> int:
 
 
 def _counted(roots: Iterable[Typed], about_pods: Iterable[Typed]) -> Iterator[tuple[Typed, Shape]]:
-    """Yield each part of graphs once, with what its operation runs over."""
+    """Yield each part of graphs once, with the shape over which its operation runs."""
     seen: set[tuple[Typed, int]] = set()
     waiting = [*((root, _ROWS) for root in roots), *((root, _PODS) for root in about_pods)]
     while waiting:
         node, asked = waiting.pop()
-        # What is made of other rows is made once, wherever it is asked for.
+        # A value computed from other rows is computed once, wherever it is used.
         place = _PLACES.get(node.op, asked)
         if (node, place) in seen:
             continue
@@ -166,22 +165,22 @@ def _counted(roots: Iterable[Typed], about_pods: Iterable[Typed]) -> Iterator[tu
 
 POSITIVE: Final = (0.0, math.inf)
 NO_YES: Final = (0.0, 1.0)
-"""Conditions are 0 where they are not true and 1 where they are; (0, 0) is never true."""
+"""Range of a condition: 0 means not true, 1 true; (0, 0) is never true."""
 NEVER: Final = (0.0, 0.0)
 USUAL_SHARE: Final = (2.0**-40, 1.0 - 2.0**-40)
-"""What a share of a resource usually is: less than all of it apart between any two nodes."""
+"""Usual range of a share of a resource: a difference below 1 between any two nodes."""
 _SHARES: Final = frozenset({"free", "requested"})
 _SIGNED: Final = frozenset({"free", "priority"})
-"""Fields that may be negative: overcommitted nodes, and priorities."""
+"""Fields that can be negative: free amounts of overcommitted nodes, and priorities."""
 
 
 def ranges(root: Typed, known: dict[Typed, Range], *, usual: bool = False) -> Range:
-    """Return the least and the greatest value of a quantity or a condition.
+    """Return the smallest and largest value of a quantity or condition.
 
     Args:
         root: The graph.
-        known: The ranges that are known, usual ones or others; those of all parts of the graph are added.
-        usual: Whether to leave out what is rare: nodes with more requested than they have.
+        known: Known ranges, usual or general; those of all parts of the graph are added.
+        usual: Whether to ignore rare cases: nodes with more requested than allocatable.
     """
     for node in steps(root, inner=True, known=known):
         known[node] = USUAL_SHARE if usual and _is_share(node, _SHARES) else _range(node, known)
@@ -189,7 +188,7 @@ def ranges(root: Typed, known: dict[Typed, Range], *, usual: bool = False) -> Ra
 
 
 def is_never_true(root: Typed, known: dict[Typed, Range]) -> bool:
-    """Whether a condition is true on no node of any cluster; `known` as for `ranges`."""
+    """Return whether a condition is never true on any node of any cluster; `known` as for `ranges`."""
     return root.type.kind is Kind.BOOL and ranges(root, known) == NEVER
 
 
@@ -198,7 +197,7 @@ def _range(node: Typed, known: Mapping[Typed, Range]) -> Range:
         low, high = _joined(node, known)
     elif node.op in _RANGES:
         low, high = _RANGES[node.op](node, [known[part] for part in (*node.args, *node.inner)])
-        # What came to no number tells nothing.
+        # NaN means that nothing is known.
         low, high = ANY if math.isnan(low) or math.isnan(high) else (low, high)
     else:
         low, high = NO_YES if node.type.kind is Kind.BOOL else ANY
@@ -229,7 +228,7 @@ def _quotient(node: Typed, parts: Sequence[Range]) -> Range:
 
 
 def _is_share(node: Typed, fields: frozenset[str]) -> bool:
-    """Whether it is one of some amounts of a resource, divided by what there is of that resource."""
+    """Return whether a value is one of some amounts of a resource divided by its allocatable amount."""
     if node.op != Op.DIVIDE:
         return False
     first, second = (arg.data for arg in node.args)
@@ -284,7 +283,7 @@ def _total(_: Typed, parts: Sequence[Range]) -> Range:
 
 
 def _joined(node: Typed, known: Mapping[Typed, Range]) -> Range:
-    """Return whether `and` or `or` can be true; what is demanded of one value may exclude each other."""
+    """Return the range of `and` or `or`, considering parts that exclude each other."""
     parts = [known[arg] for arg in node.args]
     if node.op == Op.OR:
         if not node.type.optional and excluded(implied(node, truth=False)):

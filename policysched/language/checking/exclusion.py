@@ -1,7 +1,7 @@
-"""Which conditions exclude each other: what follows where one is true or false, and cases that those above them take.
+"""Analysis of conditions that exclude each other, of their implications, and of unreachable cases.
 
-What is told is sure for every cluster; what follows may be more than is found. A graph is gone through once however
-often its parts stand in it, and of very many conditions only the first are looked at.
+Results are valid in every cluster, but not all implications are found. Each part of a graph is visited once, and only a
+limited number of conditions is compared.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from policysched.language.ir.graph import Constant, Op, Typed, make, steps
 from policysched.language.ir.types import Kind
 
 Range: TypeAlias = tuple[float, float]
-"""The least and the greatest value."""
+"""Smallest and largest value."""
 ANY: Final = (-math.inf, math.inf)
 MOST_CONDITIONS: Final = 256
-"""How many conditions that follow from one are looked at."""
+"""Largest number of conditions implied by one that are considered; further ones are ignored."""
 MOST_LOOKED_AT: Final = 20_000
-"""How many conditions are looked at for the cases of a score."""
+"""Largest number of conditions compared for the cases of a score; then the search ends."""
 _LISTS: Final = frozenset({Op.IN, Op.NOT_IN})
 _VALUES_A_CONDITION: Final = 16
 _ABOVE: Final = frozenset({Op.GT, Op.GE})
@@ -32,7 +32,7 @@ _OPPOSITE: Final[Mapping[str, Op]] = {
 
 
 def excluded(conditions: Collection[Typed]) -> bool:
-    """Whether conditions exclude each other: one and its opposite, other values, or numbers below and above."""
+    """Return whether conditions exclude each other: opposites, different values, or disjoint ranges."""
     if any(one.op == Op.NOT and one.args[0] in conditions for one in conditions):
         return True
     bounds: dict[Typed, Range] = {}
@@ -48,13 +48,13 @@ def excluded(conditions: Collection[Typed]) -> bool:
 
 
 def implied(root: Typed, *, truth: bool = True, known: Collection[Typed] = (), sure: bool = True) -> set[Typed]:
-    """Return conditions that are true where one is true, or where it is false.
+    """Return conditions that are true wherever one condition is true, or wherever it is not true.
 
     Args:
         root: The condition.
-        truth: Which of the two.
-        known: What is known to be there: a comparison of it that is not true is false.
-        sure: Whether one that is not true is false and not unknown.
+        truth: Whether the condition is true.
+        known: Values known to be present: a comparison of them that is not true is false.
+        sure: Whether "not true" means false, not unknown.
     """
     found: set[Typed] = set()
     waiting = [(root, truth, sure)]
@@ -70,20 +70,20 @@ def implied(root: Typed, *, truth: bool = True, known: Collection[Typed] = (), s
 
 
 def _parts(node: Typed, *, true: bool) -> list[tuple[Typed, bool, bool]]:
-    """Return what follows for the parts of a condition: whether each is true, and whether that is sure if it is not."""
+    """Return what a condition implies for its parts: part, whether it is true, whether "not true" means false."""
     if node.op == Op.NOT:
         return [(node.args[0], not true, True)]
     if node.op == (Op.AND if true else Op.OR):
         return [(arg, true, True) for arg in node.args]
     default = node.args[1].data if node.op == Op.DEFAULT and node.args[1].op == Op.CONSTANT else None
     if default is False or (default is True and not true):
-        # `x ?? false` is true where x is, and not true where x is false or unknown.
+        # `x ?? false` is true if x is true, and not true if x is false or unknown.
         return [(node.args[0], true, true or default is True)]
     return []
 
 
 def _as_true(node: Typed, *, true: bool, known: Collection[Typed] | None) -> Iterator[Typed]:
-    """Give the condition that is true: the one given, or its opposite; nothing where it may be unknown."""
+    """Yield the condition that is true: the given one or its opposite; nothing if it can be unknown."""
     if known is not None and node.type.optional and not _subjects((node,)) & set(known):
         return
     if true:
@@ -94,12 +94,12 @@ def _as_true(node: Typed, *, true: bool, known: Collection[Typed] | None) -> Ite
 
 
 def _subjects(conditions: Collection[Typed]) -> set[Typed]:
-    """Return what must be there for comparisons with constants to be true or false."""
+    """Return the values that must be present for comparisons with constants to be true or false."""
     return {subject for one in conditions for subject, _ in _between(one)}
 
 
 class _Above(NamedTuple):
-    """A guard of a case above others: what is true where it is not, and whether that depends on what is known."""
+    """A guard of an earlier case: the conditions where it is not true, and whether they depend on known values."""
 
     guard: Typed
     ways: list[set[Typed]]
@@ -107,13 +107,13 @@ class _Above(NamedTuple):
 
 
 def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | None]]:
-    """Find the cases that are never taken because guards above them are true, or unknown, wherever theirs is.
+    """Yield the cases that are never reached because earlier guards are true, or unknown, wherever theirs is true.
 
     Args:
-        guards: The guards in their order, None for `else` at the end.
+        guards: The guards in order; None for a final `else`.
 
     Yields:
-        The number of such a case, and that of the guard that alone takes all of it, if one does.
+        The index of such a case, and the index of the single earlier guard that covers it, if there is one.
     """
     looked = 0
     certain: set[Typed] = set()
@@ -128,7 +128,7 @@ def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | Non
             taken, alone = _taken(own, certain, above)
             if taken:
                 yield index, alone
-        if excluded(certain):  # what comes behind is never taken either, for the same reason
+        if excluded(certain):  # then all later cases are unreachable for the same reason
             return
         if guard is not None:
             depends = any(node.op == Op.DEFAULT for node in steps(guard))
@@ -137,13 +137,13 @@ def taken_above(guards: Sequence[Typed | None]) -> Iterator[tuple[int, int | Non
 
 
 def _weight(conditions: Collection[Typed]) -> int:
-    """Return as how many conditions some count: lists of many values are compared with each other."""
+    """Return the weight of conditions in the limit: lists of many values count several times."""
     lists = (arg.data for one in conditions for arg in one.args if one.op in _LISTS)
     return len(conditions) + sum(len(one) // _VALUES_A_CONDITION for one in lists if isinstance(one, tuple))
 
 
 def _taken(own: set[Typed], certain: set[Typed], above: Sequence[_Above]) -> tuple[bool, int | None]:
-    """Return whether guards above leave nothing of a case, and which of them alone does."""
+    """Return whether earlier guards cover a case, and the index of the one that does alone."""
     known = _subjects(own)
     ways = [_ways_to_fail(one.guard, known) if one.depends and known else one.ways for one in above]
     alone = next((place for place, each in enumerate(ways) if _none_is_left(own, each)), None)
@@ -158,7 +158,7 @@ def _only(ways: Sequence[set[Typed]]) -> set[Typed]:
 
 
 def _ways_to_fail(guard: Typed, known: Collection[Typed]) -> list[set[Typed]]:
-    """Return what is true where a guard is not; one set for each part of an `and`, of which one is not true."""
+    """Return the conditions that hold if a guard is not true; one set for each operand of an `and`."""
     default = guard.op == Op.DEFAULT and guard.args[1].op == Op.CONSTANT and guard.args[1].data is False
     inner = guard.args[0] if default else guard
     if inner.op != Op.AND:
@@ -171,7 +171,7 @@ def _none_is_left(conditions: set[Typed], ways: Sequence[set[Typed]]) -> bool:
 
 
 def _allowed(conditions: Collection[Typed]) -> dict[Typed, frozenset[Constant]]:
-    """Return which values are left by equalities and their opposites, None among them where it may be any other."""
+    """Return the values that equalities and inequalities allow; None among them means any other value."""
     allowed: dict[Typed, frozenset[Constant]] = {}
     for one in conditions:
         for subject, values in _listed(one, Op.EQ, Op.IN):
@@ -183,7 +183,7 @@ def _allowed(conditions: Collection[Typed]) -> dict[Typed, frozenset[Constant]]:
 
 
 def _listed(node: Typed, *operators: Op) -> Iterator[tuple[Typed, frozenset[Constant]]]:
-    """Give the values, none of them a condition, that something is compared with."""
+    """Yield the values with which each operand is compared, except conditions."""
     if node.op not in operators:
         return
     for subject, other in (node.args, node.args[::-1]):
@@ -195,7 +195,7 @@ def _listed(node: Typed, *operators: Op) -> Iterator[tuple[Typed, frozenset[Cons
 
 
 def _between(node: Typed) -> Iterator[tuple[Typed, Range]]:
-    """Give the bounds that a comparison with a number sets to what is compared."""
+    """Yield the ranges that a comparison with a number implies for its operands."""
     if node.op not in _ABOVE | _BELOW:
         return
     for subject, other in (node.args, node.args[::-1]):

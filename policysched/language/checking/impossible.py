@@ -1,7 +1,7 @@
-"""Warnings about strings that no object of Kubernetes has: keys, label values, names, and text of a template.
+"""Warnings about strings that no Kubernetes object can have: keys, label values, names, and text of a template.
 
-The rules are those of the API server for new objects. A string with an invisible character is left out: W0706 reports
-the character itself.
+The rules are those of the API server for new objects. Strings with invisible characters are skipped; W0706 reports
+them.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ _OF: Final = {"annotations": "annotation", "taints": "taint", "tolerations": "to
 _PLAIN: Final = frozenset({"conditions", "addresses"})
 _OWNER_KIND: Final = ("owner_kind",)
 _OWNERS: Final = {"Deployment": "ReplicaSet", "CronJob": "Job"}
-"""The kinds of controllers that objects create, which own the pods."""
+"""Kinds of objects that create the controllers which own pods."""
 _CONTROLLERS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Node", "ReplicationController")
 _LETTERS: Final = {"label": re.compile(r"[A-Za-z0-9_.*?-]+"), "name": re.compile(r"[a-z0-9.*?-]+")}
-"""Patterns that a string of a rule can match."""
+"""Characters of a pattern that can match a string of each rule."""
 _REGULAR: Final = re.compile(r"[\^$|+(){}\[\]\\]")
 _PARTS: Final = frozenset({Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
 
 
 def is_template(text: str) -> bool:
-    """Whether a text is written for Helm."""
+    """Return whether a text contains a Helm template."""
     return _TEMPLATE in text
 
 
 def warn_of_template(checker: Checker, literal: Literal) -> None:
-    """Report a string that is written for Helm."""
+    """Report a string that contains a Helm template."""
     if is_template(literal.text):
         checker.report("W0714", literal.span, "template")
 
 
 def warn_of_values(checker: Checker, comparison: Comparison, node: Typed) -> None:
-    """Report strings that are compared with a label or a name and that no label or name can be."""
+    """Report comparisons of a label or name with strings that labels or names cannot have."""
     for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
         rule = _rule(one)
         if other.op != Op.CONSTANT or not isinstance(one.data, Input):
@@ -73,7 +73,7 @@ def warn_of_values(checker: Checker, comparison: Comparison, node: Typed) -> Non
 
 
 def _instead_of_owner(text: str) -> str:
-    """Return which kind a pod's controller has in place of another one, nothing where a controller may be of a kind."""
+    """Return the suggestion for a kind that does not own pods; empty if the kind can own pods."""
     kind = text.lower()
     right = next((one for one in (*_OWNERS, *_CONTROLLERS) if one.lower() == kind), "")
     if right in _OWNERS:
@@ -82,12 +82,12 @@ def _instead_of_owner(text: str) -> str:
 
 
 def warn_of_images(checker: Checker, comparison: Comparison, item: str = "") -> None:
-    """Report a comparison with an image without a tag: all images of a pod have a tag or a digest.
+    """Report a comparison with an image without a tag: images of pods always have a tag or digest.
 
     Args:
         checker: The checker.
         comparison: The comparison.
-        item: The name of an image of the pod, if one is compared and not the list.
+        item: The name of the single image that is compared; empty if the list is.
     """
     inverted = "not " if comparison.operator in {"!=", "not in"} else ""
     for one, other in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
@@ -115,7 +115,7 @@ def warn_of_images_one_by_one(checker: Checker, call: Call) -> None:
 
 
 def warn_of_parts(checker: Checker, call: Call, node: Typed | None) -> None:
-    """Report a pattern in a function that takes it letter by letter, and characters that a field never has."""
+    """Report patterns in functions that compare literally, and characters that a field never has."""
     if node is None or node.op not in {*_PARTS, Op.GLOB}:
         return
     field, part = node.args
@@ -132,7 +132,7 @@ def warn_of_parts(checker: Checker, call: Call, node: Typed | None) -> None:
 
 
 def _instead_of_pattern(rule: str, field: str, text: str) -> str:
-    """Return what to write in place of a pattern with characters that a field never has."""
+    """Return the suggestion for a pattern with characters that a field never has."""
     if not _REGULAR.search(text):
         return _RULES[rule]
     parts = text.split("|")
@@ -146,7 +146,7 @@ def _instead_of_pattern(rule: str, field: str, text: str) -> str:
 
 
 def warn_of_key(checker: Checker, names: Names, key: Typed, span: Span) -> None:
-    """Report a constant key that no label, annotation, taint, toleration or resource has."""
+    """Report a constant key that no label, annotation, taint, toleration or resource can have."""
     kind = names[1]
     if key.op != Op.CONSTANT or kind in _PLAIN or names[-1] == "has_effect":
         return
@@ -165,7 +165,7 @@ def _fits_key(text: str, kind: str) -> bool:
 
 
 def _meant_by_key(names: Names, text: str) -> str:
-    """Return what to write in place of a field with a key that cannot be."""
+    """Return the suggestion for a field with an impossible key."""
     root, kind = names[:2]
     if text in EFFECTS:
         has = foreign_syntax.written(("node", "taints", "has_effect"), text)
@@ -183,7 +183,7 @@ def _meant_by_key(names: Names, text: str) -> str:
 
 
 def _rule(node: Typed) -> str:
-    """Return which rule the strings of a field keep, nothing where any string may be one."""
+    """Return the rule for the strings of a field; empty if any string is possible."""
     if not isinstance(node.data, Input) or node.op != Op.INPUT or (node.data.root, *node.data.path) in CHOICES:
         return ""
     root, name = node.data.root, node.data.path[0]
@@ -198,7 +198,7 @@ def _is_impossible(rule: str, text: str) -> bool:
 
 
 def _instead(rule: str, field: Input, text: str, operator: str) -> str:
-    """Return what to write in place of a comparison with a string that cannot be."""
+    """Return the suggestion for a comparison with an impossible string."""
     inverted = operator in {"!=", "not in"}
     value = text.replace('"', '\\"')
     if _PATTERN.search(text):

@@ -1,7 +1,7 @@
-"""Name resolution: what paths and calls refer to.
+"""Name resolution: fields, metrics, `let` names and functions that paths and calls refer to.
 
-Only here names meet the environment. A path with a computed key becomes an operation on that key; one with a
-constant key is an input like any other.
+Only this module reads the environment. A path with a computed key becomes an operation on the key; one with a constant
+key is an ordinary input.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _item(checker: Checker, path: Path, of: Type) -> Typed | None:
 
 
 def _is_known_pod(checker: Checker, path: Path) -> bool:
-    """Whether it is known which pod `peer` or `victim` is; reported where it is not."""
+    """Return whether `peer` or `victim` may be used in this place; report it if not."""
     guards, key = checker.environment.phase == "preemption", _text(path.key) or "..."
     if path.names[0] == "peer":
         if not checker.peers:
@@ -172,7 +172,7 @@ def _no_such(checker: Checker, path: Path, size: int, suggestion: str, tail: str
 
 
 def _tail(checker: Checker, path: Path, parent: Names) -> str:
-    """Return what stands right behind a path and is the rest of a key: `/gpu` in `pod.requests.nvidia.com/gpu`."""
+    """Return the text after a path that is the rest of a key: `/gpu` in `pod.requests.nvidia.com/gpu`."""
     found = FIELDS.get(parent)
     if path.key is not None or found is None or not found.keyed:
         return ""
@@ -240,7 +240,7 @@ def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _meant(checker: Checker, call: Call) -> str:
-    """Return what was meant by a call with too many arguments, nothing where that is not sure."""
+    """Return the suggestion for a call with too many arguments; empty if there is none."""
     name, arguments = call.function.dotted, call.arguments
     if said := over_cluster(checker, call):
         return said.removeprefix("write `").removesuffix("`")
@@ -254,7 +254,7 @@ def _meant(checker: Checker, call: Call) -> str:
 
 
 def _over_all(name: str, condition: str) -> str:
-    """Return what `any` or `all` of a condition alone means: of placed pods if it reads one, else of nodes."""
+    """Return the suggestion for `any` or `all` with only a condition: over pods if it reads a peer, else nodes."""
     if "peer." in condition:
         return f"node.pods.{name}({condition})"
     return f"count({condition}) " + ("> 0" if name == "any" else "== cluster.nodes")

@@ -1,12 +1,12 @@
 """Array evaluator: programs over columns of nodes, and aggregates over all nodes or over the pods of each.
 
-A program is its typed graph in an order in which arguments come first; evaluating it is one loop over that list with a
-table of kernels. Results are remembered in the frame under the graph's nodes, so programs that share an expression
-share its evaluation. It never raises for a value and never warns. Nothing that checks texts imports this or numpy.
+A program is its typed graph in an order in which arguments come first. Evaluation is one loop over that list with a
+table of kernels. Results are cached in the frame by graph node, so programs share the evaluation of common expressions.
+Evaluation never raises for a value and never warns. Modules that only check texts do not import this module or NumPy.
 
-Programs ask their frame for aggregates; the frame's owner computes them here, on a frame of those other rows, and keeps
-them for as long as what they read stays the same. Sums are exact and rounded once, whatever the order of rows: row
-order never shows, and what is kept by adding and taking off whole numbers stays equal to what is counted anew.
+Programs read aggregates from their frame. The frame's owner computes them here, on a frame of those other rows, and
+caches them until their inputs change. Sums are exact and rounded once, so the order of rows never affects results, and
+sums maintained incrementally equal recomputed ones.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ KERNELS: Final[dict[str, Kernel]] = {**VALUES, **ARITHMETIC, **TEXTUAL}
 _ABSENT: Final = object()
 _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES, *POD_EXTREMES})
 _SPREAD: Final = 1_000_003
-"""An odd number by which what is told apart is spread over all numbers of 64 bits."""
+"""An odd multiplier that spreads hash inputs over all 64-bit numbers."""
 Steps: TypeAlias = tuple[tuple[Typed, Kernel], ...]
 Fill: TypeAlias = Callable[[Frame, Steps], Any]
 
 
 def evaluate_columns(root: Typed, frame: Frame) -> Any:
-    """Return the value of a graph as kernels see it, see `kernels`; it is remembered in the frame."""
+    """Return the value of a graph in the form of kernels (see `kernels`); cached in the frame."""
     value = frame.memo.get(root, _ABSENT)
     if value is not _ABSENT:
         return value
@@ -61,13 +61,13 @@ KERNELS.update(item_kernels(evaluate_columns))
 
 @per_graph
 def _plan(root: Typed) -> tuple[Fill, Steps]:
-    """Return how a graph is evaluated, and its steps but for the root: what a graph keeps never holds it."""
+    """Return the fill function and the steps of a graph; without its root, which the cache must not keep alive."""
     plan = _steps(root)
     return _fill_of(plan), plan[:-1]
 
 
 class Batch:
-    """Graphs that are evaluated together: what they share runs once, and so does what evaluations begin with."""
+    """Graphs that are evaluated together, so that common parts and the setup run once."""
 
     __slots__ = ("_fill", "_steps")
 
@@ -79,7 +79,7 @@ class Batch:
         return len(self._steps)
 
     def evaluate(self, frame: Frame) -> None:
-        """Evaluate the graphs and remember their values in the frame; `evaluate_columns` returns each then."""
+        """Evaluate the graphs and cache their values in the frame, from which `evaluate_columns` returns them."""
         if self._steps:
             self._fill(frame, self._steps)
 
@@ -102,13 +102,13 @@ def _fill(frame: Frame, plan: Steps) -> Any:
 
 
 def _fill_quietly(frame: Frame, plan: Steps) -> Any:
-    """Evaluate with a division by zero and the like being no news; arithmetic alone has any, and asking costs time."""
+    """Evaluate with floating-point warnings off; only arithmetic can cause them, and the setting takes time."""
     with np.errstate(all="ignore"):
         return _fill(frame, plan)
 
 
 class Truth(NamedTuple):
-    """The value of a condition: never true and unknown at once.
+    """Value of a condition: true, false or unknown; never true and unknown at once.
 
     Shapes: (R,) each for a condition over nodes, else plain bools.
     """
@@ -121,22 +121,22 @@ Value: TypeAlias = Truth | Floats | float | Codes | str | tuple[Any, ...] | None
 
 
 def run_program(program: Program, frame: Frame) -> Value:
-    """Evaluate a program over the rows of a frame.
+    """Return the value of a program on the rows of a frame.
 
-    The arrays of the result may be the frame's own or shared with other programs: they are not to be changed.
+    Arrays of the result can be shared with the frame or other programs and must not be changed.
 
-    Shapes: (R,) where the type's shape is not SCALAR, else a plain value.
-    Missing: NaN, code -1, None; a condition says so in `unknown`.
+    Shapes: (R,) if the type's shape is not SCALAR, otherwise a plain value.
+    Missing: NaN, code -1, None; for a condition, `unknown` is True.
     """
     return _result(program.type, evaluate_columns(program.root, frame), frame.rows, frame)
 
 
 def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tuple[Input, Mask]]:
-    """Find the inputs whose absence leaves a program's value missing or unknown on some rows.
+    """Find the inputs whose absence makes a program's value missing or unknown on some rows.
 
     Returns:
-        Inputs with their rows. Of a row it is the first one in the text; a row is in none where the value is there, or
-        where what is missing is no input (a string that is no number, a division by zero).
+        Inputs with their rows. A row belongs to the first such input in the text; to none if the value is present, or
+        if it is missing for another reason (a string that is not a number, a division by zero).
     """
     evaluate_columns(program.root, frame)
     memo = frame.memo
@@ -160,11 +160,10 @@ def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tupl
 
 
 def why_missing(root: Typed, frame: Frame) -> Any:
-    """Return numbers that differ with the reason for which a value is missing, as far as its arguments tell.
+    """Return numbers that differ with the reason for which a value is missing, as far as arguments show it.
 
     Returns:
-        Numbers by row, or one for all: 0 where the value is there, else one that differs with the reason, but for
-        coincidences.
+        Numbers by row, or one for all: 0 if the value is present, otherwise a hash of the reason.
     """
     evaluate_columns(root, frame)
     memo = frame.memo
@@ -182,7 +181,7 @@ def why_missing(root: Typed, frame: Frame) -> Any:
 
 
 def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
-    """Return the arguments that a missing value can come from, each with the rows where it can."""
+    """Return the arguments that can cause a missing value, each with the rows where it can."""
     if node.op in AGGREGATES:
         return _causes_of_aggregate(node, frame, rows)
     if node.op != Op.IF:
@@ -194,7 +193,7 @@ def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
 
 
 def _causes_of_aggregate(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
-    """Return the domain where that is missing, else what is missing for the whole domain: for each row in it too."""
+    """Return the domain key where it is missing, otherwise the inner value of the whole domain."""
     evaluate_columns(node.inner[0], frame)
     homeless = [(key, rows & _missing_rows(key, frame.memo)) for key in node.args]
     settled = functools.reduce(operator.and_, [~found for _, found in homeless], rows)
@@ -208,7 +207,7 @@ def missing_rows(node: Typed, frame: Frame) -> Any:
 
 
 def _missing_rows(node: Typed, memo: dict[Any, Any]) -> Any:
-    """Return where a node's value is missing: rows, or one truth for all of them."""
+    """Return where the cached value of a graph is missing: rows, or one truth for all of them."""
     kind, value = node.type.kind, memo[node]
     if kind is Kind.BOOL:
         return np.asarray(value[1])
@@ -240,7 +239,7 @@ def _mask(value: Mask | bool, rows: int) -> Mask:
 
 @functools.lru_cache(maxsize=64)
 def _constant_mask(rows: int, *, value: bool) -> Mask:
-    """Return a mask that is the same everywhere; it is shared, and so it cannot be written."""
+    """Return a constant mask; it is shared and read-only."""
     mask = np.full(rows, value, np.bool_)
     mask.flags.writeable = False
     return mask
@@ -248,25 +247,25 @@ def _constant_mask(rows: int, *, value: bool) -> Mask:
 
 _EXACT_BITS: Final = 53
 _EXACT: Final = math.ldexp(1.0, _EXACT_BITS)
-# Codes this many times the number of rows are still cheaper to count in one array than to number anew.
+# Up to this ratio of largest code to rows, counting in one array is cheaper than renumbering.
 _SPARSE: Final = 4
 _FEW_CODES: Final = 1024
 Ids = npt.NDArray[np.int64]
 
 
 class Depends(enum.IntEnum):
-    """What decides how much a placed pod counts in an aggregate over pods, beside its row."""
+    """What determines the contribution of a placed pod to an aggregate over pods, apart from its row."""
 
     PEER = 0
-    """The placed pod alone: one counter serves all, and a pod's weight is found once a kind."""
+    """Only the placed pod: one counter serves all pending pods, and the weight is computed once per signature."""
     POD = 1
-    """Also values of the incoming pod: one counter for each set of them."""
+    """Also values of the pending pod: one counter per set of values."""
     ROW = 2
-    """Also the node it is on, the cluster, an aggregate or the time: counted when it is asked for."""
+    """Also its node, the cluster, an aggregate or the time: computed at each use."""
 
 
 def depends(node: Typed) -> Depends:
-    """Return what an aggregate over pods (`node.pods.*`) reads."""
+    """Return what the argument of an aggregate over pods (`node.pods.*`) reads."""
     [inner] = node.inner
     roots = {item.root for item in inner.inputs}
     if (
@@ -280,15 +279,15 @@ def depends(node: Typed) -> Depends:
 
 
 def aggregate_over(node: Typed, frame: Frame) -> Floats | float:
-    """Compute an aggregate.
+    """Return the value of an aggregate over nodes.
 
     Args:
         node: A node of a program's graph whose operation is one of `AGGREGATES`.
-        frame: All nodes that exist, in any order.
+        frame: All existing nodes, in any order.
 
     Shapes: a number, or (N,) where the aggregate has a domain: each row gets its domain's value.
-    Missing: NaN; rows without a value are left out, rows without a domain get NaN.
-    Cost: O(N); a sum of fractions costs more than one of whole numbers.
+    Missing: NaN; rows without a value are ignored, rows without a domain get NaN.
+    Cost: O(N); a sum of fractions is slower than one of integers.
     """
     if node.op not in AGGREGATES:
         raise ValueError(f"{node!r} is no aggregate")
@@ -304,19 +303,19 @@ def aggregate_over(node: Typed, frame: Frame) -> Floats | float:
 def sums_with_one_changed(
     node: Typed, ids: Ids, size: int, before: Floats, places: npt.NDArray[np.integer], now: Floats
 ) -> Floats | None:
-    """Compute what a sum or mean would be in the domains of some rows, each if that row alone were another.
+    """Return the sum or mean of each row's domain if only that row changed.
 
     Args:
         node: A sum or a mean over nodes.
-        ids: The domain of each row, below `size`.
-        size: How many domains there are.
-        before: What each row adds.
-        places: The rows that would change, by their places.
-        now: What they would add.
+        ids: The domain of each row, less than `size`.
+        size: Number of domains.
+        before: Current contribution of each row.
+        places: Positions of the rows that would change.
+        now: New contributions of these rows.
 
     Shapes: ids and before (N,), places and now (R,) -> (R,).
-    Missing: NaN is left out; None where magnitudes are too far apart for whole multiples of two units.
-    Cost: O(N + R). It is what `aggregate_over` gives: both round the exact sum once.
+    Missing: NaN is ignored; None if magnitudes differ too much for integer multiples of two units.
+    Cost: O(N + R). The result equals `aggregate_over`: both round the exact sum once.
     """
     rows, values = before.size, np.concatenate((before, now))
     if not now.size:
@@ -339,28 +338,28 @@ def sums_with_one_changed(
 
 
 def pod_aggregate_over(node: Typed, frame: Frame, rows: npt.NDArray[np.integer], size: int) -> Floats:
-    """Count or sum over the placed pods of each row.
+    """Return the count or sum over the placed pods of each row.
 
     Args:
         node: A node of a program's graph whose operation is one of `POD_AGGREGATES`.
-        frame: The placed pods; it answers inputs of peers, and those of nodes by each pod's row.
-        rows: The row of each pod, below `size`; one below 0 is no pod and counts nowhere.
-        size: How many rows there are.
+        frame: The placed pods; it returns inputs of peers, and inputs of nodes by each pod's row.
+        rows: The row of each pod, less than `size`; a negative one means no pod.
+        size: Number of rows.
 
     Shapes: rows (P,) -> (size,).
-    Missing: nothing is; pods without a value are left out.
+    Missing: never; pods without a value are ignored.
     Cost: O(P).
     """
     if node.op not in POD_AGGREGATES:
         raise ValueError(f"{node!r} is no aggregate over pods")
     values, present = _inner(node, frame)
-    # What is no pod is counted in a place of its own, before the rows.
+    # Entries without a pod are counted before the first row.
     ids = np.maximum(rows, -1).astype(np.int64) + 1
     return _reduced(node, ids, size + 1, values, present)[1:]
 
 
 def pod_weights_over(node: Typed, frame: Frame) -> Floats:
-    """Return what each placed pod adds to an aggregate over pods; a pod without a value adds 0.
+    """Return the contribution of each placed pod to an aggregate over pods; 0 for a pod without a value.
 
     Args:
         node: A node of a program's graph whose operation is one of `POD_AGGREGATES`.
@@ -373,7 +372,7 @@ def pod_weights_over(node: Typed, frame: Frame) -> Floats:
 
 
 def _inner(node: Typed, frame: Frame) -> tuple[Floats | None, Mask]:
-    """Return what is reduced, and where it is there: where a condition is true, where a quantity is not missing."""
+    """Return the values to reduce and where they are present: true conditions, quantities that are not missing."""
     value: Any = evaluate_columns(node.inner[0], frame)
     if node.op in {Op.COUNT_NODES, Op.COUNT_PODS}:
         return None, np.broadcast_to(value[0], (frame.rows,))
@@ -382,7 +381,10 @@ def _inner(node: Typed, frame: Frame) -> tuple[Floats | None, Mask]:
 
 
 def _domains(key: Typed, frame: Frame) -> tuple[Ids, int]:
-    """Number the domains from 1; 0 is for rows without one. Shapes: (N,)."""
+    """Return the domain of each row, numbered from 1 (0 for rows without one), and the number of domains.
+
+    Shapes: (N,).
+    """
     value: Any = evaluate_columns(key, frame)
     if not isinstance(value, np.ndarray):
         value = np.full(frame.rows, -1 if value is None else frame.strings.code(value))
@@ -419,10 +421,10 @@ def _extremes(op: str, ids: Ids, size: int, values: Floats) -> Floats:
 
 
 def _sums(ids: Ids, size: int, values: Floats) -> Floats:
-    """Sum exactly and round once, so that no order of rows shows.
+    """Return exact sums, rounded once, so that the order of rows does not matter.
 
-    Whole numbers are exact in any order while all partial sums are. Others are split into whole multiples of two units
-    where that is possible, because `fsum` takes a row at a time.
+    Integers are exact in any order while all partial sums are. Other values are split into integer multiples of two
+    units if possible, because `fsum` is slow.
     """
     if np.abs(values).sum() < _EXACT and (values == np.rint(values)).all():
         return np.bincount(ids, values, size).astype(np.float64, copy=False)
@@ -435,10 +437,10 @@ def _sums(ids: Ids, size: int, values: Floats) -> Floats:
 
 
 def _split(values: Floats) -> tuple[tuple[Floats, float], tuple[Floats, float]] | None:
-    """Split values into multiples of a coarse and a fine unit, few enough to be summed exactly.
+    """Split values into multiples of a coarse and a fine unit, small enough to be summed exactly.
 
     Returns:
-        The multiples of each unit, whole numbers, and the unit; None where magnitudes are too far apart.
+        The integer multiples of each unit, and the unit; None if magnitudes differ too much.
     """
     bits = _EXACT_BITS - 1 - len(values).bit_length()
     _, exponent = math.frexp(float(np.abs(values).max()))
@@ -447,7 +449,7 @@ def _split(values: Floats) -> tuple[tuple[Floats, float], tuple[Floats, float]] 
         high = np.rint(values / coarse)
         rest = values - high * coarse
         low = rest / fine
-        # The second holds where nothing was too small to be there at all.
+        # The second condition fails if a value underflowed.
         exact = (low == np.rint(low)) & (low * fine == rest)
     return ((high, coarse), (low, fine)) if exact.all() else None
 

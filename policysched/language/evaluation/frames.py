@@ -1,15 +1,13 @@
-"""`Frame`, the protocol of what programs are evaluated on (columns, scalars), and lookup tables over string codes.
+"""`Frame`, the protocol of the rows that programs are evaluated on, and lookup tables over string codes.
 
-Nothing here knows where columns come from. Strings travel as codes of an interner, so that comparing a label with a
-constant is one comparison of integers; a table holds a function's result for every code that a column has shown so far,
-so that each distinct string is worked out once. Tables live as long as a generation of the interner they belong to.
-Strings that a frame alone knows are worked out where they occur and never enter a table, nor do results that are
-strings.
+This module does not know where columns come from. Strings are codes of an interner, so comparing a label with a
+constant is one integer comparison. A lookup table has a function's result for every code seen so far, so each distinct
+string is processed once. Tables live as long as a generation of their interner. Strings known to one frame only are
+processed at each use and are not in tables; neither are results that are strings.
 
-What is asked of other rows than those at hand (an aggregate over all nodes, a count of a node's pods) is one value of
-the frame like a column is: its owner knows when it changed and keeps it till then. To compute it he makes a frame of
-those other rows and gives it to `columns.aggregate_over` or `columns.pod_aggregate_over`; programs never go there by
-themselves.
+A value computed from other rows (an aggregate over all nodes, a count of a node's pods) is a value of the frame, like a
+column: the frame's owner caches it until it changes. To compute it, the owner creates a frame of those rows and calls
+`columns.aggregate_over` or `columns.pod_aggregate_over`; programs never do that themselves.
 """
 
 from __future__ import annotations
@@ -31,33 +29,33 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 FIRST_OWN: Final = 1 << 30
-"""The first code of strings that only one frame knows: above those of any interner."""
+"""First code of strings that only one frame knows; larger than any code of an interner."""
 _LASTING: Final = 1 << 40
 
 
 class StringInterner(Protocol):
-    """An interner, only read here: hashed by identity, weakly referred to; its codes stay for a generation."""
+    """The part of an interner that programs read: hashed by identity; codes are stable during a generation."""
 
     @property
     def generation(self) -> int:
-        """Return what moves when codes may mean other texts than before; never while a program runs."""
+        """Return a number that changes when codes can have other meanings; never while a program runs."""
 
     def find(self, text: str) -> int:
-        """Return the code of a text, -1 if it has none: then no column holds it."""
+        """Return the code of a text; -1 if it has none, so that no column contains it."""
 
     def text(self, code: int) -> str:
         """Return the text of a code."""
 
     def __len__(self) -> int:
-        """Return a number that all codes are below."""
+        """Return a number above all codes."""
 
 
 class FrameStrings:
-    """The strings of one frame: those that the cluster has codes for, and those that only this frame knows.
+    """The strings of one frame: those of the interner, and those known only to this frame.
 
-    What rules make of strings (`concat`), and what they read of pods, is different for every pod. It gets codes that go
-    with the frame, so that the interner of the process grows with its nodes alone. A code means the same string as long
-    as the frame lives and nothing to any other frame.
+    Results of `concat` and values of pods differ for every pod. They get codes that are valid in this frame only, so
+    the process's interner grows only with nodes. A code means the same string for the life of the frame, and nothing in
+    another frame.
     """
 
     __slots__ = ("_codes", "_texts", "base")
@@ -68,7 +66,7 @@ class FrameStrings:
         self._texts: list[str] = []
 
     def code(self, text: str) -> int:
-        """Return the code of a text, one of this frame's own if the interner has none."""
+        """Return the code of a text, a new one of this frame if the interner has none."""
         code = self._codes.get(text)
         if code is None:
             code = self.base.find(text)
@@ -78,7 +76,7 @@ class FrameStrings:
         return code
 
     def find(self, text: str) -> int:
-        """Return the code of a text, -1 if it has none: then no column of this frame holds it."""
+        """Return the code of a text; -1 if it has none, so that no column of this frame contains it."""
         code = self._codes.get(text)
         return self.base.find(text) if code is None else code
 
@@ -87,16 +85,16 @@ class FrameStrings:
         return self._texts[code - FIRST_OWN] if code >= FIRST_OWN else self.base.text(code)
 
     def own(self, codes: Codes) -> Mask | None:
-        """Return where a column holds strings of this frame's own, None where it holds none. Shapes: (R,) -> (R,)."""
+        """Return where a column contains strings known only to this frame; None if nowhere. Shapes: (R,) -> (R,)."""
         if not self._texts:
             return None
         found: Mask = codes >= FIRST_OWN
         return found if found.any() else None
 
     def read(self, codes: Codes) -> Codes:
-        """Return a column of the interner's codes with one code for one string.
+        """Return a column of interner codes in which each string has one code.
 
-        A string that the interner learned after this frame made it keeps the frame's code. Shapes: (R,) -> (R,).
+        A string that this frame created before the interner learned it keeps the frame's code. Shapes: (R,) -> (R,).
         """
         if not self._texts:
             return codes
@@ -108,7 +106,7 @@ class FrameStrings:
         return np.where(late[places] == codes, own[places], codes)
 
     def lasting(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Return numbers that differ where strings do, coincidences apart, on this frame and others. Shapes: (R,)."""
+        """Return numbers that differ if strings do, up to hash collisions, in this frame and others. Shapes: (R,)."""
         numbers = codes.astype(np.int64)
         own = self.own(codes)
         if own is not None:
@@ -118,64 +116,64 @@ class FrameStrings:
 
 
 class Frame(Protocol):
-    """The rows that programs are evaluated for: nodes, or placed pods.
+    """The rows on which programs are evaluated: nodes, or placed pods.
 
-    Units: cpu in millicores, memory and other sizes in bytes, durations in seconds, the rest as it is counted.
+    Units: cpu in millicores, memory and other sizes in bytes, durations in seconds, other values as counted.
     """
 
     @property
     def strings(self) -> FrameStrings:
-        """The interner of the string columns, with what only this frame knows; one for the life of `memo`."""
+        """Strings of the columns, including those known only to this frame; valid for the life of `memo`."""
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     @property
     def feasible(self) -> Mask | None:
-        """Which rows `normalize` takes its maximum from, None for all; shape (R,)."""
+        """Rows over which `normalize` takes its maximum, None for all; shape (R,)."""
 
     @property
     def memo(self) -> dict[Any, Any]:
-        """What programs remember on this frame; empty at first, shared by all of them."""
+        """Cached results of programs on this frame, shared by all programs."""
 
     def column(self, item: Input) -> npt.NDArray[Any]:
-        """Return an input that differs between rows: of a node, a metric, or on a frame of placed pods of a peer.
+        """Return an input that differs between rows: of a node, a metric, or, on a frame of placed pods, of a peer.
 
-        On a frame of placed pods the inputs of nodes are those of each pod's node. Ages are whole steps of 10 s and
-        never negative.
+        On a frame of placed pods, inputs of nodes are those of each pod's node. Ages are rounded down to 10 s and never
+        negative.
 
         Shapes: (R,): int32 codes, float64 or bool.
         Missing: code -1, NaN.
         """
 
     def scalar(self, item: Input) -> str | float | bool | tuple[str, ...] | Floats | None:
-        """Return an input of the pod or of the cluster; None where it is missing.
+        """Return an input of the pod or of the cluster; None if it is missing.
 
-        Shapes: one value, or (R,) for a number in a frame of what-ifs in which each row is another case.
+        Shapes: one value, or (R,) for a number in a frame of what-ifs, in which each row is a different case.
         """
 
     @property
     def now(self) -> float:
-        """The time of this cycle in seconds since 1970, UTC."""
+        """Time of this cycle in seconds since 1970, UTC."""
 
     def aggregate(self, node: Typed) -> Floats | float:
-        """Return the value of an aggregate: what `aggregate_over(node, frame)` gives for a frame of all nodes.
+        """Return the value of an aggregate, equal to `aggregate_over(node, frame)` on a frame of all nodes.
 
-        It is the same for every pod that agrees in the pod inputs among `node.inputs`, until one of these inputs
-        changes on any node. A frame of placed pods takes each pod's value from its node's row.
+        The value is the same for all pods with equal pod inputs among `node.inputs`, until one of these inputs changes
+        on any node. On a frame of placed pods it is the value of each pod's node.
 
         Shapes: a number, or (R,) where the aggregate has a domain (`by`): the value of each row's domain.
         Missing: NaN.
         """
 
     def pod_aggregate(self, node: Typed) -> Floats:
-        """Return a count or sum over the placed pods of each row: what `pod_aggregate_over` gives for its rows.
+        """Return a count or sum over the placed pods of each row, equal to `pod_aggregate_over` for these rows.
 
-        `node.pods.any(c)` is not asked for: the graph has it as `node.pods.count(c) > 0`.
+        `node.pods.any(c)` does not occur; the graph has `node.pods.count(c) > 0`.
 
         Shapes: (R,).
-        Missing: nothing is; a row without pods has 0.
+        Missing: never; a row without pods has 0.
         """
 
 
@@ -186,9 +184,9 @@ _MOST_PAIRS: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a table holds: its dtype, the value of a missing string, and the mark of a cell not filled yet.
+    """Format of a table: dtype, value of a missing string, and mark of a cell that is not computed yet.
 
-    The mark is the largest value of the dtype, so that one maximum tells whether any is left.
+    The mark is the largest value of the dtype, so a maximum shows whether any cell is not computed.
     """
 
     dtype: Any
@@ -202,7 +200,7 @@ TESTS: Final = Content(np.int8, 2, 127)
 
 
 class Lookup:
-    """The results of a function of one string."""
+    """A table of the results of a function of one string, by code."""
 
     def __init__(self, content: Content, function: Callable[[str], float]) -> None:
         self._content = content
@@ -238,14 +236,14 @@ class Lookup:
 
 
 def each_text(function: Callable[[str], float], codes: Codes, strings: FrameStrings, content: Content) -> Array:
-    """Return what a function makes of a column, each distinct string looked at once. Shapes: (R,) -> (R,)."""
+    """Return a function's results for a column, called once per distinct string. Shapes: (R,) -> (R,)."""
     distinct, places = np.unique(codes, return_inverse=True)
     results = [content.missing if code < 0 else function(strings.text(code)) for code in distinct.tolist()]
     return np.array(results, content.dtype)[places]
 
 
 class PairLookup:
-    """The results of a function of two strings, sorted by the pair."""
+    """A table of the results of a function of two strings, sorted by the pair of codes."""
 
     def __init__(self, content: Content, function: Callable[[str, str], float], most: int = _MOST_PAIRS) -> None:
         self._content = content
@@ -264,7 +262,7 @@ class PairLookup:
         return PairLookup(self._content, self._function)._known(left, right, strings)
 
     def _known(self, left: Codes, right: Codes, strings: FrameStrings) -> Array:
-        # A missing right side makes the key -1, a missing left one makes it smaller still.
+        # A missing right string makes the key -1, a missing left string an even smaller one.
         keys = np.maximum((left.astype(np.int64) << 32) | right, -1)
         places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         unknown = self._keys[places] != keys
@@ -286,17 +284,17 @@ class PairLookup:
 
 
 class Tables:
-    """Everything that is remembered for one interner."""
+    """All lookup tables of one interner."""
 
     __slots__ = ("__weakref__", "_kept", "generation")
 
     def __init__(self, generation: int = 0) -> None:
         self.generation = generation
-        """That of the interner: codes of another one mean something else."""
+        """Generation of the interner; codes of another generation have other meanings."""
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the table of a function and its constants; those unused for longest are dropped."""
+        """Return the table of a function and its constants; the least recently used tables are dropped."""
         table = self._kept.get(key)
         if table is None:
             table = self._kept[key] = make()
@@ -308,7 +306,7 @@ class Tables:
 
 
 class Members:
-    """Which codes belong to a list of constants."""
+    """The codes of a list of constants, as a mask."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -316,13 +314,13 @@ class Members:
         self._mask = np.zeros(0, np.bool_)
 
     def take(self, codes: Codes, strings: FrameStrings) -> Mask:
-        """Return where a column is in the list. Shapes: (R,) -> (R,)."""
+        """Return where a column's string is in the list. Shapes: (R,) -> (R,)."""
         if strings.own(codes) is not None:
             return np.isin(codes, [code for text in self._texts if (code := strings.find(text)) >= 0])
         base = strings.base
         known = [code for text in self._texts if (code := base.find(text)) >= 0]
         if self._codes != known or self._mask.size <= len(base):
-            # A missing string has code -1, which reads the last cell: one that no code has.
+            # A missing string has code -1, which reads the last cell; no code uses that cell.
             self._mask = np.zeros(2 * len(base) + 1, np.bool_)
             self._mask[known] = True
             self._codes = known

@@ -1,7 +1,7 @@
-"""Array kernels of `any`, `all`, `min` and `max` over a list: the items are the rows of a frame of their own.
+"""Array kernels of `any`, `all`, `min` and `max` over a list, whose items are the rows of their own frame.
 
-A list is the same for all nodes, and so is what is made of its items: conditions and values read the item, the pod and
-the time, never a node.
+A list and the values of its items are the same for all nodes: conditions and values read the item, the pod and the
+time, never a node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EXTREMES: Final = {Op.MIN_ITEMS: np.min, Op.MAX_ITEMS: np.max}
 
 
 class ItemsFrame:
-    """The items of a list as rows; the pod and the time are those of the frame around them."""
+    """A frame with the items of a list as rows; pod and time are those of the outer frame."""
 
     __slots__ = ("_around", "_items", "feasible", "memo", "rows", "strings")
 
@@ -36,7 +36,7 @@ class ItemsFrame:
 
     @property
     def now(self) -> float:
-        """The time of the frame around it."""
+        """Time of the outer frame."""
         return self._around.now
 
     def column(self, item: Input, /) -> npt.NDArray[Any]:  # noqa: ARG002 - items are the only column
@@ -50,11 +50,11 @@ class ItemsFrame:
         return self._around.scalar(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Never called: items read no nodes."""
+        """Raise AssertionError: items do not read nodes."""
         raise AssertionError(node)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Never called: items read no placed pods."""
+        """Raise AssertionError: items do not read placed pods."""
         raise AssertionError(node)
 
 

@@ -1,10 +1,10 @@
 """Array kernels: inputs, logic, comparisons, lists, conditionals, time, aggregates and arithmetic.
 
-A value is, by the kind of its type: a pair of masks (true, unknown) for a condition, float64 with NaN for a
-quantity, int32 codes with -1 for a string or a version, a tuple or None for a list; what is the same for every row is
-a plain Python value instead of an array (None for a missing string). Masks that are False everywhere are the constant
-False, so definite conditions cost nothing for being able to be unknown. No result of arithmetic is infinite: where the
-checker could not exclude it, values are cut at 2^1000, so that nothing that cannot be missing becomes NaN.
+The form of a value depends on its kind: a pair of masks (true, unknown) for a condition, float64 with NaN for a
+quantity, int32 codes with -1 for a string or version, a tuple or None for a list. A value that is the same for every
+row is a plain Python value, not an array (None for a missing string). Masks that are False everywhere are the constant
+False, so conditions that are never unknown take no extra time. Results of arithmetic are never infinite: where the
+checker could not exclude it, values are clipped at 2^1000, so a value that cannot be missing never becomes NaN.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ Text: TypeAlias = Codes | str | None
 LIMIT: Final = math.ldexp(1.0, LIMIT_BITS)
 _LARGEST_METRIC: Final = math.ldexp(1.0, INPUT_BITS)
 FEW_ITEMS: Final = 8
-"""So many items of a list are compared one after the other."""
+"""Largest number of list items that are compared one after another."""
 # Neither a code nor the mark of a missing string.
 _UNKNOWN_TEXT: Final = -2
 
 
 @dataclass(slots=True)
 class Run:
-    """One evaluation: the frame, and what is known on it."""
+    """One evaluation: the frame and its cached values."""
 
     frame: Frame
     memo: dict[Any, Any]
@@ -69,11 +69,11 @@ class Run:
 
     @property
     def tables(self) -> Tables:
-        """The interner's tables."""
+        """Lookup tables of the frame's interner."""
         return tables_of(self.strings.base)
 
     def known(self, text: str) -> int:
-        """Return the code to look for a text by: of one that no column holds, a code that no row has."""
+        """Return the code of a text, or a code that no row has if no column contains the text."""
         code = self.strings.find(text)
         return _UNKNOWN_TEXT if code < 0 else code
 
@@ -82,15 +82,15 @@ class Run:
         return [self.memo[arg] for arg in node.args]
 
     def codes(self, text: Text) -> Codes | int:
-        """Return a string value as codes."""
+        """Return a string value as a code or codes."""
         if isinstance(text, str):
             return self.strings.code(text)
         return -1 if text is None else text
 
     def test(self, name: Hashable, compare: Callable[[str, str], float], left: Text, right: Text) -> Any:
-        """Return what a function makes of two strings, at least one of them a column, through a lookup table.
+        """Return the results of a function of two strings, at least one of them a column, from a lookup table.
 
-        Shapes: (R,) int8; the mark of a missing test where a string is missing.
+        Shapes: (R,) int8; `TESTS.missing` where a string is missing.
         """
         tables, strings = self.tables, self.strings
         if isinstance(right, str):
@@ -122,7 +122,7 @@ def _read(run: Run, node: Typed, item: Input) -> Any:
     if node.type.shape is not Shape.SCALAR:
         column = run.frame.column(item)
         if item.root == "metrics":
-            # What comes from outside may be of any size, or infinite.
+            # Metrics come from outside and can be of any size, or infinite.
             return np.where(np.abs(column) < _LARGEST_METRIC, column, math.nan)
         if node.type.kind is Kind.BOOL:
             return column, False
@@ -142,13 +142,13 @@ def _keyed(run: Run, node: Typed) -> Any:
     named = RESOURCE_NAMES.get(key) if node.type.kind is Kind.QUANTITY else None
     if named is None:
         return _read(run, node, Input(item.root, item.path, key))
-    # A computed key gives plain numbers, and cpu is a number in cores.
+    # A computed key returns plain numbers; cpu is a number in cores.
     value = _read(run, node, Input(item.root, (*item.path, named)))
     return value / 1000.0 if named == "cpu" else value
 
 
 def _stack(run: Run, node: Typed) -> Any:
-    """Lay the values of several graphs above each other. Shapes: (G, R), (G, 1) where each is one for all rows."""
+    """Stack the values of several graphs. Shapes: (G, R), or (G, 1) if each value is one for all rows."""
     kind = node.type.kind
     if node.inner and kind in {Kind.QUANTITY, Kind.BOOL}:
         return _constants(node)
@@ -168,7 +168,7 @@ def _stack(run: Run, node: Typed) -> Any:
 
 @per_graph
 def _constants(node: Typed) -> Any:
-    """Return quantities or conditions as a column. Shapes: (G, 1)."""
+    """Return constant quantities or conditions as a column. Shapes: (G, 1)."""
     if node.type.kind is Kind.QUANTITY:
         return _laid([math.nan if one.data is None else one.data for one in node.inner], np.float64)
     lacking = [one.data is None for one in node.inner]
@@ -177,7 +177,7 @@ def _constants(node: Typed) -> Any:
 
 
 def _laid(values: list[Any], dtype: Any) -> npt.NDArray[Any]:
-    """Return values of all rows or of each, one above the other."""
+    """Stack values that are arrays or scalars."""
     if any(isinstance(value, np.ndarray) and value.ndim for value in values):
         return np.array(np.broadcast_arrays(*values), dtype)
     return np.array(values, dtype)[:, None]
@@ -187,7 +187,7 @@ def _logic(values: list[Condition], combine: Callable[[Any, Any], Any]) -> Condi
     true = functools.reduce(combine, [value[0] for value in values])
     if all(unknown is False for _, unknown in values):
         return true, False
-    # What is not false stays so through both operators; true is a part of it.
+    # "Not false" is preserved by both operators and includes "true".
     maybe = functools.reduce(combine, [value[0] | value[1] for value in values])
     return true, maybe ^ true
 
@@ -200,7 +200,7 @@ def _not(run: Run, node: Typed) -> Condition:
 def _equal(run: Run, node: Typed) -> Condition:
     left, right = run.memo[node.args[0]], run.memo[node.args[1]]
     if isinstance(right, str) and isinstance(left, np.ndarray):
-        # What is compared most, a column with a text, is not held up by the questions below.
+        # The most frequent comparison, a column with a text, skips the checks below.
         return left == run.known(right), False
     if node.args[0].type.kind is Kind.QUANTITY:
         return left == right, False
@@ -230,7 +230,7 @@ def _unequal(run: Run, node: Typed) -> Condition:
 
 
 def _compared(run: Run, text: Codes | str) -> Codes | int:
-    """Return one side of a comparison with a column: two texts that no column holds would look the same."""
+    """Return one side of a comparison with a column; texts that no column contains all become one code."""
     return run.known(text) if isinstance(text, str) else text
 
 
@@ -277,7 +277,7 @@ def _default(run: Run, node: Typed) -> Any:
 
 
 def _chosen(run: Run, kind: Kind, first: Mask, left: Any, right: Any) -> Any:
-    """Return quantities or strings of the one where a mask is true, of the other elsewhere. Shapes: (R,) -> (R,)."""
+    """Return one value where a mask is true and another elsewhere, for quantities or strings. Shapes: (R,) -> (R,)."""
     if kind is Kind.QUANTITY:
         return np.where(first, left, right)
     return np.where(first, run.codes(left), run.codes(right)).astype(np.int32, copy=False)
@@ -378,7 +378,7 @@ VALUES: Final[Mapping[str, Kernel]] = {
 
 
 def bounded(node: Typed, value: Number) -> Number:
-    """Cut a value at the largest magnitude there is, where it could reach it."""
+    """Clip a value at the largest magnitude, if it can reach it."""
     if node.high <= LIMIT_BITS:
         return value
     return np.minimum(np.maximum(value, -LIMIT), LIMIT)

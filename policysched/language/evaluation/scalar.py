@@ -1,8 +1,8 @@
 """Scalar interpreter: the reference value of a program for one node, in plain Python.
 
-It shares nothing with the array kernels, which the laws compare it to: numbers are read by Decimal, patterns matched by
-the set of places reached, versions ordered by parts. A missing value and an unknown condition are both None inside. It
-also serves where one node is asked about: constants, changes of a single row, the weight of one placed pod.
+It shares no code with the array kernels, with which tests compare it: numbers are parsed by Decimal, patterns matched
+by sets of positions, versions compared by parts. Missing values and unknown conditions are None. It also evaluates
+constants, changes of a single row, and weights of single placed pods.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ Scalar: TypeAlias = str | float | bool | tuple[Any, ...] | None
 
 
 class ScalarFrame(Protocol):
-    """One node and one pod, for the interpreter; on a placed pod, that pod and its node."""
+    """One node and one pod, for the interpreter; for a placed pod, that pod and its node."""
 
     @property
     def feasible(self) -> Sequence[ScalarFrame]:
-        """The feasible nodes, this one included if it is one."""
+        """The feasible nodes, including this one if it is feasible."""
 
     @property
     def now(self) -> float:
-        """The time in seconds since 1970, UTC."""
+        """Time in seconds since 1970, UTC."""
 
     @property
     def nodes(self) -> Sequence[ScalarFrame]:
-        """All nodes, this one included."""
+        """All nodes, including this one."""
 
     @property
     def pods(self) -> Sequence[ScalarFrame]:
-        """The pods placed on this node. They answer `peer.` and, like their node's frame, everything else."""
+        """The pods placed on this node; they return `peer.` inputs, and all inputs of their node's frame."""
 
     def value(self, item: Input) -> str | float | bool | tuple[str, ...] | None:
-        """Return an input; None where it is missing."""
+        """Return an input; None if it is missing."""
 
 
-# What reads nothing asks no frame.
+# Graphs without inputs never use the frame.
 _NO_FRAME: Final = cast("ScalarFrame", None)
-# What graphs that read nothing come to.
+# Values of graphs without inputs.
 _CONSTANTS: Final[weakref.WeakKeyDictionary[Typed, Scalar]] = weakref.WeakKeyDictionary()
-# What one evaluation of a graph goes through before its root, which it must not keep alive.
+# Steps of a graph without its root, which the cache must not keep alive.
 _PLANS: Final[weakref.WeakKeyDictionary[Typed, tuple[Typed, ...]]] = weakref.WeakKeyDictionary()
-# What was made of other rows, by the operation and the domain.
+# Values computed from other rows, by operation and domain.
 _Kept: TypeAlias = dict[tuple[Typed, Hashable], Scalar]
 
 
@@ -77,24 +77,24 @@ UNKNOWN: Final = Unknown.UNKNOWN
 
 
 def interpret(program: Program, frame: ScalarFrame) -> Scalar | Unknown:
-    """Return a program's value for one node: None where it is missing, UNKNOWN for a condition that is."""
+    """Return a program's value for one node: None if missing, UNKNOWN for an unknown condition."""
     value = evaluate(program.root, frame)
     return UNKNOWN if value is None and program.type.kind is Kind.BOOL else value
 
 
 def weigh(node: Typed, peer: ScalarFrame) -> float:
-    """Return what one placed pod adds to an aggregate over pods; a pod without a value adds 0.
+    """Return the contribution of one placed pod to an aggregate over pods; 0 for a pod without a value.
 
     Args:
         node: A node of a program's graph whose operation is one of `POD_AGGREGATES`.
-        peer: The placed pod; of its node it is asked only what the aggregate reads.
+        peer: The placed pod; of its node, only inputs of the aggregate are read.
     """
     value = evaluate(node.inner[0], peer)
     return float(value) if isinstance(value, bool | float) else 0.0
 
 
 def constant_value(node: Typed) -> Constant:
-    """Return the value of a graph that reads nothing; no part of it is evaluated twice, however many texts share it."""
+    """Return the value of a graph without inputs; None if it has inputs. Parts are evaluated once across all graphs."""
     if node.inputs or not node.local:
         return None
     for one in steps(node, known=_CONSTANTS):
@@ -103,7 +103,7 @@ def constant_value(node: Typed) -> Constant:
 
 
 def evaluate(root: Typed, frame: ScalarFrame) -> Scalar:
-    """Return the value of a graph, None where it is missing or unknown."""
+    """Return the value of a graph, None if missing or unknown."""
     return _evaluate(root, frame, {})
 
 
@@ -132,7 +132,7 @@ def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -
 
 
 def _strictly(node: Typed, args: list[Any]) -> Scalar:
-    """Return an operation of values that are there; where the type says that no string is too long, it is not asked."""
+    """Return an operation on present values; None if a string is too long and the type allows a missing value."""
     if node.op in TAKEN and node.type.optional and not TAKEN[node.op](*args):
         return None
     if node.op in _ORDERINGS and node.args[0].type.kind is Kind.VERSION:
@@ -173,7 +173,7 @@ def _read(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
 
 
 class _ItemFrame:
-    """An item of a list, with the pod and the time of the frame around it."""
+    """An item of a list, with pod and time of the outer frame."""
 
     def __init__(self, item: Any, around: ScalarFrame) -> None:
         self._item = item
@@ -192,7 +192,7 @@ def _over_items(node: Typed, items: Scalar, frame: ScalarFrame, kept: _Kept) -> 
         return None
     plan = steps(node.inner[0])
     common: dict[Typed, Scalar] = {}
-    for one in plan:  # what reads no item is evaluated once, so that lists in each other take no longer than one by one
+    for one in plan:  # parts without the item are evaluated once, so nested lists do not multiply the time
         if ITEM not in one.inputs:
             common[one] = _operate(one, [common[arg] for arg in one.args], frame, kept)
     return _of_values(
@@ -243,7 +243,7 @@ def _normalize(node: Typed, value: Scalar, frame: ScalarFrame, kept: _Kept) -> S
     return 100.0 * value / largest if largest > 0 else 0.0
 
 
-# What each operation means for plain values.
+# The operations on plain values.
 _ALPHANUMERIC: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_")
 
 
@@ -293,7 +293,7 @@ def _is_number(text: str) -> bool:
 
 
 def _version(text: str) -> Scalar:
-    """Return the canonical text of a version: no `v`, no zeros in front of numbers, no `.0` behind them."""
+    """Return a version in canonical form (without `v`, leading zeros, trailing `.0`); None if it is not a version."""
     version, _, build = text.removeprefix("v").partition("+")
     release, dash, pre = version.partition("-")
     if not set(build) <= _ALPHANUMERIC | {"."}:
@@ -312,7 +312,7 @@ def _without_zeros(part: str) -> str:
 
 
 def newer(left: str, right: str) -> int:
-    """Return which of two canonical versions is the newer one: 1 the left, -1 the right, 0 neither."""
+    """Return which canonical version is newer: 1 for the left, -1 for the right, 0 for neither."""
     left_release, left_dash, left_pre = left.partition("-")
     right_release, right_dash, right_pre = right.partition("-")
     found = _newer_part(left_release.split("."), right_release.split("."))
@@ -336,13 +336,13 @@ def _newer_part(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def _glob(text: str, pattern: str) -> bool:
-    # Sets of places in the pattern, one bit a place: where a star stands, and where each character may stand.
+    # Sets of positions in the pattern, one bit each: positions of stars, and positions that each character can match.
     steps = [wanted for wanted, before in zip(pattern, " " + pattern, strict=False) if (before, wanted) != ("*", "*")]
     places: dict[str, int] = {"*": 0, "?": 0}
     for place, wanted in enumerate(steps):
         places[wanted] = places.get(wanted, 0) | 1 << place
     stars, anything = places.pop("*"), places.pop("?")
-    # The places that the text read so far can have reached; no two stars follow each other.
+    # The positions reachable after the text read so far; no two stars are adjacent.
     reached = 1 | (stars & 1) << 1
     for character in text:
         moved = (reached & (places.get(character, 0) | anything)) << 1 | reached & stars
@@ -386,7 +386,7 @@ REDUCED: Final[Mapping[str, Callable[[Sequence[float]], Scalar]]] = {
     **dict.fromkeys((Op.MIN_NODES, Op.MIN_PODS, Op.MIN_ITEMS), lambda values: min(values, default=None)),
     **dict.fromkeys((Op.MAX_NODES, Op.MAX_PODS, Op.MAX_ITEMS), lambda values: max(values, default=None)),
 }
-# Which strings functions take; a longer one leaves the result missing where the type of that allows for it.
+# Limits on strings; beyond them the result is missing if its type allows that.
 TAKEN: Final[Mapping[str, Callable[..., bool]]] = {
     Op.CONCAT: lambda *parts: sum(map(len, parts)) <= MAX_TEXT,
     Op.GLOB: lambda text, pattern: max(len(text), len(pattern)) <= MAX_TEXT,

@@ -1,10 +1,10 @@
-"""Evaluates expressions that differ only in their leaves together, in one array.
+"""Stacked evaluation: expressions that differ only in their leaves are evaluated together, in one array.
 
-Policies say the same with other constants: twenty conditions `node.free.memory >= X` are one comparison of a column of
-memory with a column of constants. A stack is made of graphs that differ in nothing but leaves: constants, inputs, what
-is made of the pod alone, aggregates and functions of strings. Each leaf that differs is evaluated for itself and laid
-above the others; what is the same in all stays what it is, and is shared with graphs outside of the stack. Kernels are
-those of single graphs, by the rules of broadcasting: (G, 1) with (R,) is (G, R).
+Policies often contain the same expression with different constants: twenty conditions `node.free.memory >= X` are one
+comparison of a memory column with a column of constants. A stack consists of graphs that differ only in leaves:
+constants, inputs, values of the pod alone, aggregates and functions of strings. Different leaves are evaluated
+separately and stacked; equal parts stay as they are, shared with graphs outside of the stack. The kernels are those of
+single graphs, with broadcasting: (G, 1) with (R,) is (G, R).
 
 Shapes: G graphs of a stack, R rows of a frame.
 """
@@ -23,13 +23,13 @@ _BROADCAST: Final = frozenset({
     Op.ONLY, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS, Op.ROUND, Op.CLAMP, Op.SCALE, Op.LEAST,
     Op.GREATEST,
 })  # fmt: skip
-"""The operations whose kernels take values of several graphs at once."""
+"""Operations whose kernels accept values of several graphs at once."""
 _ANY: Final = "any"
-"""Stands in a shape for a leaf that may be another one in each graph."""
+"""Mark in a shape for a leaf that can differ between graphs."""
 
 
 def alike(roots: Sequence[Typed]) -> list[list[int]]:
-    """Put graphs of one shape together; return their places, by the first of each."""
+    """Group graphs of equal shape; return the positions of each group, in order of the first."""
     places: dict[Typed, list[int]] = {}
     for place, root in enumerate(roots):
         places.setdefault(_shape(root), []).append(place)
@@ -37,9 +37,9 @@ def alike(roots: Sequence[Typed]) -> list[list[int]]:
 
 
 def stack(roots: Sequence[Typed]) -> Typed:
-    """Return the graph of some graphs of one shape: its value has a row for each, or is the same for all.
+    """Return one graph for several graphs of one shape; its value has a row for each, or is the same for all.
 
-    Shapes: (G, R), (G, 1) or what a graph has by itself.
+    Shapes: (G, R), (G, 1) or that of a single graph.
     """
     made: dict[tuple[Typed, ...], Typed] = {}
 
@@ -64,7 +64,7 @@ def stack(roots: Sequence[Typed]) -> Typed:
 
 @per_graph
 def _shape(root: Typed) -> Typed:
-    """Return a graph that is the same for all graphs of one shape."""
+    """Return a graph that is equal for all graphs of one shape."""
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         if _is_leaf(node):
@@ -83,9 +83,9 @@ def _is_leaf(node: Typed) -> bool:
 
 
 def _is_told_apart(node: Typed, arg: Typed) -> bool:
-    """Return whether an argument has to be the same in all graphs: of texts and lists kernels take one alone.
+    """Return whether an argument must be equal in all graphs, because kernels accept only one text or list for it.
 
-    A text that a column is compared with may be any, and so may those of a short list that a column is looked for in.
+    A text that a column is compared with may differ, and so may a short list in which a column is searched.
     """
     kind = arg.type.kind
     over_nodes = any(one.type.shape is not Shape.SCALAR for one in node.args)

@@ -1,6 +1,6 @@
 """Array kernels of string functions.
 
-Every function is written for one string (or two) and reaches the rows through a lookup table.
+Every function is written for one string (or two) and applied to rows through a lookup table.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _DECIMAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _LARGEST: Final = math.ldexp(1.0, INPUT_BITS)
 _SHORT: Final = 256
 _MOST_REMEMBERED: Final = 1024
-"""Up to how many characters a text is looked through one by one. Units: characters."""
+"""Longest pattern whose parts are cached. Units: characters."""
 
 
 def parse_number(text: str) -> float:
-    """Return the number that a text is, NaN where it is none, is too long or reaches 2^64."""
+    """Return the number in a text; NaN if it is not a number, is too long or reaches 2^64."""
     if len(text) > MAX_TEXT or _DECIMAL.fullmatch(text) is None:
         return math.nan
     value = float(text)
@@ -35,10 +35,10 @@ def parse_number(text: str) -> float:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether a text matches a pattern of `*` and `?`.
+    """Return whether a text matches a pattern of `*` and `?`.
 
-    Cost: linear in both but for parts of the pattern with `?`, which take a bit of each machine word for each character
-    of the text, once a character of the part. A pattern that stands for more characters than there are costs nothing.
+    Cost: linear in both, except for parts of the pattern with `?`: text length × part length / word size. A pattern
+    longer than the text is rejected at once.
     """
     first, rest, last, least = (_remembered_parts if len(pattern) <= _MOST_REMEMBERED else _parts)(pattern)
     if least > len(text) or (last is None and least < len(text)) or not _fits(text, 0, first):
@@ -57,11 +57,11 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def _parts(pattern: str) -> tuple[str, tuple[str, ...], str | None, int]:
-    """Divide a pattern at its stars.
+    """Split a pattern at its stars.
 
     Returns:
-        What stands before the first, between them, and behind the last (None without any), and how many characters a
-        text has at least that matches.
+        The parts before the first star, between stars, and after the last (None without a star), and the smallest
+        length of a matching text.
     """
     first, *rest = pattern.split("*")
     least = len(pattern) - len(rest)
@@ -72,7 +72,7 @@ _remembered_parts: Final = lru_cache(maxsize=256)(_parts)
 
 
 def _places(text: str, wanted: str) -> dict[str, int]:
-    """Return where each of some characters stands in a text, one bit a place."""
+    """Return the positions of each of some characters in a text, one bit per position."""
     found = dict.fromkeys(wanted, 0)
     if len(text) <= _SHORT:
         for place, character in enumerate(text):
@@ -91,7 +91,7 @@ def _fits(text: str, start: int, part: str) -> bool:
 
 
 def _find(text: str, part: str, start: int, end: int, places: Mapping[str, int]) -> int:
-    """Return where the first fit of a part between two positions ends, -1 if there is none."""
+    """Return the end of the first match of a part between two positions; -1 if there is none."""
     if "?" not in part:
         place = text.find(part, start, end)
         return -1 if place < 0 else place + len(part)
@@ -173,12 +173,12 @@ def _concat(run: Run, node: Typed) -> Text:
 
 
 def _joined(parts: Sequence[str], longest: int) -> str | None:
-    """Return texts put together, None where that would be too long."""
+    """Return joined texts; None if the result would be too long."""
     return "".join(parts) if sum(map(len, parts)) <= longest else None
 
 
 def _around(run: Run, parts: list[Text], place: int, longest: int) -> Codes:
-    """Return one column with the texts before and after it."""
+    """Return a column with the texts before and after it joined to it."""
     before, after = (_joined(cast("list[str]", texts), longest) for texts in (parts[:place], parts[place + 1 :]))
     column, code = cast("Codes", parts[place]), run.strings.code
     if before is None or after is None:

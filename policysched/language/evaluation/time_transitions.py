@@ -1,8 +1,8 @@
-"""The next time at which a program's value can change because of the time alone.
+"""Computes the next time at which a program's value can change only because time passes.
 
-A pure function over the graph: who waits for time to pass sets a timer for that moment and asks again then. Exact for
-what people write, an age compared with a constant, `clock`, `hour` and `weekday` in any combination; other uses of an
-age are looked at again after half a minute.
+This is a pure function of the graph; callers set a timer for that time and call it again. It is exact for comparisons
+of an age with a constant, and for `clock`, `hour` and `weekday` in any combination. Other uses of an age are checked
+again after half a minute.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from policysched.language.functions.times import DAY, MINUTE, in_span, local_tim
 from policysched.language.ir.graph import TIME, Input, Op, Typed, steps
 
 AGE_STEP: Final = 10.0
-"""Ages are read in whole steps of so many seconds."""
+"""Ages are rounded down to multiples of this. Units: seconds."""
 AGAIN: Final = 30.0
-"""After so many seconds whatever cannot be foretold is looked at again."""
+"""Interval after which an unpredictable value is checked again. Units: seconds."""
 HOUR: Final = 3600.0
 _AGES: Final = frozenset(Input(root, ("age",)) for root in ("node", "pod", "peer"))
 # A week of hours, and some.
@@ -34,24 +34,24 @@ Ages: TypeAlias = Callable[[Input], npt.ArrayLike]
 
 
 class _Moment:
-    """A frame of programs that read nothing but the time."""
+    """A frame for programs that read only the time."""
 
     def __init__(self, now: float) -> None:
         self.now = now
 
 
 def next_transition(root: Typed, ages: Ages, now: float) -> float | None:
-    """Return the first moment after `now` at which time can change a value.
+    """Return the first time after `now` at which passing time can change a value.
 
     Args:
         root: The graph of a condition or a number.
-        ages: Gives for `node.age`, `pod.age` or `peer.age` the ages at `now`, of all nodes, of the pod or of all placed
-            pods, not in steps. Ages below 0 are of things whose time of creation is yet to come; infinite ages and NaN
-            count as never changing.
+        ages: Returns the ages at `now` for `node.age`, `pod.age` or `peer.age`, of all nodes, of the pod or of all
+            placed pods, not rounded. Negative ages belong to objects with a future creation time; infinite ages and NaN
+            never change.
         now: Seconds since 1970, UTC.
 
     Returns:
-        Seconds since 1970; None where time changes nothing any more, or nothing in the graph reads it.
+        Seconds since 1970; None if time changes nothing any more.
     """
     return min(_moments(root, ages, now), default=None)
 
@@ -76,7 +76,7 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
 
 
 def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
-    """Return the age that a comparison compares with a constant, and the ages at which it changes."""
+    """Return the age that a comparison compares with a constant, and the ages at which its result changes."""
     if node.op not in _MIRRORED:
         return None
     (left, right), op = node.args, node.op
@@ -96,13 +96,13 @@ def _crossings(ages: npt.NDArray[np.float64], ends: tuple[float, ...], now: floa
     known = ages[np.isfinite(ages)]
     for end in ends:
         oldest = known[known < end].max(initial=-math.inf)
-        # An age is never below 0, so a limit of 0 has always been reached.
+        # Ages are never negative, so a limit of 0 has always been reached.
         if end > 0 and oldest > -math.inf:
             yield now + (end - float(oldest))
 
 
 def _next_change(node: Typed, now: float) -> float:
-    """Return when the value of what reads the time alone changes next, or how far it was looked for."""
+    """Return when the value of a graph that reads only the time changes next, or the end of the search."""
     leaves = [one for one in steps(node) if one.op in _READINGS]
     before = _at(node, now)
     moment = now
@@ -126,7 +126,7 @@ def _into_day(local: datetime) -> float:
     return local.hour * HOUR + local.minute * MINUTE + local.second + local.microsecond / 1e6
 
 
-# What clocks show, and for how many seconds they go on showing it.
+# Readings of a clock, and for how many seconds they stay the same.
 _READINGS: Final[Mapping[str, Callable[[datetime, tuple[str, ...]], tuple[object, float]]]] = {
     Op.CLOCK: _clock_reading,
     Op.HOUR: lambda local, _: (local.hour, HOUR - _into_day(local) % HOUR),
@@ -135,7 +135,7 @@ _READINGS: Final[Mapping[str, Callable[[datetime, tuple[str, ...]], tuple[object
 
 
 def _next_reading(node: Typed, now: float) -> float:
-    """Return when clocks show something else: an even minute, also where they are put forward or back."""
+    """Return when a clock reading changes next: at a full minute, or when the clocks change."""
     data, read = cast("tuple[str, ...]", node.data), _READINGS[node.op]
     local = local_time(now, data[-1])
     shown, wait = read(local, data)

@@ -1,6 +1,6 @@
-"""Functions of the language: signatures and type checks of calls.
+"""Functions of the language: signatures and type checks of calls, one module per subject.
 
-There is one module for each subject. The values are in `language.evaluation`.
+`language.evaluation` computes the values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions over lists: `any` and `all`, and `min` and `max` with two arguments.
 
-The second argument is evaluated for each item, which it reads as `item`. It reads the pod, the cluster and constants
-besides, so that a list is evaluated once per pod, not once per node.
+The second argument is evaluated for each item, which it reads as `item`. It may also read the pod, the cluster and
+constants, so a list is evaluated once per pod, not once per node.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _all(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def list_argument(checker: Checker, call: Call) -> Typed | None:
-    """Return the graph of the first argument if that is a list."""
+    """Return the graph of the first argument if it is a list; report it otherwise."""
     node = checker.check(call.arguments[0])
     if node is not None and node.type.kind is not Kind.LIST:
         name = call.function.dotted
@@ -68,7 +68,7 @@ def extreme(checker: Checker, call: Call, items: Typed, unit: Unit | None) -> Ty
 
 
 def _reads_items_alone(checker: Checker, call: Call, node: Typed | None) -> bool:
-    """Report an expression over items that reads nodes or placed pods; whether it reads none."""
+    """Return whether an expression over items reads neither nodes nor placed pods; report it if it does."""
     if node is not None and any(item.root in _OF_NODES for item in node.inputs):
         checker.report("E0308", call.arguments[1].span, "item", name=call.function.dotted)
         return False

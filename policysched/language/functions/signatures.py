@@ -1,8 +1,7 @@
-"""Function signatures, the type checker as functions see it, and checks that several functions share.
+"""Function signatures, the type checker's interface for functions, and checks that several functions share.
 
-A rule gets the checker and a call and returns the call's typed graph, or reports what is wrong and returns None: the
-caller has no graph to build either. The checker itself is in `checking`, which imports the functions and not the other
-way round.
+A rule takes the checker and a call. It returns the typed graph of the call, or reports an error and returns None. The
+checker itself is in `checking`, which imports the functions.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from policysched.language.messages import foreign_calls, suggestions
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 
 MAX_DIAGNOSTICS: Final = 50
-"""How many errors of a text are reported: status shows so many, and a text with more is not looked at further."""
+"""Largest number of errors reported per text, as many as a status shows; then checking stops."""
 LONGEST_QUOTE: Final = 60
-"""How long a part of the text may be that a help repeats. Units: characters."""
+"""Longest part of a text that a help repeats. Units: characters."""
 Bounds: TypeAlias = dict[Typed, tuple[float, float]]
-"""The least and the greatest value of graphs."""
+"""Smallest and largest values of graphs."""
 Phase: TypeAlias = Literal["pod", "filter", "score", "preemption", "let"]
-"""Where a text stands: it decides which fields can be read, not what an expression means."""
+"""Kind of field that contains a text; it decides which fields can be read, not the meaning of expressions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What stands around a text.
+    """The context of a text.
 
     Attributes:
-        phase: `pod` for `appliesTo` and `when`, else the kind of text.
-        lets: The names that are defined, in order; None where the definition has an error of its own.
-        later: Names that are defined further down.
+        phase: `pod` for `appliesTo` and `when`, otherwise the kind of text.
+        lets: The defined names in order; None if a definition has an error.
+        later: Names that are defined after this text.
         metrics: The declared metrics and their units.
-        normalized: Whether the score is normalised after its value, so that constants may have any size.
-        present: The values that are never missing where the text applies, as its `when` and the selectors require.
+        normalized: Whether the score is normalized later, so that constants may have any size.
+        present: Values that are never missing where the text applies, because of its `when` and selectors.
     """
 
     phase: Phase = "filter"
@@ -49,19 +48,19 @@ class Environment:
     normalized: bool = False
     present: frozenset[Typed] = frozenset()
     used: set[str] = field(default_factory=set, compare=False)
-    """The `let` names that texts used, shared by all environments that are made of this one."""
+    """The `let` names that texts used; shared by all environments derived from this one."""
     bounds: tuple[Bounds, Bounds] = field(default_factory=lambda: ({}, {}), compare=False, repr=False)
-    """What is known of the bounds of graphs, and of their usual ones; shared as `used` is."""
+    """Known ranges of graphs, and usual ranges; shared like `used`."""
 
 
 class Checker(abc.ABC):
-    """The check of one text, as the rules of functions see it.
+    """The checker of one text, as rules of functions use it.
 
     Attributes:
-        peers: Whether the part being checked is evaluated for placed pods.
-        reducing: Whether it is evaluated on other rows than those that are asked about.
-        item: The type of the items of the list for which it is evaluated; None outside of lists.
-        meant: What the comparison that is being checked was meant as, if a side of the comparison is no name.
+        peers: Whether the current part is evaluated for placed pods.
+        reducing: Whether it is evaluated on other rows than the requested ones.
+        item: The type of the list items for which it is evaluated; None outside of lists.
+        meant: Suggestion for the current comparison, if one of its sides is an unknown name.
     """
 
     def __init__(self, text: str, environment: Environment) -> None:
@@ -76,36 +75,36 @@ class Checker(abc.ABC):
 
     @abc.abstractmethod
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Return the graph of an expression; `unit` is what its literals should be if they can."""
+        """Return the typed graph of an expression, None after an error; literals take `unit` if they can."""
 
     @abc.abstractmethod
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
-        """Return the graphs of operands that should have one unit: the literals take that of the others."""
+        """Return the graphs of operands that should have one unit; literals take the unit of the others."""
 
     def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
-        """Record an error; the result is None, which stands for the graph of a wrong part."""
+        """Record an error; return None, which stands for the graph of the wrong part."""
         explained = any(part.start < span.start < part.end for part in self._parts)
         if len(self.diagnostics) < MAX_DIAGNOSTICS and not explained:
             self.diagnostics.append(diagnose(code, self.text, span, variant, **values))
         return None
 
     def explain(self, span: Span) -> None:
-        """Mark a part of the text as explained by the last error: nothing that starts inside is reported after it."""
+        """Mark a part of the text as explained by the last error: later errors that start inside it are dropped."""
         self._parts.append(span)
 
     @abc.abstractmethod
     def source(self, expr: Expr) -> str:
-        """Return an expression as helps write it, nothing where that is too long for a sentence."""
+        """Return an expression as a help shows it; empty if it is too long."""
 
     def listed(self, exprs: Sequence[Expr]) -> str:
-        """Return expressions with commas between them, `...` where they are too long for a sentence."""
+        """Return expressions separated by commas, or `...` if they are too long for a help."""
         texts = [self.source(expr) for expr in exprs]
         given = ", ".join(texts)
         return given if all(texts) and len(given) <= LONGEST_QUOTE else "..."
 
     @contextlib.contextmanager
     def over(self, *, pods: bool = False) -> Iterator[None]:
-        """Check parts that are evaluated on all nodes, or on placed pods."""
+        """Check parts that are evaluated on all nodes, or on placed pods, inside this context."""
         before = self.peers, self.reducing
         self.peers, self.reducing = self.peers or pods, True
         yield
@@ -113,7 +112,7 @@ class Checker(abc.ABC):
 
     @contextlib.contextmanager
     def over_items(self, of: Type) -> Iterator[None]:
-        """Check parts that are evaluated for each item of a list of a type."""
+        """Check parts that are evaluated for each item of a list, inside this context."""
         before = self.item, self.reducing
         kind = Kind.STRING if of.unit is None else Kind.QUANTITY
         self.item, self.reducing = Type(kind, of.unit, Shape.NODES), True
@@ -121,12 +120,12 @@ class Checker(abc.ABC):
         self.item, self.reducing = before
 
     def condition(self, expr: Expr, *, inverted: bool = False, meant: str = "") -> Typed | None:
-        """Return the graph of an expression that has to be a condition.
+        """Return the graph of an expression that must be a condition; report it if it is not.
 
         Args:
             expr: The expression.
-            inverted: Whether `not` stands before it.
-            meant: What its writer meant if it is none, where that is known.
+            inverted: Whether `not` precedes it.
+            meant: Suggestion if it is not a condition, if known.
         """
         node = self.check(expr)
         if node is not None and node.type.kind is not Kind.BOOL:
@@ -135,11 +134,11 @@ class Checker(abc.ABC):
         return node
 
     def string(self, expr: Expr, of: Call | None = None) -> Typed | None:
-        """Return the graph of an expression that has to be a string.
+        """Return the graph of an expression that must be a string; report it if it is not.
 
         Args:
             expr: The expression.
-            of: The call whose first argument it is, if it is one.
+            of: The call whose first argument it is, if any.
         """
         node = self.check(expr)
         if node is not None and node.type.kind is not Kind.STRING:
@@ -151,7 +150,7 @@ class Checker(abc.ABC):
         return node
 
     def quantity(self, expr: Expr, node: Typed | None) -> Typed | None:
-        """Return a graph if it is a quantity."""
+        """Return a graph if it is a quantity; report it otherwise."""
         if node is not None and node.type.kind is not Kind.QUANTITY:
             return self.report("E0303", expr.span, type=node.type, hint=suggestions.to_number(node))
         return node
@@ -165,12 +164,12 @@ class Function:
     """A function of the language.
 
     Attributes:
-        rule: What checks a call and makes its graph.
-        least: The smallest number of arguments.
-        most: The largest number, None where there is none.
-        form: The arguments, optional ones in brackets.
+        rule: Checks a call and returns its graph.
+        least: Smallest number of arguments.
+        most: Largest number of arguments, None for any number.
+        form: The arguments, with optional ones in brackets.
         help: The value, as the reference describes it.
-        unit: Which arguments give the value their unit, if any do.
+        unit: The arguments that determine the unit of the value, if any.
         example: An expression with a call.
     """
 
@@ -200,19 +199,22 @@ def number_of_arguments(number: int) -> str:
 
 
 def least_or_greatest(checker: Checker, call: Call) -> str:
-    """Return what a call of `min` or `max` with several values was meant as."""
+    """Return the suggestion for `min` or `max` with several values."""
     return f"{'least' if call.function.dotted == 'min' else 'greatest'}({checker.listed(call.arguments)})"
 
 
 def over_cluster(checker: Checker, call: Call) -> str:
-    """Return what a function of `cluster.nodes` or `cluster.pods` and one more argument was meant as, else nothing."""
+    """Return the suggestion for a function of `cluster.nodes` or `cluster.pods` with another argument.
+
+    Otherwise empty.
+    """
     first, *rest = call.arguments or (None,)
     names = first.names if isinstance(first, Path) and len(rest) == 1 else ()
     return foreign_calls.over_cluster(call.function.dotted, names, checker.listed(rest)) if rest else ""
 
 
 def warn_of_no_peer(checker: Checker, expr: Expr, node: Typed) -> None:
-    """Report an argument of `node.pods.*` that reads fields, but none of the placed pods: `peer` was meant."""
+    """Report an argument of `node.pods.*` that reads fields but no `peer`."""
     if not node.inputs or any(item.root == "peer" for item in node.inputs):
         return
     own = [item.text for item in node.inputs if item.root == "pod" and ("peer", *item.path) in FIELDS]
@@ -223,25 +225,25 @@ def warn_of_no_peer(checker: Checker, expr: Expr, node: Typed) -> None:
 
 
 def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:
-    """Return graphs if there are all of them."""
+    """Return the graphs if none is missing, otherwise None."""
     found = [node for node in nodes if node is not None]
     return found if len(found) == len(nodes) else None
 
 
 def strings(checker: Checker, call: Call) -> list[Typed] | None:
-    """Check arguments that have to be strings."""
+    """Check arguments that must be strings."""
     return all_of([checker.string(one, None if index else call) for index, one in enumerate(call.arguments)])
 
 
 def quantities(checker: Checker, call: Call, unit: Unit | None) -> list[Typed] | None:
-    """Check arguments that have to be quantities of one unit."""
+    """Check arguments that must be quantities of one unit."""
     checked = checker.alike(call.arguments, unit)
     nodes = all_of([checker.quantity(a, node) for a, node in zip(call.arguments, checked, strict=True)])
     return nodes if nodes is not None and one_type(checker, call, nodes) else None
 
 
 def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
-    """Whether graphs are of one type."""
+    """Return whether graphs have one type; report the first that differs."""
     first = nodes[0]
     for node in nodes[1:]:
         if not node.type.like(first.type):
@@ -253,7 +255,7 @@ def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
 
 
 def constant_text(checker: Checker, call: Call, index: int, node: Typed, *, must: bool = True) -> bool:
-    """Whether a string is the same for every node and, as a constant, is not empty."""
+    """Return whether a string is the same for every node and, if constant, not empty; report it if not."""
     span, name = call.arguments[index].span, call.function.dotted
     if node.type.shape is not Shape.SCALAR:
         checker.report("E0308", span)

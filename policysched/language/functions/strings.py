@@ -1,9 +1,8 @@
 """Functions of strings: conversions, tests, patterns, joining and splitting; parsing and ordering of versions.
 
 A version is `v?N(.N)*(-pre)?(+build)?`: numbers, the parts of a pre-release, and a build, which is ignored. The order
-is that of Semantic Versioning, and numbers that are not written count as 0, so 1.28 and v1.28.0 are the same version.
-Versions travel as the codes of their canonical texts: equal ones have one code, and two codes are compared through a
-table.
+is that of Semantic Versioning. Missing numbers count as 0, so 1.28 and v1.28.0 are equal. Versions are codes of their
+canonical texts: equal versions have one code, and two codes are compared through a table.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _Key: TypeAlias = tuple[tuple[_Part, ...], int, tuple[_Part, ...]]
 
 
 def canonical(text: str) -> str | None:
-    """Return the canonical text of a version, None if the text is no version."""
+    """Return a version in canonical form, None if the text is not a version."""
     found = _VERSION.fullmatch(text)
     if found is None:
         return None
@@ -44,13 +43,13 @@ def _digits(part: str) -> str:
 
 
 def compare(left: str, right: str) -> int:
-    """Return -1, 0 or 1 as one canonical version is older than, equal to or newer than another."""
+    """Return -1, 0 or 1 if a canonical version is older than, equal to or newer than another."""
     one, other = key(left), key(right)
     return (one > other) - (one < other)
 
 
 def key(text: str) -> _Key:
-    """Return what orders a canonical version; of short ones it is remembered."""
+    """Return the sort key of a canonical version; cached for short ones."""
     return _remembered_key(text) if len(text) <= _MOST_REMEMBERED else _key(text)
 
 
@@ -61,14 +60,14 @@ def _key(text: str) -> _Key:
 
 
 _MOST_REMEMBERED: Final = 64
-"""How long a text may be whose parts are remembered. Units: characters."""
+"""Longest version whose sort key is cached. Units: characters."""
 _remembered_key: Final = functools.lru_cache(maxsize=1024)(_key)
 
 
 def _ordered_parts(text: str) -> tuple[_Part, ...]:
-    """Return what orders dot-separated parts: numbers by size and before words, words by their characters.
+    """Return the sort key of dot-separated parts: numbers by value and before words, words by characters.
 
-    Digits are never made a number: one of them may have any length.
+    Digits are never converted to an integer, because a number can have any length.
     """
     return tuple((0, len(part), part) if part.isdigit() else (1, 0, part) for part in text.split("."))
 
@@ -93,7 +92,7 @@ def _converted(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _text_test(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `starts_with`, `ends_with`, `contains`."""
+    """Check `starts_with`, `ends_with` and `contains`."""
     nodes = strings(checker, call)
     if nodes is None:
         return None

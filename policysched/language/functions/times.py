@@ -1,8 +1,8 @@
 """Functions of the time: `clock`, `hour` and `weekday`; local time in a time zone.
 
-Everything they are given is a constant. So a zone that does not exist is found when a policy is compiled, and the
-moment at which such a value changes next is known without evaluating anything else. Zones are read from the files of
-the machine or, where there are none, from those of the tzdata package; no clock is read.
+Their arguments are constants. So an unknown zone is an error at compile time, and the next change of a value is known
+without evaluating other expressions. Zones come from files of the machine or, if absent, from the tzdata package. This
+module reads no clock.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @functools.lru_cache(maxsize=64)
 def is_zone(name: str) -> bool:
-    """Whether there is a time zone of this name."""
+    """Return whether a time zone of this name exists."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - few policies read a clock
 
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        # What is no file name at all is a ValueError, a folder of zones an OSError.
+        # An invalid file name raises ValueError, a folder of zones OSError.
         return False
     return True
 
 
 @functools.cache
 def zones_by_letter() -> dict[str, tuple[str, ...]]:
-    """Return all zones by the letter they begin with; reading their folder takes some ten milliseconds."""
+    """Return all zones by first letter; reading their folder takes about ten milliseconds."""
     from zoneinfo import available_timezones  # noqa: PLC0415 - as above
 
     known: dict[str, list[str]] = {}
@@ -52,11 +52,11 @@ def zones_by_letter() -> dict[str, tuple[str, ...]]:
 
 
 def local_time(now: float, zone: str) -> datetime:
-    """Return what the clocks of a zone show.
+    """Return the local time in a zone.
 
     Args:
         now: Seconds since 1970, UTC.
-        zone: The name of a zone that exists.
+        zone: Name of an existing zone.
     """
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - as above
 
@@ -64,14 +64,14 @@ def local_time(now: float, zone: str) -> datetime:
 
 
 def minutes(text: str) -> int:
-    """Return the minutes since midnight of a time like "22:00"."""
+    """Return the minutes since midnight of a time such as "22:00"."""
     return int(text[:2]) * 60 + int(text[3:])
 
 
 def in_span(local: datetime, start: int, end: int) -> bool:
-    """Whether a local time is inside a span of minutes since midnight, which may pass midnight.
+    """Return whether a local time is in a span of minutes since midnight, which may include midnight.
 
-    The start belongs to the span, the end does not.
+    The start is in the span, the end is not.
     """
     minute = local.hour * 60 + local.minute
     return start <= minute < end if start < end else minute >= start or minute < end

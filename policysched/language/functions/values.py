@@ -1,7 +1,7 @@
-"""Functions of quantities and of values of any kind (`has`, `if`, `scale`, …), and aggregates over nodes and over pods.
+"""Functions of quantities and of any values (`has`, `if`, `scale`, …), and aggregates over nodes and over pods.
 
-The expression in an aggregate is checked like any other and evaluated on those other rows. So it may read what they
-have (a peer stands for a placed pod), and may not take a maximum of the rows at hand.
+The expression in an aggregate is checked like any other and evaluated on the other rows. It may read their fields
+(`peer` is a placed pod), but not use `normalize`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _only(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _no_list(checker: Checker, expr: Expr, node: Typed) -> Typed | None:
-    """Return a graph if it is a value of its own and no list."""
+    """Return a graph if it is not a list; report it otherwise."""
     if node.type.kind is Kind.LIST:
         return checker.report("E0303", expr.span, type=node.type, hint=suggestions.to_number(node))
     return node
@@ -69,7 +69,7 @@ def where_true(condition: Typed, node: Typed) -> Typed:
 
 
 def _same_unit(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check what gives the unit that it takes: `abs`, `least`, `greatest`."""
+    """Check functions whose result has the unit of their arguments: `abs`, `least`, `greatest`."""
     nodes = quantities(checker, call, unit)
     if nodes is None:
         return None
@@ -208,7 +208,7 @@ def _aggregate(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `min` or `max`: of a list with two arguments, else over all nodes."""
+    """Check `min` or `max`: over a list with two arguments, otherwise over all nodes."""
     if len(call.arguments) == 1:
         return _aggregate(checker, call, unit)
     items = checker.check(call.arguments[0])
@@ -235,7 +235,7 @@ def _aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None) -> Type
 
 
 def _domain(checker: Checker, path: Path) -> Typed | None:
-    """Check a `by` key: a string column of the node as it is."""
+    """Check a `by` key: a string column of the node."""
     key = checker.check(path)
     if key is None:
         return None
@@ -248,7 +248,7 @@ def _domain(checker: Checker, path: Path) -> Typed | None:
 
 
 def _result(op: Op, values: Type, key: Typed | None) -> Type:
-    """Return the type of an aggregate: a row's domain has the row itself in it, all nodes may be none."""
+    """Return the type of an aggregate; without a domain it can be over no nodes, a row's domain contains the row."""
     unit = Unit.NUMBER if op == Op.COUNT_NODES else values.unit
     gap = Gap.NONE if op in _COUNTING else values.gap
     if key is None:
@@ -267,7 +267,7 @@ def _count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _any_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `node.pods.any(c)`, which is a count above 0."""
+    """Check `node.pods.any(c)`: a count greater than 0."""
     count = _count_pods(checker, call, unit)
     return count and make(Op.GT, (count, constant(0.0, NUMBER)), _over_nodes(BOOL))
 
@@ -279,7 +279,7 @@ def _sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of `x` where `c` is true: a value that is missing elsewhere is left out."""
+    """Return the graph of `x` where `c` is true; pods where it is missing are ignored."""
     if not _may_read_pods(checker, call.function):
         return None
     with checker.over(pods=True):
@@ -287,13 +287,13 @@ def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
         conditions = all_of([checker.condition(argument) for argument in call.arguments[1:]])
     if value is None or conditions is None:
         return None
-    # The same value for each pod may be meant where a condition chooses the pods.
+    # A value that is the same for each pod can be meant if a condition selects the pods.
     warn_of_no_peer(checker, call.arguments[-1], conditions[0] if conditions else value)
     return where_true(conditions[0], value) if conditions else value
 
 
 def _all_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `node.pods.all(c)`: as many pods for which `c` is true as there are pods."""
+    """Check `node.pods.all(c)`: the count of pods for which `c` is true equals the count of pods."""
     count = _count_pods(checker, call, unit)
     every = make(Op.COUNT_PODS, (), _over_nodes(NUMBER), inner=(constant(True, BOOL),))
     return count and make(Op.GE, (count, every), _over_nodes(BOOL))

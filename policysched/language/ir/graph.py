@@ -1,13 +1,12 @@
-"""Typed expression graphs and programs: what the checker makes and both evaluators read.
+"""Typed expression graphs and programs: the checker's output and both evaluators' input.
 
-Equal nodes are one object (they are looked up before they are made), so identity is equality, an evaluation is
-remembered under the node itself, and an expression that ten policies share is evaluated once. The graph knows no
-positions and no texts.
+Equal nodes are one object, so identity is equality, cached values use the node as key, and an expression shared by
+several policies is evaluated once. A graph contains no positions and no source text.
 
-It also bounds how long strings can get. Strings that Kubernetes bounds (names, values of labels) have its bounds. What
-it does not bound (annotations, owners) may be of any length; it can be compared and looked through, but what takes more
-than time linear in it, or makes another string of it, takes at most `MAX_TEXT` characters: the result is missing for
-longer ones, and its type says so.
+The graph also tracks the length of strings. Strings that Kubernetes bounds (names, label values) have its bounds.
+Others (annotations, owners) can have any length. They can be compared and searched; but functions that need more than
+linear time, or create a string, accept at most `MAX_TEXT` characters. For longer strings the result is missing, as its
+type states.
 """
 
 from __future__ import annotations
@@ -23,16 +22,17 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from policysched.language.ir.types import FIELDS, Kind, Type
 
 MAX_TEXT: Final = 4096
-"""How long a string may be that `concat` makes, or that `glob`, `number` and `version` read. Units: characters."""
+"""Longest string that `concat` creates, or that `glob`, `number` and `version` read; beyond it the result is missing.
+Units: characters."""
 MAX_PARTS: Final = 1024
-"""Into how many parts `split` divides a string."""
+"""Largest number of parts from `split`; beyond it the result is missing."""
 ANY_LENGTH: Final = 1 << 30
 _LABEL: Final = 63
 _NAME: Final = 253
 
 
 class Length(NamedTuple):
-    """The least and the most characters of a string, where it is there."""
+    """Smallest and largest number of characters of a string that is present."""
 
     least: int = 0
     most: int = 0
@@ -49,7 +49,7 @@ _FIELD_LENGTHS: Final[Mapping[str, Length]] = {
 
 
 class Op(enum.StrEnum):
-    """The operations that are told apart anywhere; a function is known by its name and needs no member here."""
+    """Operations that code refers to; other functions are identified by their names."""
 
     CONSTANT = "constant"
     INPUT = "input"
@@ -115,9 +115,9 @@ AGGREGATES: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES, Op.MI
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What an expression reads: `Input("node", ("labels",), "gpu")`.
+    """An input of an expression: `Input("node", ("labels",), "gpu")`.
 
-    A key that is only known when the program runs is `*` here; the program then asks for the key it found.
+    A key that is only known at run time is `*` here; the program then reads the input with the actual key.
     """
 
     root: str
@@ -126,7 +126,7 @@ class Input:
 
     @property
     def text(self) -> str:
-        """The input as the language writes it."""
+        """The input in the language's syntax."""
         if self == ITEM:
             return "item"
         dotted = ".".join((self.root, *self.path))
@@ -138,11 +138,11 @@ class Input:
 
 
 ANY_KEY: Final = "*"
-# What clock, hour and weekday read. No frame is asked for it by this name: it is `now`.
+# The input of clock, hour and weekday. Frames provide it as `now`, not under this name.
 TIME: Final = Input("clock", ("now",))
-# The item of a list, in what `any`, `all`, `min` and `max` evaluate for each item.
+# The item of a list, inside `any`, `all`, `min` and `max` over lists.
 ITEM: Final = Input("item", ("item",))
-# What every aggregate over pods reads, whatever it asks of them: that they are there. No frame is asked for it either.
+# The input of every aggregate over pods: that pods are placed. Frames do not provide it under this name either.
 PLACED: Final = Input("node", ("pods",))
 Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] | None
 
@@ -151,21 +151,21 @@ class Typed:
     """One operation with its arguments.
 
     Attributes:
-        op: What it does.
-        args: What it does it to. The one argument of an aggregate, if it has one, is the column of its domains.
-        inner: What is evaluated on other rows than the node itself: on all nodes for an aggregate, on the placed pods
-            for one over pods (`node.pods.*`), on the items of a list. Evaluations of the node do not go there.
-        data: The constant or the input of a leaf; what `clock`, `hour` and `weekday` were given.
-        type: What comes out.
-        inputs: What it reads, in the order of the text, without repeats; those of `inner` too.
-        local: Whether a row's value depends on that row (and the pods on it) alone.
-        over_pods: Whether an aggregate over pods is in it, at any depth.
-        normalizes: Whether `normalize` is in it; it never is in what is evaluated on other rows.
-        nesting: How many aggregates stand in each other.
-        length: How long a string can be.
-        high: A power of two that no value reaches in magnitude.
-        low: The negative power of two that no magnitude but 0 goes under.
-        answers: What was found in it, by who looked; see `per_graph`.
+        op: The operation.
+        args: Its arguments. The optional argument of an aggregate is the column of its domains.
+        inner: Graphs evaluated on other rows: on all nodes for an aggregate, on placed pods for `node.pods.*`, on the
+            items of a list.
+        data: The constant or input of a leaf; the arguments of `clock`, `hour` and `weekday`.
+        type: Type of the result.
+        inputs: All inputs in the order of the text, without repeats, including those of `inner`.
+        local: Whether a row's value depends only on that row and its pods.
+        over_pods: Whether the graph contains an aggregate over pods, at any depth.
+        normalizes: Whether the graph contains `normalize`, which `inner` never does.
+        nesting: Depth of nested aggregates.
+        length: Possible lengths of a string.
+        high: Exponent of a power of two that no magnitude exceeds.
+        low: Negative exponent of a power of two below which there is no magnitude except 0.
+        answers: Cached results by function, see `per_graph`.
     """
 
     __slots__ = ("__weakref__", "answers", "args", "data", "high", "inner", "inputs", "length", "local", "low",
@@ -193,7 +193,7 @@ class Typed:
         self.length: Length = _length(op, args, data) if result.kind is Kind.STRING else _NO_STRING
 
     def __repr__(self) -> str:
-        # Not the arguments: a graph may hold one of them exponentially often.
+        # Without arguments: a graph can contain the same argument exponentially often.
         data = "" if self.data is None else f" {self.data!r}"
         return f"<{self.op}{data}: {self.type}>"
 
@@ -203,7 +203,7 @@ _ABSENT: Final[Any] = object()
 
 
 def per_graph(look: Callable[[Typed], T]) -> Callable[[Typed], T]:
-    """Cache a function's result on each graph: it goes when the graph does."""
+    """Cache a function's result on each graph, for the life of the graph."""
 
     def found(root: Typed) -> T:
         answer: T = root.answers.get(look, _ABSENT)
@@ -221,10 +221,10 @@ _NODES: weakref.WeakValueDictionary[object, Typed] = weakref.WeakValueDictionary
 def make(
     op: str, args: Iterable[Typed], result: Type, data: Constant | Input = None, inner: tuple[Typed, ...] = ()
 ) -> Typed:
-    """Return the node of an operation, the same one for the same operation."""
+    """Return the node of an operation; equal operations return the same object."""
     arguments = tuple(args)
-    # 1, 1.0 and True are equal and hash alike, so the class of a constant belongs to the key. -0.0 equals 0.0 and NaN
-    # equals nothing, so the texts of numbers are told apart.
+    # 1, 1.0 and True are equal and have equal hashes, so the key contains the class of a constant. -0.0 equals 0.0 and
+    # NaN equals nothing, so the key contains the text of a float.
     key = (op, arguments, result, type(data), repr(data) if isinstance(data, float) else data, inner)
     node = _NODES.get(key)
     if node is None:
@@ -238,12 +238,12 @@ def constant(value: Constant, result: Type) -> Typed:
 
 
 def steps(root: Typed, *, inner: bool = False, known: Container[Typed] = ()) -> tuple[Typed, ...]:
-    """Return every node that one evaluation of a root goes through once, arguments before what uses them.
+    """Return every node of one evaluation of a root once, arguments before their users.
 
     Args:
         root: The graph.
-        inner: Whether what is evaluated on other rows is gone through too.
-        known: Graphs that are left out, with all that only they use.
+        inner: Whether to include graphs evaluated on other rows.
+        known: Graphs to omit, with all parts that only they use.
     """
     done: dict[Typed, None] = {}
     waiting = [(root, False)]
@@ -290,19 +290,19 @@ def _length(op: str, args: tuple[Typed, ...], data: Constant | Input) -> Length:
         return _DAY
     parts = [arg.length for arg in args if arg.type.kind is Kind.STRING]
     if op == Op.CONCAT:
-        # Of one that would be too long nothing is there.
+        # A longer result is missing, so its length is within the limit.
         return Length(sum(part.least for part in parts), min(sum(part.most for part in parts), MAX_TEXT))
     if op in _CHOICES:
         return Length(min(part.least for part in parts), max(part.most for part in parts))
     return Length(0, ANY_LENGTH)
 
 
-# Inputs and converted strings stay within these powers of two; results above LIMIT_BITS are cut there.
+# Inputs and converted strings are within these powers of two; results above LIMIT_BITS are clipped.
 INPUT_BITS: Final = 64
 LIMIT_BITS: Final = 1000
 _TINY_BITS: Final = 1074
 _MANTISSA_BITS: Final = 53
-# More rows than there ever are.
+# More rows than ever exist.
 _COUNT_BITS: Final = 22
 _SUMS: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES, Op.SUM_PODS})
 
@@ -329,13 +329,13 @@ def _magnitude(op: str, parts: tuple[Typed, ...], data: Constant | Input) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled expression. Equal programs do the same and are written the same.
+    """A compiled expression; equal programs have equal graphs and equal texts.
 
     Attributes:
         root: The typed graph.
-        text: The canonical text, the lines of cases joined.
-        constant: The value where nothing is read and it is not missing.
-        missing_arm: The number of a score's `missing` arm, for the caller to apply after normalising.
+        text: The canonical text; lines of cases are joined.
+        constant: The value if the program has no inputs and is not missing.
+        missing_arm: The number of a score's `missing` arm, which the caller applies after normalization.
     """
 
     root: Typed
@@ -345,22 +345,22 @@ class Program:
 
     @property
     def type(self) -> Type:
-        """The type of the value."""
+        """Type of the value."""
         return self.root.type
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """What it reads, in the order of the text, without repeats."""
+        """All inputs in the order of the text, without repeats."""
         return self.root.inputs
 
     @property
     def is_local(self) -> bool:
-        """Whether a row's value depends on that row alone."""
+        """Whether a row's value depends only on that row."""
         return self.root.local
 
     @property
     def gaps(self) -> str:
-        """Why it may be missing although all that it reads is present, nothing where there is no known reason."""
+        """Reasons for which the value can be missing although all inputs are present; empty if none is known."""
         found = dict.fromkeys(_GAPS[node.op](node) for node in steps(self.root) if node.op in _GAPS)
         return " or ".join(why for why in found if why)
 

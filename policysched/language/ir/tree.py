@@ -1,8 +1,8 @@
 """Syntax tree of an expression.
 
-The tree knows positions in its text and nothing of types or names. Spans are left out of comparisons, so two
-texts that differ only in spacing give equal trees. Chains (`a + b - c`, `a and b`) are flat, so that the depth
-of a tree is bounded by the nesting that its writer can see and not by the length of the text.
+The tree has positions in its text, but no types and no resolved names. Spans are ignored in comparisons, so texts that
+differ only in spacing have equal trees. Chains (`a + b - c`, `a and b`) are flat, so the depth of a tree is bounded by
+visible nesting, not by the length of the text.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 
 class Span(NamedTuple):
-    """Offsets of code points into a text, the end exclusive."""
+    """Offsets of code points in a text; the end is exclusive."""
 
     start: int
     end: int
 
 
 class LiteralKind(enum.Enum):
-    """The literal terminals of the grammar."""
+    """Literal terminals of the grammar."""
 
     NUMBER = "NUMBER"
     PERCENT = "PERCENT"
@@ -53,13 +53,13 @@ class Path:
 
     @property
     def dotted(self) -> str:
-        """The names without the key."""
+        """The names without the key, joined by dots."""
         return ".".join(self.names)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function or of an aggregate, with its `by` path."""
+    """A call of a function or an aggregate, with the optional `by` path."""
 
     function: Path
     arguments: tuple[Expr, ...]
@@ -77,7 +77,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """`-x`."""
+    """A negated quantity, `-x`."""
 
     operand: Expr
     span: Span = field(compare=False, repr=False)
@@ -85,7 +85,7 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Inversion:
-    """`not x`."""
+    """An inverted condition, `not x`."""
 
     operand: Expr
     span: Span = field(compare=False, repr=False)
@@ -93,7 +93,7 @@ class Inversion:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator of a chain with its right operand; `end` is where that ends, brackets included."""
+    """One operator of a chain with its right operand; `end` is the operand's end, including parentheses."""
 
     operator: str
     operand: Expr
@@ -102,7 +102,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A chain of `+ -`, of `* /` or of `??`, evaluated from the left."""
+    """A chain of `+ -`, of `* /` or of `??`, evaluated from left to right."""
 
     first: Expr
     steps: tuple[Step, ...]
@@ -129,7 +129,7 @@ class Logic:
 
 
 class Keyword(enum.Enum):
-    """What may stand in the place of a guard."""
+    """Keywords that can replace a guard."""
 
     ELSE = "else"
     MISSING = "missing"
@@ -162,12 +162,12 @@ _CHILDREN: Final[Mapping[type, Callable[[Any], tuple[Expr | None, ...]]]] = {
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """Return the trees directly under a tree, in the order of the text."""
+    """Return the direct children of a tree, in the order of the text."""
     return tuple(child for child in _CHILDREN[type(expr)](expr) if child is not None)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """Yield a tree and all trees under it, in the order of the text."""
+    """Yield a tree and all its descendants, in the order of the text."""
     waiting = [expr]
     while waiting:
         one = waiting.pop()

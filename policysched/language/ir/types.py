@@ -1,10 +1,9 @@
-"""Types of expressions (kind, unit, shape, whether a value may be missing), and the table of typed fields.
+"""Types of expressions (kind, unit, shape, whether a value can be missing), and the table of typed fields.
 
-A type says what a value is, in which unit it counts, whether it differs between nodes and whether it may be missing.
-Why a value may be missing is kept too: what only a division by zero or a score without `else` can leave open is no
-reason to warn anybody. The table of fields is the language's, not the cluster's: who fills the columns reads it here.
-Resources with a name of their own are the same input whether they are written `node.free.cpu` or `node.free["cpu"]`,
-because a column has one unit.
+A type also has the reason for which a value can be missing: a value that is missing only because of a division by zero,
+or a score without `else`, is not worth a warning. The table of fields belongs to the language, not to the cluster; code
+that fills columns reads it here. Resources with their own name are one input in both notations, `node.free.cpu` and
+`node.free["cpu"]`, because a column has one unit.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Final, TypeAlias
 
 
 class Kind(enum.Enum):
-    """What a value is."""
+    """Kind of a value."""
 
     BOOL = "condition"
     STRING = "string"
@@ -27,7 +26,7 @@ class Kind(enum.Enum):
 
 
 class Unit(enum.Enum):
-    """What a quantity counts; held in millicores, bytes, seconds and as it is."""
+    """Unit of a quantity; stored in millicores, bytes, seconds, or as a plain number."""
 
     NUMBER = "number"
     CPU = "cpu"
@@ -36,7 +35,7 @@ class Unit(enum.Enum):
 
 
 class Shape(enum.IntEnum):
-    """Whether a value is one for all, one a node, or one a placed pod."""
+    """Whether a value is one for all rows, one per node, or one per placed pod."""
 
     SCALAR = 0
     NODES = 1
@@ -44,7 +43,7 @@ class Shape(enum.IntEnum):
 
 
 class Gap(enum.IntEnum):
-    """Why a value may be missing: not at all, by the expression's own doing, or because an input is missing."""
+    """Whether a value can be missing: never, because of the expression itself, or because of an input."""
 
     NONE = 0
     OWN = 1
@@ -56,10 +55,10 @@ class Type:
     """The type of an expression.
 
     Attributes:
-        kind: What it is.
-        unit: The unit of a quantity, or of a list's items where those are quantities.
-        shape: One value, one a node, or one a placed pod.
-        gap: Whether and why it may be missing (a condition: unknown).
+        kind: Kind of the value.
+        unit: Unit of a quantity, or of a list's items.
+        shape: One value, one per node, or one per placed pod.
+        gap: Whether and why it can be missing (for a condition: unknown).
     """
 
     kind: Kind
@@ -69,7 +68,7 @@ class Type:
 
     @property
     def optional(self) -> bool:
-        """Whether a value of this type may be missing."""
+        """Whether a value of this type can be missing."""
         return self.gap is not Gap.NONE
 
     @property
@@ -78,7 +77,7 @@ class Type:
         return self.unit is Unit.NUMBER and self.kind is Kind.QUANTITY
 
     def like(self, other: Type) -> bool:
-        """Whether two values can be compared for being equal."""
+        """Return whether values of both types can be tested for equality."""
         return self.kind is other.kind and self.unit is other.unit
 
     def over(self, *others: Type) -> Type:
@@ -91,7 +90,7 @@ class Type:
         return replace(self, gap=gap)
 
     def at_least(self, gap: Gap) -> Type:
-        """Return this type with a gap, or the greater one that it has."""
+        """Return this type with at least this gap."""
         return replace(self, gap=max(self.gap, gap))
 
     def __str__(self) -> str:
@@ -101,7 +100,7 @@ class Type:
 
     @property
     def item(self) -> str:
-        """What a list's items are called."""
+        """Name of a list's items, in messages."""
         return _ITEMS[self.unit]
 
 
@@ -114,7 +113,7 @@ CPU = Type(Kind.QUANTITY, Unit.CPU)
 BYTES = Type(Kind.QUANTITY, Unit.BYTES)
 DURATION = Type(Kind.QUANTITY, Unit.DURATION)
 
-# What the suffixes of literals multiply by, in seconds, and in bytes, cores or as it is.
+# Factors of literals' suffixes: to seconds; to bytes, cores or plain numbers.
 _DECIMAL: Final[Mapping[str, Decimal]] = {
     suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)
 }
@@ -152,9 +151,9 @@ class InputField:
 
     Attributes:
         type: Its type.
-        help: Its value, as the reference describes it.
+        help: Its value, as in the reference.
         keyed: Whether it needs a key in brackets.
-        called: Whether it is called with a key, as a function.
+        called: Whether it is called with a key, like a function.
     """
 
     type: Type
@@ -244,7 +243,7 @@ NODE_INFO: Final[Mapping[str, str]] = {
     "container_runtime_version": "version of the container runtime, as in `2.1.4`",
     "os_image": "name of the operating system, as in `Ubuntu 24.04.3 LTS`",
 }
-"""The software of a node, as `status.nodeInfo` states it."""
+"""Fields of a node's `status.nodeInfo`."""
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 STATUSES: Final = ("True", "False", "Unknown")
 CHOICES: Final[Mapping[Names, tuple[str, ...]]] = {
@@ -255,7 +254,7 @@ CHOICES: Final[Mapping[Names, tuple[str, ...]]] = {
     **dict.fromkeys((("peer", "phase"), ("victim", "phase")), ("Pending", "Running", "Unknown")),
     **dict.fromkeys((("pod", "qos"), ("peer", "qos")), ("Guaranteed", "Burstable", "BestEffort")),
 }
-"""All strings that fields of a few values can be; the keys of `has_effect`."""
+"""All possible strings of fields with few values, and of the keys of `has_effect`."""
 _PRIORITY: Final = "priority; 0 if the pod has none"
 _SINCE: Final = "time since creation, in steps of 10 s"
 
@@ -347,7 +346,7 @@ FIELDS: Final[Mapping[Names, InputField]] = {
         for name in ("owner_kind", "owner_name")
     },
 }
-# What is called with an expression over the pods of a node: functions.
+# Functions over the pods of a node.
 POD_FUNCTIONS: Final[tuple[Names, ...]] = tuple(
     ("node", "pods", name) for name in ("count", "any", "all", "sum", "min", "max")
 )
@@ -362,5 +361,5 @@ def _groups() -> dict[Names, tuple[str, ...]]:
     return {names: tuple(found) for names, found in children.items()}
 
 
-# What may follow a name, for suggestions.
+# Names that can follow a name, for suggestions.
 GROUPS: Final[Mapping[Names, tuple[str, ...]]] = _groups()

@@ -1,4 +1,4 @@
 """Diagnostics of the language: code, position, text and help.
 
-One table has the texts and explanations of all codes. Hints recognize mistakes and syntax of other languages.
+One table has the texts and explanations of all codes. Suggestions recognize mistakes and syntax of other languages.
 """

@@ -1,4 +1,4 @@
-"""Write amounts in the units of the language: `4`, `1500m`, `8Gi`, `332d`. Different amounts have different texts."""
+"""Format amounts in units of the language: `4`, `1500m`, `8Gi`, `332d`; different amounts have different texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DURATIONS: Final = ("d", "h", "min", "s")
 
 
 def written(value: float, unit: Unit | None, *, time_units: int = len(_DURATIONS)) -> str:
-    """Write an amount.
+    """Format an amount.
 
     Args:
         value: The amount. Units: millicores, bytes or seconds; other amounts as they are.

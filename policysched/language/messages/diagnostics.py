@@ -1,8 +1,8 @@
-"""Diagnostics as values (code, position, message, help), the table of all codes, and how diagnostics are printed.
+"""Diagnostics (code, position, message, help), the table of all codes, and the printing of diagnostics.
 
-This module knows nothing of grammar or types. A diagnostic carries no text of its own but positions, because the
-same one is printed under a line of a file, stored in a status and sent as JSON. Every code has its sentences,
-explanation and examples in `messages.toml`.
+This module knows neither grammar nor types. A diagnostic contains positions but not the text, because the same one is
+printed under a line of a file, stored in a status and sent as JSON. `messages.toml` has sentences, explanation and
+examples of every code.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from policysched.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Everything that is said about a code.
+    """Sentences, explanation and examples of a diagnostic code.
 
     Attributes:
         title: The code in a few words.
-        meaning: What the code says, beyond its title.
-        reason: Why the language is like that, and what is behind the error most often.
-        example: Part of a policy's spec, as YAML, that gets this code and no other.
+        meaning: Explanation beyond the title.
+        reason: The reason for the rule, and the most frequent cause of the error.
+        example: Part of a policy's spec, as YAML, that has only this diagnostic.
         fix: The same part without the error.
-        nodes: The nodes that the example needs, as YAML, where it needs any.
-        message: The usual sentence; empty for a code that the language itself never gives.
-        help: What to do; empty where there is nothing to say.
-        text: A text that gets this code.
-        place: Where that text stands: `filter`, `appliesTo`, `score`, `cases` (one a line), `let` (`name = text`
-            a line) or `policy`, for the codes that need more than one text.
-        variants: Other sentences of the same code, each with its own help.
+        nodes: Nodes that the example needs, as YAML.
+        message: The usual sentence; empty for a code that the language itself never reports.
+        help: Advice; empty if there is none.
+        text: A text with this diagnostic.
+        place: Field of that text: `filter`, `appliesTo`, `score`, `cases` (one per line), `let` (`name = text` per
+            line) or `policy`, for codes that need several texts.
+        variants: Other sentences of the code, each with its help.
     """
 
     title: str
@@ -50,7 +50,7 @@ class Message:
 
     @property
     def sentences(self) -> Mapping[str, tuple[str, str]]:
-        """All sentences with their help by variant, the usual one under the empty name."""
+        """All sentences with help by variant; the usual one has the empty name."""
         return {"": (self.message, self.help), **self.variants}
 
 
@@ -78,15 +78,15 @@ def _message(entry: dict[str, Any]) -> Message:
 
 Severity: TypeAlias = Literal["error", "warning"]
 WIDEST: Final = 120
-"""How much is shown of a line at most. Units: characters."""
+"""Longest part of a line that is shown. Units: characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding about a text.
+    """One error or warning about a text.
 
-    Columns count code points from 1, `end_column` is exclusive and may equal `column` at the end of a text.
-    `field` is left empty here: who knows the object fills it in. `case` is the index of the line in a score's cases.
+    Columns count code points from 1; `end_column` is exclusive and can equal `column` at the end of a text. `field` is
+    empty until a caller that knows the object sets it. `case` is the index of the line in a score's cases.
     """
 
     severity: Severity
@@ -101,12 +101,12 @@ class Diagnostic:
 
     @property
     def sort_key(self) -> tuple[int, int, int, int, str]:
-        """Order of reading."""
+        """Sort key for the order of the text."""
         return (-1 if self.case is None else self.case, self.line, self.column, self.end_column, self.code)
 
 
 class Position(NamedTuple):
-    """A position as editors count it."""
+    """A position as in editors: line, start column and end column."""
 
     line: int
     column: int
@@ -114,7 +114,7 @@ class Position(NamedTuple):
 
 
 def locate(text: str, span: Span) -> Position:
-    """Turn offsets into a line and columns; a span over several lines is cut at the end of its first one."""
+    """Convert offsets into line and columns; a span over several lines ends with its first line."""
     start = min(max(span.start, 0), len(text))
     end = min(max(span.end, start), len(text))
     line_start = text.rfind("\n", 0, start) + 1
@@ -124,14 +124,14 @@ def locate(text: str, span: Span) -> Position:
 
 
 def diagnose(code: str, text: str, span: Span, variant: str = "", **values: object) -> Diagnostic:
-    """Make a diagnostic from the table of codes.
+    """Create a diagnostic from the table of codes.
 
     Args:
-        code: The code, as `E0301`.
-        text: The text that the span points into.
-        span: The smallest part of it that shows the cause.
-        variant: Which of the code's sentences; empty for the usual one.
-        **values: What the sentence's placeholders stand for; `help` replaces the sentence's own help.
+        code: The code, such as `E0301`.
+        text: The text to which the span refers.
+        span: The smallest part that shows the cause.
+        variant: The variant of the code's sentence; empty for the usual one.
+        **values: Values of the placeholders; `help` replaces the sentence's own help.
     """
     message, usual_help = message_table()[code].sentences[variant]
     special_help = values.pop("help", None)
@@ -149,9 +149,9 @@ def diagnose(code: str, text: str, span: Span, variant: str = "", **values: obje
 
 
 def render(diagnostic: Diagnostic, text: str, title: str) -> str:
-    """Return a diagnostic under its line of the text, with carets.
+    """Return a diagnostic with its line of the text and carets under the position.
 
-    Characters that nobody sees or that turn others round are written out; carets count what is shown.
+    Invisible characters and those that change the direction of text are escaped; carets count shown columns.
     """
     lines = text.split("\n")
     line = lines[min(diagnostic.line, len(lines)) - 1].removesuffix("\r")
@@ -172,10 +172,10 @@ def render(diagnostic: Diagnostic, text: str, title: str) -> str:
 
 
 def _window(line: str, before: str, marked: str) -> tuple[str, str, str]:
-    """Cut a long line to what stands around the mark.
+    """Cut a long line to the part around the mark.
 
     Returns:
-        The line, what is before the mark, and what is marked.
+        The line, the part before the mark, and the marked part.
     """
     if len(line) <= WIDEST:
         return line, before, marked
@@ -191,6 +191,6 @@ def _printable(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns of a text."""
     shown = (one for one in text if not unicodedata.combining(one))
     return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in shown)

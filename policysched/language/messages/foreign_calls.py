@@ -1,6 +1,6 @@
-"""Suggestions for functions of lists and of `cluster.nodes` and `cluster.pods` that other languages have.
+"""Suggestions for functions of lists, `cluster.nodes` and `cluster.pods` that exist in other languages.
 
-Gets names and texts as they are written.
+Functions take names and texts as written by the user.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _OPERATOR: Final = re.compile(r"\b(?:and|or|not|in)\b|[-+*/<>=!?&|]")
 
 
 def without_tag(image: str) -> bool:
-    """Whether an image is written without a tag and a digest, which the images of pods have."""
+    """Return whether an image has neither tag nor digest; images of pods always have one."""
     return bool(image) and not {":", "@"} & set(image.rpartition("/")[2])
 
 
 def is_list(text: str) -> bool:
-    """Whether a value, as it is written, is a list."""
+    """Return whether a source text is a list."""
     return text in _LISTS or text.startswith(("split(", "["))
 
 
 def of_list(name: str, items: str, given: str = "") -> str:
-    """Return what to write in place of a function or method of a list.
+    """Return the suggestion for a function or method of a list.
 
     Args:
-        name: What it is called.
-        items: The list as it is written.
-        given: The other arguments as they are written, perhaps none.
+        name: Name of the function or method.
+        items: Source text of the list.
+        given: Source text of the other arguments, possibly empty.
     """
     own = table("of_lists").get(name, name)
     if own == "in" and _ITEM.search(STRING.sub("", given)):
@@ -55,19 +55,19 @@ def of_list(name: str, items: str, given: str = "") -> str:
 
 
 def operand(text: str) -> str:
-    """Return an expression as it stands beside any operator: in brackets, if it has one itself."""
+    """Return an expression as an operand: in parentheses if it contains an operator."""
     plain = STRING.sub('""', text)
     whole = text.startswith("(") and text.endswith(")") and plain.count("(") == 1
     return f"({text})" if _OPERATOR.search(plain) and not whole else text
 
 
 def of_cluster(of: str, name: str, given: str) -> str:
-    """Return the aggregate that was meant by a function of `cluster.nodes` or `cluster.pods`."""
+    """Return the suggestion for a function of `cluster.nodes` or `cluster.pods`: an aggregate."""
     forms = table(f"of_cluster_{of}") if of in {"nodes", "pods"} else {}
     near = difflib.get_close_matches(name, forms, n=1, cutoff=0.75)
     return f"write `{forms[near[0]].replace('...', given or '...')}`" if near else ""
 
 
 def over_cluster(function: str, path: Names, given: str) -> str:
-    """Return the aggregate for a function that is called with a path of `cluster`; nothing for other paths."""
+    """Return the suggestion for a function called with a path of `cluster`; empty for other paths."""
     return of_cluster(path[1], function, given) if path[:1] == ("cluster",) and len(path) == 2 else ""

@@ -1,6 +1,6 @@
-"""Suggestions for syntax and names taken from other languages or from Kubernetes' own objects.
+"""Suggestions for syntax and names of other languages or of Kubernetes objects.
 
-Each function gets names that mean nothing and returns one sentence, or nothing. It knows the tables of names alone.
+Each function takes unknown names and returns one sentence, or an empty text. It uses only the tables of names.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ NAMES_BEGIN: Final = "names begin with `node.`, `pod.`, `cluster.` or `metrics.`
 NO_NODE: Final = "a pending pod has no node; the candidate node is `node.name`"
 LISTS: Final = 'write lists as ["a", "b"]'
 _ELSE: Final = frozenset({"otherwise", "default", "_"})
-# The parts of Kubernetes' objects that names here leave out.
+# Levels of Kubernetes objects that names in the language omit.
 _LAYERS: Final = frozenset({"metadata", "spec", "status", "resources", "node_info"})
 LONGEST_VALUE: Final = 60
 """Longest value that a help repeats. Units: characters."""
-# What CEL calls the objects that it is asked about.
+# Names of the evaluated object in CEL.
 _OBJECTS: Final = frozenset({"object", "old_object", "self", "this", "resource"})
 _OF_NAMESPACES: Final = frozenset({"namespace_object", "namespace"})
 _OF_NAMESPACE: Final = {"name": "namespace", "labels": "namespace_labels"}
@@ -32,25 +32,25 @@ _REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
 _ARITHMETIC: Final = frozenset("+-*/")
 _SIGNS: Final = _ARITHMETIC | frozenset("=!<>?")
 _READ: Final = re.compile(r'(\w++(?:\.\w++)*+)(\["[^"]*"\])?')
-"""A field as it is read, perhaps with a key."""
-# What the free amount is decides more often than the others.
+"""A field as written, with an optional key."""
+# Free amounts are used more often in decisions than the others.
 _ORDER: Final = ("free", "allocatable", "requested", "requests")
 
 
 def snake(name: str) -> str:
-    """Return a name with capitals as names are written here."""
+    """Return a camel-case name in snake case."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
 def method(name: str, receiver: str, given: str, known: Collection[str], beside: str = "") -> str:
-    """Return what to write in place of a method of a value.
+    """Return the suggestion for a method of a value.
 
     Args:
-        name: What it is called.
-        receiver: The value as it is written.
-        given: The arguments as they are written, perhaps none.
-        known: The functions.
-        beside: The characters around it.
+        name: Name of the method.
+        receiver: Source text of the value.
+        given: Source text of the arguments, possibly empty.
+        known: The existing functions.
+        beside: The characters before and after the call.
     """
     if is_list(receiver):
         return (
@@ -70,7 +70,7 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
 
 
 def _by_function(name: str, receiver: str, given: str, known: Collection[str]) -> str:
-    """Return the function that a method of a value that is no list is."""
+    """Return the suggestion for a method of a value that is not a list: a function."""
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
     function = table("methods").get(name) or (name if name in known else next(iter(near), ""))
     if function == "has" and not given and (said := never_missing(receiver)):
@@ -83,18 +83,18 @@ def _by_function(name: str, receiver: str, given: str, known: Collection[str]) -
 
 
 def around(text: str, start: int, end: int) -> str:
-    """Return the characters that stand before and behind a part of a text, spaces left out."""
+    """Return the characters before and after a part of a text, ignoring spaces."""
     return text[:start].rstrip()[-1:] + text[end:].lstrip()[:1]
 
 
 def call(names: Names, known: Collection[str], given: str = "...", beside: str = "") -> str:
-    """Return what may have been meant by a call of something that is no function.
+    """Return the suggestion for a call of something that is not a function.
 
     Args:
-        names: What is called.
-        known: The functions.
-        given: The arguments as they are written.
-        beside: The characters around the call.
+        names: The called path.
+        known: The existing functions.
+        given: Source text of the arguments.
+        beside: The characters before and after the call.
     """
     *parent, name = names
     of = tuple(parent)
@@ -113,7 +113,7 @@ def call(names: Names, known: Collection[str], given: str = "...", beside: str =
 
 
 def _of_group(names: Names, name: str, given: str) -> str:
-    """Return what may have been meant by a call of a name behind `node.pods`, `node.taints` or `pod.tolerations`."""
+    """Return the suggestion for a call of an unknown name under `node.pods`, `node.taints` or `pod.tolerations`."""
     calls = [one[-1] for one in (*POD_FUNCTIONS, *FIELDS) if one[:-1] == names and is_called(one)]
     near = difflib.get_close_matches(name, calls, n=1)
     if names[:1] == ("cluster",) and (said := of_cluster(names[-1], name, given)):
@@ -134,13 +134,13 @@ def is_called(names: Names) -> bool:
 
 
 def name(first: str, known: Collection[str], metrics: Collection[str], roots: Names) -> str:
-    """Return what may have been meant by a path that begins with no name.
+    """Return the suggestion for a path that begins with an unknown name.
 
     Args:
-        first: What it begins with.
-        known: What it may begin with.
-        metrics: The metrics that are declared.
-        roots: Where a field of this name may stand, as `zone` stands in `node`.
+        first: The first name.
+        known: Names with which a path can begin.
+        metrics: The declared metrics.
+        roots: Roots that can have a field of this name, as `node` has `zone`.
     """
     if said := table("nothing").get(first) or table("names").get(first) or table("of_spec").get(first):
         return said
@@ -155,17 +155,17 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
 
 
 def nothing(value: str, *, differs: bool) -> str:
-    """Return what to write in place of a comparison of a value with null."""
+    """Return the suggestion for a comparison of a value with null."""
     shorter = value if len(value) <= LONGEST_VALUE else "..."
     return never_missing(shorter, differs=differs) or f"write `{'' if differs else 'not '}has({shorter})`"
 
 
 def never_missing(value: str, *, differs: bool = True) -> str:
-    """Return what to write in place of a test that a field has a value, if no value of the field is ever missing.
+    """Return the suggestion for a test whether a field has a value, if it is never missing.
 
     Args:
-        value: The field as it is written, with its key.
-        differs: Whether the field is to have a value.
+        value: The field as written, with its key.
+        differs: Whether the test is for a value, not for none.
     """
     read = _READ.fullmatch(value)
     names = tuple(read[1].split(".")) if read else ()
@@ -181,18 +181,18 @@ def never_missing(value: str, *, differs: bool = True) -> str:
 
 
 def keyed(names: Names, key: str) -> str:
-    """Return how a key of a field is written that was written as a name; nothing where the field has no keys."""
+    """Return the suggestion for a key that was written as a name; empty if the field has no keys."""
     found = FIELDS.get(names)
     return f"write `{written(names, key)}`" if found is not None and found.keyed and names not in GROUPS else ""
 
 
 def of_the_other(root: str, name: str) -> str:
-    """Return what to compare with where a pod and a node do not have the same field."""
+    """Return the suggestion if only pods, or only nodes, have a field."""
     return f'a {root} has no such field; write a label, as in `{root}.labels["{name}"]`'
 
 
 def presence(names: Names, key: str) -> str:
-    """Return the condition that something has a key, nothing where there are no keys."""
+    """Return the condition that tests for a key; empty if the field has no keys."""
     if names == ("node", "taints"):
         return written((*names, "has"), key)
     found, read = FIELDS.get(names), written(names, key)
@@ -202,13 +202,13 @@ def presence(names: Names, key: str) -> str:
 
 
 def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
-    """Return what may have been meant by a path whose first `size` names are no field.
+    """Return the suggestion for a path whose first `size` names are not a field.
 
     Args:
         path: The names.
-        size: How many of them.
-        tail: What stands right behind them and may be the rest of a key, as `/gpu` in `nvidia.com/gpu`.
-        key: The key in brackets behind the path.
+        size: Number of names that are not a field.
+        tail: Text directly after them that can be the rest of a key, such as `/gpu` in `nvidia.com/gpu`.
+        key: The key in brackets after the path.
     """
     parent, name, behind = path[: size - 1], path[size - 1], path[size:]
     if parent in _INSIDE:
@@ -235,7 +235,7 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
 
 
 def of_the_pod_alone(root: str, name: str) -> str:
-    """Return what to say of a field that the pending pod has, and `peer` or `victim` has not; else nothing."""
+    """Return the message about a field that only the pending pod has, not `peer` or `victim`; otherwise empty."""
     known = (*FIELDS, *GROUPS)
     own = name if ("pod", name) in known else table("renamed").get(name, name)
     if root not in _OTHERS or ("pod", own) not in known or (root, own) in known:
@@ -245,14 +245,14 @@ def of_the_pod_alone(root: str, name: str) -> str:
 
 
 def victim(names: Names, key: str) -> str:
-    """Return what to write in `spec.preemption` in place of a path that begins with `peer`."""
+    """Return the suggestion for a path in `spec.preemption` that begins with `peer`."""
     path = ("victim", *names[1:])
     said = names[1:] and of_the_pod_alone("victim", names[1])
     return said or (f"write `{written(path, key)}`" if path in FIELDS else "write `victim` for the pod that is evicted")
 
 
 def peer(names: Names, key: str) -> str:
-    """Return what to write about placed pods in place of a path that begins with `victim`."""
+    """Return the suggestion for a path about placed pods that begins with `victim`."""
     path = ("peer", *names[1:])
     return f"write `{written(path, key)}`" if path in FIELDS else "write `peer` for a placed pod"
 
@@ -261,11 +261,11 @@ _OTHERS: Final = {
     "peer": ("placed pods", "the pod that is scheduled"),
     "victim": ("victims", "the pod that preempts"),
 }
-"""What `peer` and `victim` are, and what `pod` is beside them."""
+"""For `peer` and `victim`: what they are, and what `pod` is next to them."""
 
 
 def _of_a_namespace(name: str, key: str, root: str = "pod") -> str:
-    """Return what was meant by a field of `pod.namespace`."""
+    """Return the suggestion for a field of `pod.namespace`."""
     labels = of_the_pod_alone(root, "namespace_labels") or _write((root, "namespace_labels"), key)
     if name in {"name", "metadata"}:
         return f"write `{root}.namespace`" if key == "..." or name == "name" else labels
@@ -278,16 +278,16 @@ _INSIDE: Final[Mapping[Names, Callable[[str, str], str]]] = {
     ("peer", "namespace"): lambda name, key: _of_a_namespace(name, key, "peer"),
     ("victim", "namespace"): lambda name, key: _of_a_namespace(name, key, "victim"),
 }
-"""What may have been meant by a name behind some paths, and the key or the names behind it."""
+"""Functions that suggest fields for a name (with a key or further names) after certain paths."""
 
 
 def foreign_root(path: Names, key: str = "...", roots: Names = ("pod", "node")) -> str:
-    """Return what may have been meant by a path that begins as in CEL, where `object` is what is asked about.
+    """Return the suggestion for a path that begins as in CEL, where `object` is the evaluated object.
 
     Args:
         path: The names.
-        key: The key behind them.
-        roots: What the object may be.
+        key: The key after them.
+        roots: The roots that the object can be.
     """
     first, *rest = path
     if not rest:
@@ -304,19 +304,19 @@ def foreign_root(path: Names, key: str = "...", roots: Names = ("pod", "node")) 
 
 
 def without_layers(path: Names) -> Names:
-    """Return a path without the parts of Kubernetes' objects that names here leave out."""
+    """Return a path without the levels of Kubernetes objects that names omit."""
     return tuple(one for one in path if one not in _LAYERS)
 
 
 def without_root(path: Names) -> str:
-    """Return what may have been meant by a path that begins inside an object, as `spec.node_name` does in a pod."""
+    """Return the suggestion for a path that begins inside an object, such as `spec.node_name` of a pod."""
     if not path or path[0] not in _LAYERS:
         return ""
     return next(filter(None, (_without_layers((root, *path)) for root in ("pod", "node"))), NAMES_BEGIN)
 
 
 def group(names: Names, key: str = "") -> str:
-    """Return what to write in place of a name that only stands in front of others, perhaps with a key behind it."""
+    """Return the suggestion for a name that only precedes other names, with an optional key."""
     if names == ("node", "pods"):
         *most, last = (f".{one[-1]}(...)" for one in POD_FUNCTIONS)
         return f"write node.pods{', '.join(most)} or {last}; the number of pods is `node.requested.pods`"
@@ -327,7 +327,7 @@ def group(names: Names, key: str = "") -> str:
 
 
 def written(names: Names, key: str = "...") -> str:
-    """Return a field as it is read, with its key where it needs one."""
+    """Return a field in the language's syntax, with its key if it needs one."""
     found, dotted = FIELDS.get(names), ".".join(names)
     key = key.replace("\\", "\\\\").replace('"', '\\"')
     if found is not None and found.called:
@@ -344,13 +344,13 @@ def _or(texts: Iterable[str]) -> str:
 
 
 def _key_in(given: str) -> str:
-    """Return the key among some arguments: the only one, if it is a string."""
+    """Return the key among arguments: the only argument, if it is a string."""
     found = STRING.fullmatch(given)
     return found[1] if found else "..."
 
 
 def _matched(value: str, given: str) -> str:
-    """Return the test that a regular expression matches a part of a value, as far as there is the same one."""
+    """Return the condition that matches a regular expression, if there is an equivalent."""
     found = STRING.fullmatch(given)
     text = found[1] if found else ""
     begins, ends = text.startswith("^"), text.endswith("$")
@@ -360,7 +360,7 @@ def _matched(value: str, given: str) -> str:
     part = plain.strip("*")
     if not begins and not ends and part and not set("*?") & set(part):
         return f'contains({value}, "{part}")'
-    if not begins:  # without an anchor, anything may stand at that end
+    if not begins:  # without an anchor, any text can be at that end
         plain = "*" + plain.lstrip("*")
     if not ends:
         plain = plain.rstrip("*") + "*"
@@ -406,7 +406,7 @@ def _without_layers(path: Names, key: str = "...") -> str:
 
 
 def _of_spec(path: Names) -> str:
-    """Return where a policy states what a field of the pod has."""
+    """Return the place in a policy's spec that has the meaning of a pod's field."""
     return table("of_spec").get(path[-1], "") if path[:1] in {("pod",), ("peer",)} else ""
 
 
@@ -424,7 +424,7 @@ def _renamed(parent: Names, name: str, behind: Names) -> str:
 
 
 def _deeper(parent: Names, name: str) -> list[Names]:
-    """Return the fields of this name further inside, as `cpu` is inside of `node.free`."""
+    """Return fields of this name at a deeper level, as `cpu` in `node.free`."""
     found = [names for names in FIELDS if names[: len(parent)] == parent and names[-1] == name]
     return sorted((names for names in found if names[-2] in _ORDER), key=lambda names: _ORDER.index(names[-2]))
 

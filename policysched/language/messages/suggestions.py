@@ -1,8 +1,7 @@
-"""Suggestions in diagnostics: the nearest name for a misspelt one, and the conversion that a type error needs.
+"""Suggestions in diagnostics: the nearest name for a misspelt one, and the conversion for a type error.
 
-Reads names, types and inputs only. One sentence each; where nothing sure can be said it is empty. Long texts are
-nobody's misspelling of a short name and are not compared, and of many names only those are that share most with the
-wrong one, which keeps any text cheap.
+Functions use only names, types and inputs, and return one sentence, or an empty text if no suggestion is certain. Long
+texts are not compared with names. Of many names, only the most similar ones are compared exactly, so any text is cheap.
 """
 
 from __future__ import annotations
@@ -38,11 +37,12 @@ from policysched.language.messages.diagnostics import Diagnostic, message_table
 _LONGEST = 40
 _SEPARATOR = re.compile(r"[,;|]")
 _COMPARED = 16
-"""How many names are compared letter by letter; that takes a hundred times as long as a look at their pairs."""
+"""Largest number of names compared letter by letter, which takes a hundred times as long as comparing pairs of
+letters."""
 
 
 def table(name: str) -> Mapping[str, str]:
-    """Return a table of `suggestions.toml`: what to say or to write, by what somebody wrote."""
+    """Return a table of `suggestions.toml`: suggestions by what the user wrote."""
     return _tables()[name]
 
 
@@ -64,7 +64,7 @@ def _entries(entries: Mapping[str, str | list[str]]) -> Iterator[tuple[str, str]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the nearest known name, or nothing."""
+    """Return a sentence with the nearest known name; empty if none is near."""
     if len(name) > _LONGEST:
         return ""
     close = difflib.get_close_matches(name, sorted(_nearest(name, known)), n=1, cutoff=0.65)
@@ -72,7 +72,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def one_of(text: str, known: Sequence[str]) -> str:
-    """Return which of all the texts that there are was meant, or all of them."""
+    """Return a sentence with the text that was probably meant, or with all possible texts."""
     same = [one for one in known if one.lower() == text.lower()]
     return did_you_mean(text, same or known).replace("`", '"') or "write one of " + ", ".join(
         f'"{one}"' for one in known
@@ -80,7 +80,7 @@ def one_of(text: str, known: Sequence[str]) -> str:
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Keep the names that have most pairs of letters in common with one, for their length."""
+    """Return the names that have most pairs of letters in common with one, relative to their length."""
     names = list(known)
     if len(names) <= _COMPARED:
         return names
@@ -90,13 +90,13 @@ def _nearest(name: str, known: Iterable[str]) -> list[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _pairs(name: str) -> frozenset[str]:
-    """Return the pairs of letters that stand together in the first letters of a name, and how it begins and ends."""
+    """Return the pairs of adjacent letters at the start of a name, and its first and last letter."""
     name = name[:_LONGEST]
     return frozenset((name[:1], name[-1:], *map("".join, itertools.pairwise(name))))
 
 
 def shown(text: str) -> str:
-    """Return a text as messages quote it."""
+    """Return a text as messages quote it, cut if long."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
@@ -104,7 +104,7 @@ _LABELS = frozenset({"labels", "annotations", "namespace_labels"})
 
 
 def difference(left: Typed, right: Typed, *written: Expr) -> str:
-    """Return how two values come to have one type; `written` is where they stand."""
+    """Return how to give two values one type; `written` are their expressions."""
     kinds = {left.type.kind, right.type.kind}
     if Kind.VERSION in kinds:
         return next((said for kind, said in table("version").items() if Kind(kind) in kinds), "")
@@ -121,7 +121,7 @@ def difference(left: Typed, right: Typed, *written: Expr) -> str:
 
 
 def _to_unit(number: Typed, other: Typed, written: Sequence[Expr]) -> str:
-    """Return how a number and a quantity of a unit come to have one type; `written` is where they stand."""
+    """Return how to give a number and a quantity one type; `written` are their expressions."""
     unit = cast("Unit", other.type.unit).value
     if said := undeclared(number, other):
         return said
@@ -138,7 +138,7 @@ def _to_unit(number: Typed, other: Typed, written: Sequence[Expr]) -> str:
 
 
 def _share(value: Typed) -> str:
-    """Return how a quantity becomes a share, which a percentage is compared with."""
+    """Return how to convert a quantity into a share, to compare it with a percentage."""
     read = value.inputs[0] if value.op == Op.INPUT else None
     total = ("node", "allocatable", *read.path[1:]) if read is not None and len(read.path) > 1 else ()
     if read is None or total not in FIELDS or ("node", *read.path) == total:
@@ -147,7 +147,7 @@ def _share(value: Typed) -> str:
 
 
 def _of_let(number: Typed, parts: Sequence[Expr], unit: str) -> str:
-    """Return which `let` needs a unit, if one is the plain number beside a quantity; cores and shares need none."""
+    """Return the suggestion to add a unit to a `let` that is the plain number next to a quantity."""
     if number.op != Op.CONSTANT or not isinstance(number.data, float) or abs(number.data) <= 1:
         return ""
     name = next((one.dotted for one in parts if isinstance(one, Path) and len(one.names) == 1), "")
@@ -158,7 +158,7 @@ _WITH_UNIT = frozenset({LiteralKind.QUANTITY, LiteralKind.DURATION})
 
 
 def _is_number(expr: Expr) -> bool:
-    """Whether an expression is a literal that may be a plain number."""
+    """Return whether an expression is a literal that can be a plain number."""
     if not isinstance(expr, Literal) or expr.kind is LiteralKind.DURATION:
         return False
     return expr.kind in {LiteralKind.NUMBER, LiteralKind.PERCENT} or expr.text.endswith("m")
@@ -169,7 +169,10 @@ def _is_percent(expr: Expr) -> bool:
 
 
 def undeclared(number: Typed, other: Typed) -> str:
-    """Return which unit to declare for the metric in a plain number, by the quantity beside it; else nothing."""
+    """Return the suggestion to declare a unit for the metric in a plain number, from the quantity next to it.
+
+    Else empty.
+    """
     metric = next((one for one in number.inputs if one.root == "metrics"), None)
     if metric is None or not number.type.is_number or other.type.unit in {None, Unit.NUMBER}:
         return ""
@@ -177,7 +180,7 @@ def undeclared(number: Typed, other: Typed) -> str:
 
 
 def minutes(exprs: Iterable[Expr]) -> str:
-    """Return how minutes are written, where the amounts of some expressions were to be some."""
+    """Return how to write minutes, if amounts of some expressions were meant as minutes."""
     found = [one.text for one in itertools.chain.from_iterable(map(_amounts, exprs)) if one.text[-1] in "mM"]
     if not found:
         return ""
@@ -187,12 +190,12 @@ def minutes(exprs: Iterable[Expr]) -> str:
 
 
 _MOST_AMOUNTS = 3
-"""How many amounts a help repeats."""
+"""Largest number of amounts that a help repeats."""
 _OF_ONE_UNIT = frozenset({Op.LEAST, Op.GREATEST, Op.ABS, Op.CLAMP})
 
 
 def _amounts(expr: Expr) -> Iterator[Literal]:
-    """Yield the quantities with a suffix that have the unit of an expression."""
+    """Yield the quantities with a suffix that determine the unit of an expression."""
     if isinstance(expr, Literal) and expr.kind is LiteralKind.QUANTITY:
         yield expr
     elif not isinstance(expr, Path | Call) or (isinstance(expr, Call) and expr.function.dotted in _OF_ONE_UNIT):
@@ -201,7 +204,7 @@ def _amounts(expr: Expr) -> Iterator[Literal]:
 
 
 def _string(node: Typed, other: Typed) -> str:
-    """Return how a string comes to be compared with a number or a condition."""
+    """Return how to compare a string with a number or a condition."""
     if other.type.kind is Kind.BOOL:
         return f'{_plural(node)} are strings; write `"{_truth(node, other)}"`' if other.op == Op.CONSTANT else ""
     return "write numbers without quotes" if node.op == Op.CONSTANT else to_number(node)
@@ -216,12 +219,12 @@ def _truth(node: Typed, other: Typed) -> str:
 
 
 def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
-    """Return how a value becomes a condition.
+    """Return how to convert a value into a condition.
 
     Args:
         node: The value.
-        text: How it is written, nothing where that is long.
-        inverted: Whether `not` stands before it.
+        text: Its source text; empty if it is long.
+        inverted: Whether `not` precedes it.
     """
     if node.op == Op.CONSTANT and _is_field(str(node.data)):
         return f"write `{node.data}` without quotes"
@@ -236,16 +239,16 @@ def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
 
 
 Source: TypeAlias = Callable[[Expr], str]
-"""Gives an expression as helps write it, with the brackets that it needs; nothing where that is too long."""
+"""Returns an expression as a help shows it, with the necessary parentheses; empty if it is too long."""
 
 
 def member_of(logic: Logic, index: int, source: Source) -> tuple[str, int]:
-    """Return what `x == "a" or "b" or "c"` was meant as, and how many operands after the comparison belong to it.
+    """Return the suggestion for `x == "a" or "b" or "c"`, and how many operands after the comparison belong to it.
 
     Args:
-        logic: The operands and the word between them.
-        index: The place of the first operand that is no condition, as `"b"`.
-        source: Gives an expression as it is written.
+        logic: The operands and their operator.
+        index: Position of the first operand that is not a condition, such as `"b"`.
+        source: Returns the source text of an expression.
     """
     before = logic.operands[index - 1] if index else None
     operator = _LISTED.get((before.operator, logic.operator)) if isinstance(before, Comparison) else None
@@ -261,11 +264,11 @@ _LISTED: Mapping[tuple[str, str], str] = {
     ("!=", "or"): "not in",
     ("!=", "and"): "not in",
 }
-"""How a comparison with one of several values is written, by its operator and the word between the values."""
+"""Operator of a list, by the comparison's operator and the word between the values."""
 
 
 def _in_list(operator: str, value: Expr, items: Sequence[Expr], source: Source) -> str:
-    """Return the comparison of a value with a list, nothing where its items can be none of a list."""
+    """Return the suggestion to compare a value with a list; empty if the values cannot be items of a list."""
     if not all(map(_is_item, items)) or any(map(_quoted_name, items[1:])):
         return ""
     meant = source(Comparison(operator, value, Listing(tuple(items), value.span), value.span))
@@ -277,7 +280,7 @@ def _is_item(expr: Expr) -> bool:
 
 
 def one_of_several(comparison: Comparison, source: Source) -> tuple[str, Logic] | None:
-    """Return what `x == ("a" or "b")` was meant as, and its wrong part; None if it has another form."""
+    """Return the suggestion for `x == ("a" or "b")` and its wrong part; None for other forms."""
     for value, logic in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
         if isinstance(logic, Logic) and not isinstance(value, Logic):
             operator = _LISTED.get((_EQUALITY.get(comparison.operator, ""), logic.operator), "")
@@ -290,7 +293,7 @@ _EQUALITY: Mapping[str, str] = {"==": "==", "in": "==", "!=": "!=", "not in": "!
 
 
 def default_of(logic: Logic, expr: Expr, behind: Expr | None, source: Source) -> str:
-    """Return what `x or "a"` was meant as: a value and a default."""
+    """Return the suggestion for `x or "a"`: a value with a default."""
     if logic.operator != "or" or not isinstance(expr, Path) or not isinstance(behind, Literal) or _quoted_name(behind):
         return ""
     is_text = behind.kind in (LiteralKind.STRING, LiteralKind.NUMBER)
@@ -299,13 +302,13 @@ def default_of(logic: Logic, expr: Expr, behind: Expr | None, source: Source) ->
 
 
 def instead_of_comparing(comparison: Comparison, source: Source) -> str:
-    """Return what to write in place of a comparison of two conditions."""
+    """Return the suggestion for a comparison of two conditions."""
     for one, other in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
         if not isinstance(other, Literal) or other.text not in _TRUTHS or comparison.operator not in {"==", "!="}:
             continue
         inverted = (other.text == "true") is not (comparison.operator == "==")
         meant = source(_opposite(one) if inverted else one)
-        # It comes to stand beside what may bind tighter than it does.
+        # The condition can be next to an operator that binds more tightly.
         return (
             f"write `({meant})`" if isinstance(one, Logic) and not inverted and meant else meant and f"write `{meant}`"
         )
@@ -320,7 +323,7 @@ def _opposite(expr: Expr) -> Expr:
 
 
 def quoted_condition(comparison: Comparison, left: Typed, right: Typed, source: Source) -> str:
-    """Return what to write in place of a condition that is compared with `"true"` or `"false"`, else nothing."""
+    """Return the suggestion for a condition compared with `"true"` or `"false"`; otherwise empty."""
     for node, other in ((left, right), (right, left)):
         if node.type.kind is Kind.BOOL and other.op == Op.CONSTANT and other.data in _TRUTHS:
             return instead_of_comparing(comparison, source)
@@ -328,14 +331,14 @@ def quoted_condition(comparison: Comparison, left: Typed, right: Typed, source: 
 
 
 def items(left: Type, right: Type) -> str:
-    """Return how the items of a list come to have one type."""
+    """Return how to give the items of a list one type."""
     if Kind.STRING in {left.kind, right.kind}:
         return "write all items in quotes or none"
     return "write all items in one unit"
 
 
 def constant(phase: str, value: str, expr: Expr) -> str:
-    """Return what comes of a condition that is the same for every node and pod, and why it may be."""
+    """Return the effect of a condition that is the same for every node and pod, and its probable cause."""
     quoted = next((text for text in map(_quoted_name, walk(expr)) if text), "")
     if quoted:
         return f"write `{quoted}` without quotes"
@@ -357,13 +360,13 @@ def _is_field(text: str) -> bool:
 
 
 def _plural(node: Typed) -> str:
-    """Return what values of this kind are called: labels, annotations, strings."""
+    """Return the plural for values of this kind: labels, annotations, these (strings)."""
     read = node.inputs[-1] if node.op in {Op.INPUT, Op.KEYED} else None
     return read.path[0].removeprefix("namespace_") if read is not None and read.path[0] in _LABELS else "these"
 
 
 def to_number(node: Typed) -> str:
-    """Return how a value becomes a number."""
+    """Return how to convert a value into a number."""
     if node.op == Op.WEEKDAY:
         return 'days are strings: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
     if node.type.kind is Kind.STRING and (plural := _plural(node)) != "these":
@@ -372,17 +375,17 @@ def to_number(node: Typed) -> str:
 
 
 def to_string(node: Typed) -> str:
-    """Return how a value becomes a string."""
+    """Return how to convert a value into a string."""
     return "write it in double quotes" if node.op == Op.CONSTANT else table("string").get(node.type.kind.value, "")
 
 
 def of_place(error: Diagnostic, text: str, phase: str, *, score: bool) -> Diagnostic:
-    """Return a syntax error; of a case where there can be none, with what the field can be.
+    """Return a syntax error; for a case where none is allowed, with the allowed content of the field.
 
     Args:
         error: The error.
         text: The text with the error.
-        phase: Where the text is, as in `Environment`.
+        phase: Kind of field, as in `Environment`.
         score: Whether it is the value of a score.
     """
     variant = "score" if score else phase
@@ -395,19 +398,19 @@ def of_place(error: Diagnostic, text: str, phase: str, *, score: bool) -> Diagno
 
 
 def addition(operator: str, node: Typed) -> str:
-    """Return what adds up what is no number."""
+    """Return how to combine values that are not numbers."""
     return "join strings with concat(...)" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
 
 
 def default(left: Typed, right: Typed, *written: Expr) -> str:
-    """Return how a default fits its value; `written` is where they stand."""
+    """Return how to give a value and its default one type; `written` are their expressions."""
     if right.type.kind is Kind.BOOL:
         return "`??` binds tighter than comparisons: write `(x < 1) ?? true`"
     return difference(left, right, *written)
 
 
 def member(left: Typed, right: Typed, listing: Expr) -> str:
-    """Return how a value fits the items of a list."""
+    """Return how to give a value the type of a list's items."""
     if left.type.kind is Kind.QUANTITY and right.type.unit is Unit.NUMBER and left.type.unit is not None:
         said = minutes((listing,)) if left.type.unit is Unit.DURATION else ""
         return said or table("unit")[left.type.unit.value]
@@ -419,7 +422,7 @@ def member(left: Typed, right: Typed, listing: Expr) -> str:
 
 
 def no_list(comparison: Comparison, left: Typed | None, right: Typed, source: Source) -> str:
-    """Return what was meant by a value behind `in`: one item, a part of a text, or a text with items in it."""
+    """Return the suggestion for a value after `in` that is not a list: an item, part of a text, or text with items."""
     if left is None or not left.type.like(right.type) or right.type.kind is Kind.BOOL:
         return ""
     meant: tuple[Expr, ...]
@@ -442,7 +445,7 @@ def no_list(comparison: Comparison, left: Typed | None, right: Typed, source: So
 
 
 def _several(literal: Literal) -> tuple[Literal, ...]:
-    """Return the texts that one text lists; none where it lists none."""
+    """Return the texts that one text lists, separated by commas, semicolons or bars; empty if it lists none."""
     texts = [one.strip() for one in _SEPARATOR.split(literal.text)] if literal.kind is LiteralKind.STRING else []
     return tuple(replace(literal, text=one) for one in texts) if len(texts) > 1 and all(texts) else ()
 
@@ -457,7 +460,7 @@ def _call(name: str, *arguments: Expr) -> Call:
 
 
 def score(node: Typed) -> str:
-    """Return how a value becomes a score."""
+    """Return how to convert a value into a score."""
     if node.type.kind is Kind.QUANTITY:
         return "write scale(x, lo, hi), or divide by a value of the same unit"
     return to_number(node)

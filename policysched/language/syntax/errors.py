@@ -1,8 +1,8 @@
-"""Syntax errors: the diagnostic of a text that does not parse.
+"""Diagnostics for texts that do not parse.
 
-Gets the tokens, the place and the terminals that could have come there, and answers with one diagnostic. Common
-errors are recognised by what stands in the text at that place, in a fixed order; what remains is E0100, perhaps with
-what those write who are used to other languages.
+Functions take the tokens, the position and the accepted terminals, and return one diagnostic. Common errors are
+recognized by the text at the position, in a fixed order. Other errors are E0100, with suggestions for syntax of other
+languages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MEMBER: Final = re.compile(r"\.\s*+(\w++)\s*+(\(([^()]*+)\))?")
 _NAMES: Final = frozenset({"NAME", "DOT"})
 _BLANKS: Final = re.compile(r'("(?:[^"\\\n]|\\.)*+")|(?:\s|#[^\n]*+)++')
 LONGEST: Final = 80
-"""How long the user's own texts may be that a help repeats. Units: characters."""
+"""Longest part of the user's text that a help repeats. Units: characters."""
 _TEXT: Final = r'"(?:[^"\\\n]|\\["\\])*+"'
 _BRACES: Final = re.compile(rf"\{{\s*+({_TEXT}(?:\s*+,\s*+{_TEXT})*+)\s*+\}}")
 _ELVIS: Final = re.compile(rf"\?:\s*+({_TEXT}|[a-z0-9_.]++%?+(?:\[{_TEXT}\])?+(?:\([^()]*+\))?+)", re.IGNORECASE)
@@ -48,7 +48,7 @@ _NO_FIELDS: Final = "values have no fields"
 
 
 def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
-    """Return what to write in place of the name behind a dot that stands behind a value."""
+    """Return the suggestion for a name after a dot that follows a value."""
     found = _MEMBER.match(text, span_of(tokens[index]).start) if tokens[index].type == "DOT" and index else None
     if found is None:
         return ""
@@ -58,7 +58,7 @@ def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
     if wrong or found[2] is None:
         return wrong or _NO_FIELDS
     name, start = snake(found[1]), span_of(tokens[first]).start
-    # As the argument of a function it needs no brackets.
+    # The argument of a function needs no parentheses.
     bracket = int(tokens[first].type == "LPAR" and name not in table("operators"))
     receiver = one_line(text[start + bracket : found.start() - bracket])
     given = one_line(found[3])
@@ -68,12 +68,12 @@ def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return part of a text on one line, without its comments."""
+    """Return part of a text on one line, without comments."""
     return _BLANKS.sub(lambda found: found[1] or " ", text).strip()
 
 
 def wrong_field(path: Names) -> str:
-    """Return what was meant by a path that begins with names of which there is no field; nothing where there is one."""
+    """Return the suggestion for a path that begins with unknown names; empty if the field exists."""
     if said := path and (foreign_syntax.without_root(path) or foreign_syntax.foreign_root(path)):
         return said
     for size in range(2, len(path) + 1):
@@ -85,7 +85,7 @@ def wrong_field(path: Names) -> str:
 
 
 def names_of(tokens: Sequence[Token]) -> Names:
-    """Return the names, with dots between them, that some tokens begin with."""
+    """Return the dotted names at the start of some tokens."""
     names = []
     for token in tokens:
         if token.type not in _NAMES:
@@ -95,7 +95,7 @@ def names_of(tokens: Sequence[Token]) -> Names:
 
 
 def _begin(tokens: Sequence[Token]) -> int:
-    """Find where the value begins that some tokens end with: a path with or without a key, a call, brackets, a text."""
+    """Return the position of the start of the value that ends the tokens: a path, a call, parentheses, or a text."""
     place, depth = len(tokens) - 1, 0
     if tokens[place].type in CONSTANTS:
         return place
@@ -109,14 +109,14 @@ _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
 _ARROW_MEANT: Final = re.compile(
     r"(?:=+>?|-+\s*+>|[\u2013\u2014]\s*+>?|:|[\u21d2\u27f6\u279c\u2794\u279d\u27a1\ufe0f]++)\s*+(\d++(?:\.\d++)?+)\s*+\Z"
 )
-"""What stands for the arrow of a case elsewhere, with the number behind it."""
+"""Replacements for the arrow of a case, with the number after them."""
 _QUOTES: Final = {
     "'": "'", "`": "`", "\u201c": "\u201d", "\u201d": "\u201d", "\u201e": "\u201c", "\u201f": "\u201d",
     "\u2018": "\u2019", "\u2019": "\u2019", "\u201a": "\u2018", "\u201b": "\u2019", "\u00ab": "\u00bb",
     "\u00bb": "\u00ab", "\u2039": "\u203a", "\u203a": "\u2039", "\u300c": "\u300d",
     **{quote: quote for quote in "\u00b4\u2032\u2033\u02ba\u301d\u301e\uff02\uff07"},
 }  # fmt: skip
-"""What closes a string that one of these opens, for those who write such quotes."""
+"""Closing quotes by opening quotes, for quotes that the language does not have."""
 _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
 _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'write times in quotes, as in "22:00"'
@@ -131,7 +131,7 @@ _EQUALS: Final = re.compile(rf"\s*+(==|!=)\s*+({_PATH.pattern})")
 
 
 def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> Diagnostic:
-    """Return the diagnostic of a token that cannot stand where it stands."""
+    """Return the diagnostic of a token that is not accepted at its position."""
     token = tokens[index]
     before = tokens[index - 1] if index else None
     minus = before if before is not None and before.type == "MINUS" and token.type in _ARROWS else None
@@ -159,7 +159,7 @@ def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: C
 
 
 def _instead(tokens: Sequence[Token], index: int) -> str:
-    """Return what those should write who are used to another language."""
+    """Return the suggestion for syntax of other languages."""
     token = tokens[index]
     if token.type == "BY" or (index and tokens[index - 1].type == "BY"):
         return "write `by` and a field after the brackets, as in sum(x) by node.zone"
@@ -168,13 +168,13 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
         return listing
     if index and (numbers := number_meant(tokens[index - 1], token, tokens[index + 1 :])):
         return numbers
-    # `if x` is a name with something behind it, as far as the grammar knows.
+    # `if x` is a name followed by another name for the grammar.
     names = [str(one) for one in (token, *tokens[index - 1 : index]) if one.type == "NAME"]
     return next((table("words")[name] for name in names if name in table("words")), "")
 
 
 def _is_nothing(text: str, tokens: Sequence[Token], index: int) -> str:
-    """Return the condition that `x is null` or `x is not null` means."""
+    """Return the condition for `x is null` or `x is not null`."""
     found = _IS_NOTHING.match(text, span_of(tokens[index]).start) if index else None
     if found is None or found[2].lower() not in table("nothing"):
         return ""
@@ -183,7 +183,7 @@ def _is_nothing(text: str, tokens: Sequence[Token], index: int) -> str:
 
 
 def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> str:
-    """Return where the arrow of a case goes that has none."""
+    """Return the suggestion for a case without an arrow."""
     if not _ARROWS & set(accepted) or tokens[index].type not in NUMERIC or index + 1 < len(tokens):
         return ""
     guard = one_line(text[: span_of(tokens[index]).start])
@@ -193,7 +193,7 @@ def _arrow(text: str, tokens: Sequence[Token], index: int, accepted: Collection[
 def unexpected_character(
     text: str, tokens: Sequence[Token], position: int, accepted: Collection[str] = ()
 ) -> Diagnostic:
-    """Return the diagnostic of a place where no token begins."""
+    """Return the diagnostic of a position at which no token begins."""
     character = text[position]
     if character == '"':
         return _open_string(text, position)
@@ -221,7 +221,7 @@ def unexpected_character(
 
 
 def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | None:
-    """Return the diagnostic of a word in which no token begins: a unit, or a name with capitals."""
+    """Return the diagnostic of a word that is not a token: a unit, or a name with capitals."""
     word = _WORD.match(text, position)
     if word is None:
         return None
@@ -250,7 +250,7 @@ def _bad_word(text: str, tokens: Sequence[Token], position: int) -> Diagnostic |
 
 
 def _no_field(text: str, parent: Names, span: Span) -> Diagnostic | None:
-    """Return the diagnostic of a name with capitals that no field has in lower-case letters either."""
+    """Return the diagnostic of a name with capitals that is not a field in lower case either."""
     found, parent = text[span.start : span.end], foreign_syntax.without_layers(parent)
     if parent not in GROUPS or text[span.end : span.end + 1] == "(":
         return None
@@ -260,15 +260,15 @@ def _no_field(text: str, parent: Names, span: Span) -> Diagnostic | None:
 
 
 def _whole(text: str, before: Names, span: Span) -> tuple[Names, str]:
-    """Return all names of a path of which some stand before a word, and the key behind them."""
+    """Return all names of a path that continues after some names, and the key after it."""
     found = _PATH.match(text, span.start)
-    if found is None or text.startswith("(", found.end()):  # a method's name is none of a field
+    if found is None or text.startswith("(", found.end()):  # the name of a method is not a field
         return before or (snake(text[span.start : span.end]),), "..."
     return (*before, *map(snake, found[1].split("."))), "..." if found[2] is None else found[2]
 
 
 def _named(character: str) -> str:
-    """Show a character; what looks like another one, or like nothing, with its number."""
+    """Return a character for a message; with its number and name if it is ambiguous or invisible."""
     if character.isascii() and character.isprintable():
         return f"`{character}`"
     number = ", ".join(filter(None, (f"U+{ord(character):04X}", unicodedata.name(character, "").lower())))
@@ -276,7 +276,7 @@ def _named(character: str) -> str:
 
 
 def unexpected_end(text: str, tokens: Sequence[Token], accepted: Collection[str]) -> Diagnostic:
-    """Return the diagnostic of a text that stops too early."""
+    """Return the diagnostic of a text that ends too early."""
     end = max(len(text.rstrip()), span_of(tokens[-1]).end if tokens else 0)
     if not tokens:
         return diagnose("E0100", text, Span(end, end), "no case" if "ELSE" in accepted else "nothing")
@@ -285,7 +285,7 @@ def unexpected_end(text: str, tokens: Sequence[Token], accepted: Collection[str]
 
 
 def _no_number(text: str, tokens: Sequence[Token]) -> str:
-    """Return how a case is written of which there is the guard alone, or the number alone."""
+    """Return the suggestion for a case with only a guard, or only a number."""
     given = one_line(text)
     if len(given) > LONGEST:
         return "write a case as `guard → number`, as in `node.ready → 80`"
@@ -306,7 +306,7 @@ def _unit(text: str, before: Token | None, token: Token) -> Diagnostic | None:
 
 
 def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None:
-    """Return the diagnostic of operators that are none: two without a space between them, or `10%3`."""
+    """Return the diagnostic of invalid operators: two without a space between them, or `10%3`."""
     if token.type == "NOT_SIGN" and text.startswith("!~", span_of(token).start):
         return _no_operator(text, span_of(token).start)
     if before is not None and before.type == "PERCENT" and token.type in OPENS_VALUE:
@@ -320,7 +320,7 @@ def _symbols(text: str, before: Token | None, token: Token) -> Diagnostic | None
 
 
 def _elvis(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | None:
-    """Return the diagnostic of a `?:` between two values: what stands in for the first where it is missing."""
+    """Return the diagnostic of `?:` between two values: `??` was meant."""
     right = _ELVIS.match(text, position)
     if right is None or not tokens:
         return None
@@ -331,7 +331,7 @@ def _elvis(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | No
 
 
 def _wrong_arrow(text: str, tokens: Sequence[Token], position: int, accepted: Collection[str]) -> str:
-    """Return how a case is written that has something else than an arrow between its guard and its number."""
+    """Return the suggestion for a case with another symbol than an arrow between guard and number."""
     found = _ARROW_MEANT.match(text, position)
     if found is None or not tokens or not _ARROWS & set(accepted):
         return ""
@@ -377,7 +377,7 @@ def _wrong_quotes(text: str, start: int) -> Diagnostic:
 
 
 def _method(text: str, receiver: Names, span: Span) -> str:
-    """Return what to write in place of a method with capitals, as `node.name.startsWith("a")`."""
+    """Return the suggestion for a method with capitals, such as `node.name.startsWith("a")`."""
     opens, end = span.end, text.find(")", span.end)
     given = text[opens + 1 : end]
     if not receiver or text[opens : opens + 1] != "(" or end < 0 or "(" in given:
@@ -388,7 +388,7 @@ def _method(text: str, receiver: Names, span: Span) -> str:
 
 
 def _before(tokens: Sequence[Token]) -> Names:
-    """Return the names that stand before a dot at the end of some tokens."""
+    """Return the names before a dot at the end of some tokens."""
     first = len(tokens)
     while first > 0 and tokens[first - 1].type in _NAMES:
         first -= 1
@@ -396,12 +396,12 @@ def _before(tokens: Sequence[Token]) -> Names:
 
 
 def _compared_with_nothing(text: str, tokens: Sequence[Token], end: int) -> str:
-    """Return the condition that `x == None` or `None == x` means.
+    """Return the condition for `x == None` or `None == x`.
 
     Args:
         text: The text.
         tokens: The tokens before `None`.
-        end: Where `None` ends.
+        end: End of `None`.
     """
     if tokens and tokens[-1].type in _EQUALITIES:
         operator, first = span_of(tokens[-1]), span_of(tokens[_begin(tokens[:-1])])

@@ -1,7 +1,7 @@
 """Canonical text of a syntax tree.
 
-One line, the fewest brackets, words for operators, one space around them. A condition under `not` keeps its
-brackets: `not (a == b)` is read rightly by everybody, `not a == b` is not.
+One line, fewest parentheses, words for operators, one space around them. A condition under `not` keeps its parentheses:
+`not (a == b)` cannot be misread, `not a == b` can.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LEADING_ZEROS: Final = re.compile(r"^0+(?=[0-9])")
 def format_text(text: str, start: str = "expr") -> str | Diagnostic:
     """Return the canonical form of a text, or its first syntax error.
 
-    A text with comments comes back as it is, because the canonical form has no place for them.
+    A text with comments is returned unchanged, because the canonical form has none.
     """
     tree = parse(text, start)
     if isinstance(tree, Diagnostic):
@@ -95,7 +95,7 @@ def _operation(tree: Negation | Inversion | Chain | Comparison | Logic) -> str:
 
 
 def quote(text: str) -> str:
-    """Return a string as the language writes it."""
+    """Return a string literal in the language's syntax."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

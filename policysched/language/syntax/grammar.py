@@ -1,8 +1,7 @@
-"""Grammar: Lark's parser for `grammar.lark` from tables shipped beside it.
+"""Grammar: the Lark parser of `grammar.lark`, built from tables that are part of the package.
 
-Working the tables out takes a quarter of a second, for which no command should wait. They are JSON and no pickle, so
-that reading them runs nothing, and they count only for the grammar and the version of Lark that they were made of:
-for any other the tables are worked out anew.
+Computing the tables takes a quarter of a second, too long for a command. They are JSON, not pickle, so loading them
+executes nothing. They are valid only for their grammar and version of Lark; for others the tables are recomputed.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ TABLES: Final = "grammar.json"
 
 
 def grammar_text() -> str:
-    """The grammar as it is shipped with the package."""
+    """Return the grammar file of the package."""
     return _shipped("grammar.lark")
 
 
 def make_parser(transformer: Transformer[Any, Any], tables: str | None = None) -> Lark:
-    """Make the parser.
+    """Return the parser.
 
     Args:
-        transformer: Gets what the parser reduces.
-        tables: What `make_tables` made, the shipped ones if absent.
+        transformer: Receives what the parser reduces.
+        tables: Output of `make_tables`; default: the tables of the package.
     """
     grammar = grammar_text()
     found = json.loads(_shipped(TABLES) if tables is None else tables, object_pairs_hook=_with_numbers)
@@ -42,7 +41,7 @@ def make_parser(transformer: Transformer[Any, Any], tables: str | None = None) -
 
 
 def make_tables() -> str:
-    """Work out the tables, as JSON."""
+    """Compute the tables, as JSON."""
     grammar = grammar_text()
     data, memo = _build(grammar, None).memo_serialize([TerminalDef, Rule])
     return json.dumps({"of": _origin(grammar), "data": data, "memo": memo}, separators=(",", ":")) + "\n"
@@ -59,7 +58,7 @@ def _origin(grammar: str) -> str:
 
 
 def _with_numbers(pairs: list[tuple[str, Any]]) -> dict[str | int, Any]:
-    """Make keys numbers again that JSON writes as texts."""
+    """Convert numeric keys, which JSON stores as texts, back to numbers."""
     return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 

@@ -1,4 +1,4 @@
-"""Texts for lists that are not written as lists: without brackets, without commas, with names among the items."""
+"""Suggestions for lists with wrong syntax: without brackets, without commas, with names among the items."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
 CONSTANTS: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE"})
 MOST_ITEMS: Final = 4
-"""How many items of a list a help repeats."""
+"""Largest number of list items that a help repeats."""
 
 
 def in_list(tokens: Sequence[Token], index: int) -> str:
-    """Return how a list is written, where one was meant."""
+    """Return how to write a list, if one was meant."""
     kind, before = tokens[index].type, [one.type for one in tokens[:index]]
     if kind == "COMMA" and before[-2:-1] == ["IN"] and tokens[index - 1].type in VALUES:
         return f"write `in [{_items(tokens[index - 1 :])}]`"
@@ -37,11 +37,11 @@ def in_list(tokens: Sequence[Token], index: int) -> str:
 
 
 def _items(tokens: Sequence[Token], wanted: Collection[str] = ()) -> str:
-    """Return values with commas between them, as far as there are some, the first few of many.
+    """Return the values at the start of some tokens, separated by commas; only the first few of many.
 
     Args:
-        tokens: What begins with them.
-        wanted: What all of them have to be, if anything: nothing is returned where one is not.
+        tokens: Tokens that begin with the values.
+        wanted: Required token types; the result is empty if a value has another type.
     """
     items: list[str] = []
     for place in range(0, len(tokens), 2):
@@ -56,7 +56,7 @@ def _items(tokens: Sequence[Token], wanted: Collection[str] = ()) -> str:
 
 
 def _bracket_of_in(tokens: Sequence[Token]) -> int:
-    """Return the place of the bracket that is open and stands behind `in`, 0 if there is none."""
+    """Return the position of an open parenthesis after `in`; 0 if there is none."""
     depth = 0
     for place in range(len(tokens) - 1, 0, -1):
         depth += (tokens[place].type == "RPAR") - (tokens[place].type == "LPAR")

@@ -1,11 +1,10 @@
-"""Parser: from text to syntax tree, or to the diagnostic of its first error.
+"""Parser: converts a text into a syntax tree, or into the diagnostic of its first error.
 
-The steps are length, tokens, number of tokens, depth, grammar, depth of the tree, in that order: nothing that takes
-more than linear time, and no recursion, sees a text that has not been measured for it. The depth is counted twice, with
-one limit: over the tokens (open brackets, and every `not` or `-` that waits for its operand), which also sees brackets
-that mean nothing, and over the tree, where every level of operators counts and which bounds how deep the checker and
-the formatter recurse. Tokens are fed to Lark's parser one by one: it never raises past this module, and none of its
-sentences does.
+The steps are: length, tokens, number of tokens, depth, grammar, depth of the tree. No superlinear or recursive step
+runs on a text that has not been measured for it. The depth is checked twice with one limit. The depth of tokens counts
+open brackets and each pending `not` or `-`, so it includes redundant brackets. The depth of the tree counts every level
+of operators, and bounds the recursion of checker and formatter. Tokens are passed to Lark's parser one by one, so none
+of its exceptions or messages leaves this module.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def _lark() -> Lark:
 
 
 def load_grammar() -> None:
-    """Make the parser and read the messages now, so that nobody waits for them at the first text."""
+    """Build the parser and load the messages now, so that the first text is not delayed."""
     _lark()
     message_table()
 
@@ -83,10 +82,10 @@ def parse(text: str, start: str = "expr") -> Parsed:
 
 
 def _tokens(text: str) -> tuple[list[Token], int | None]:
-    """Split a text; the second value is where no token begins, if there is such a place."""
+    """Split a text into tokens; the second value is the position at which no token begins, or None."""
     tokens: list[Token] = []
     try:
-        # Not Lark.lex: beside a parser it builds a lexer for every text.
+        # Not Lark.lex, which builds a lexer for every text.
         session = _lark().parse_interactive(text, start=STARTS[0])
         for token in session.lexer_thread.lex(session.parser_state):  # type: ignore[no-untyped-call]
             tokens.append(token)  # noqa: PERF402 the tokens before a bad character are wanted
@@ -113,7 +112,7 @@ def _parse_tokens(text: str, tokens: list[Token], start: str, stopped_at: int | 
 
 
 def _accepted(tokens: list[Token], start: str) -> frozenset[str]:
-    """Return the terminals that may follow, asked for before the parser reduces for a token that cannot come."""
+    """Return the accepted terminals, computed before the parser reduces for the unexpected token."""
     parser = _lark().parse_interactive(start=start)
     for token in tokens:
         parser.feed_token(token)
@@ -121,7 +120,7 @@ def _accepted(tokens: list[Token], start: str) -> frozenset[str]:
 
 
 def _measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
-    """Return the diagnostic of a text with too many tokens or too deep a nesting."""
+    """Return the diagnostic of a text with too many tokens or too deep nesting."""
     if len(tokens) > MAX_TOKENS:
         span = Span(span_of(tokens[MAX_TOKENS]).start, len(text))
         return diagnose("E0107", text, span, "tokens", number=len(tokens), limit=MAX_TOKENS)
@@ -132,7 +131,7 @@ def _measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
 
 
 def _measure_tree(tree: Expr | Case, text: str) -> Diagnostic | None:
-    """Return the diagnostic of a tree that is too high."""
+    """Return the diagnostic of a tree that is too deep."""
     roots = [tree] if not isinstance(tree, Case) else [tree.value, tree.guard]
     waiting = [(root, 0) for root in roots if not isinstance(root, Keyword)]
     while waiting:
@@ -144,7 +143,7 @@ def _measure_tree(tree: Expr | Case, text: str) -> Diagnostic | None:
 
 
 def _depths(tokens: Sequence[Token]) -> list[int]:
-    """Return how deep each token stands."""
+    """Return the nesting depth of each token."""
     result: list[int] = []
     outer: list[tuple[int, int]] = []
     depth = nots = minuses = 0
@@ -169,7 +168,7 @@ def _depths(tokens: Sequence[Token]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A tree and its reach in the text."""
+    """A tree and its extent in the text, including parentheses."""
 
     node: Expr
     start: int
@@ -193,7 +192,7 @@ def _part(node: Expr, reach: Span) -> _Part:
 
 
 class _TreeBuilder(Transformer):  # type: ignore[type-arg]
-    """One method for each rule (or alias) of the grammar."""
+    """Builds the syntax tree, with one method per rule (or alias) of the grammar."""
 
     def single(self, children: Children) -> _Part | Token:
         return children[0]
@@ -202,7 +201,7 @@ class _TreeBuilder(Transformer):  # type: ignore[type-arg]
 
     def literal(self, children: list[Token]) -> _Part:
         token, kind = children[0], LiteralKind(children[0].type)
-        # Only \" and \\ pass the lexer.
+        # The lexer only accepts the escapes \" and \\.
         text = _ESCAPE.sub(r"\1", token[1:-1]) if kind is LiteralKind.STRING else str(token)
         return _part(Literal(kind, text, span_of(token)), span_of(token))
 
@@ -228,7 +227,7 @@ class _TreeBuilder(Transformer):  # type: ignore[type-arg]
         return _part(Listing(tuple(_nodes(children)), _reach(children)), _reach(children))
 
     def group(self, children: Children) -> _Part:
-        """Brackets widen the reach and leave the tree as it is."""
+        """Extend the extent of a tree by its parentheses."""
         return _part(_nodes(children)[0], _reach(children))
 
     def negation(self, children: Children) -> _Part:
@@ -246,7 +245,7 @@ class _TreeBuilder(Transformer):  # type: ignore[type-arg]
         return _part(Chain(first.node, steps, _reach(children)), _reach(children))
 
     def comparison(self, children: list[Token]) -> Token:
-        """The words `not in` become one token."""
+        """Join the words `not in` into one token."""
         return children[0].update(value=" ".join(children))
 
     def comparing(self, children: Children) -> _Part | Token:

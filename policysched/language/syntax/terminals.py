@@ -1,6 +1,6 @@
-"""The terminals of the grammar: what they are called, and what stands where.
+"""Terminals of the grammar: names, groups, and descriptions for messages.
 
-Who only names them imports no parser.
+Code that only names terminals need not import a parser.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPERAND_ENDS: Final = frozenset(
 OPERATORS: Final = COMPARISONS | {
     "OR", "OR_SIGN", "AND", "AND_SIGN", "NOT", "DEFAULT", "PLUS", "MINUS", "STAR", "SLASH",
 }  # fmt: skip
-# What users know the terminals by, in the order in which messages list them.
+# Descriptions of terminals, in the order in which messages list them.
 TERMINALS: Final[Mapping[str, str]] = {
     "$END": "the end", "NAME": "a name", "NUMBER": "a number", "PERCENT": "a percentage", "QUANTITY": "a quantity",
     "DURATION": "a duration", "STRING": "a string", "TRUE": "`true`", "FALSE": "`false`", "ELSE": "`else`",
@@ -40,7 +40,7 @@ TERMINALS: Final[Mapping[str, str]] = {
 
 
 def expectation(accepted: Collection[str]) -> str:
-    """Return which terminals could have come, those of one kind by their kind."""
+    """Return the terminals that were expected, grouped by kind."""
     names: dict[str, None] = {}
     rest = set(accepted)
     if "LPAR" in rest and "STRING" in rest:
@@ -60,6 +60,6 @@ def expectation(accepted: Collection[str]) -> str:
 
 
 def span_of(token: Token) -> Span:
-    """Where a token stands."""
+    """Return the position of a token."""
     start = token.start_pos or 0
     return Span(start, start + len(token))

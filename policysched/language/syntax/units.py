@@ -1,6 +1,6 @@
-"""Numbers with units that are none: what was meant by `4GB`, `5 min`, `2cores` or `1e3`; numbers with commas.
+"""Suggestions for invalid numbers and units: `4GB`, `5 min`, `2cores`, `1e3`, numbers with commas.
 
-A key that stands without its brackets may look like one, too.
+A key without brackets can look like one, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
 
 
 def is_apart_from(number: Token, word: str) -> bool:
-    """Whether a word behind a number is its unit, or was to be, with a space between the two."""
+    """Return whether a word after a number and a space is, or resembles, a unit."""
     folded = word.lower()
     known = word in _UNITS or folded in _FOLDED or folded.removesuffix("b") in _BYTES
     return number.type == "NUMBER" and bool(known or _LONG.fullmatch(folded) or _CORES.fullmatch(word))
@@ -49,7 +49,7 @@ def apart(text: str, number: Token, unit: str, end: int) -> Diagnostic:
 
 
 def unknown_unit(text: str, number: Token, end: int) -> Diagnostic:
-    """Return the diagnostic of a number that runs on to the end of something that is no unit."""
+    """Return the diagnostic of a number with an unknown unit."""
     start = span_of(number).start
     digits = str(number).rstrip("%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     unit = text[start + len(digits) : end]
@@ -68,7 +68,7 @@ def _instead_of(digits: str, unit: str) -> str:
 
 
 def _meant(unit: str) -> str | None:
-    """Return the unit that something was to be: a size in bytes, one in another case, the start of a word."""
+    """Return the unit that was probably meant: a size in bytes, a unit in another case, the start of a word."""
     folded = unit.lower()
     if folded.endswith("b") and folded[:-1] in _BYTES:
         return _BYTES[folded[:-1]]
@@ -84,7 +84,7 @@ _OF_KEYS: Final = frozenset(string.ascii_letters + string.digits + "_./-")
 
 
 def _key(text: str, span: Span) -> Diagnostic | None:
-    """Return the diagnostic of a key without its brackets in which a number stands, as `nvidia.com/mig-1g.5gb`."""
+    """Return the diagnostic of a key without brackets that contains a number, such as `nvidia.com/mig-1g.5gb`."""
     start, end = span.start, _KEY.match(text, span.start)
     while start and text[start - 1] in _OF_KEYS:
         start -= 1
@@ -101,12 +101,12 @@ def _key(text: str, span: Span) -> Diagnostic | None:
 
 
 def touch(before: Token, token: Token) -> bool:
-    """Whether one token begins where another ends."""
+    """Return whether one token begins where another ends."""
     return span_of(before).end == span_of(token).start
 
 
 def number_meant(before: Token, token: Token, behind: Sequence[Token]) -> str:
-    """Return how a number is written, where one was meant."""
+    """Return how to write a number, if one was meant."""
     joined = behind and behind[0].type in NUMERIC and touch(token, behind[0])
     if token.type == "DOT" and joined:
         return f"write `0.{behind[0]}`"
@@ -124,7 +124,7 @@ def number_meant(before: Token, token: Token, behind: Sequence[Token]) -> str:
 
 
 def _with_comma(before: Token, comma: Token, behind: Sequence[Token]) -> str:
-    """Return a number that has commas: between groups of three digits, or as the decimal point."""
+    """Return the corrected form of a number with commas: digit groups, or a decimal point."""
     number = str(before)
     if not _FIRST_GROUP.fullmatch(number):
         return f"{number}.{behind[0]}"
