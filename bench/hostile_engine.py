@@ -91,7 +91,7 @@ def measure(name: str, nodes: int, *, memory: bool) -> tuple[list[float], list[f
     weigh()
     times += [timed(lambda: bench.cluster.remove_pod(one.metadata.uid)), bench.ordinary()]
     weigh()
-    bench.engine.forget()
+    bench.engine.classes.forget()
     weigh()
     tracemalloc.stop()
     return times, sizes

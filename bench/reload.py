@@ -63,7 +63,7 @@ class Edited:
 
     def nothing_known(self) -> None:
         """Forget all that is known of classes."""
-        self._engine.forget()
+        self._engine.classes.forget()
 
     def _edit(self, **fields: object) -> None:
         self._policies[0] = one = _next(replace(self._policies[0], spec=replace(self._policies[0].spec, **fields)))

@@ -125,7 +125,7 @@ def measure(series: str, size: int, decisions: int) -> Row:
         "median": statistics.median(took),
         "p99": statistics.quantiles(took, n=100)[98],
         "first": statistics.median(cold),
-        "MiB a class": engine.kept_bytes / CLASSES / 2**20,
+        "MiB a class": engine.classes.nbytes / CLASSES / 2**20,
     }
 
 

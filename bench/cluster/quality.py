@@ -121,7 +121,6 @@ def _share(engine: Engine, pod: Pod, row: int) -> float:
     feasible = evaluation.feasible()
     if not feasible[row]:
         return 0.0
-    evaluation.score()
     total = sum((one.final(feasible) for one in evaluation.scores if not one.left_out), np.zeros(feasible.size))
     best = float(total[feasible].max())
     return max(float(total[row]) / best, LEAST) if best > 0 else 1.0

@@ -152,11 +152,11 @@ class Profile:
 
     def has_plugins_of(self, other: Profile) -> bool:
         """Return whether the same plugins decide in scheduling cycles, in the same order, perhaps by other weights."""
-        return self._deciding == other._deciding
+        return self.deciding == other.deciding
 
     @cached_property
-    def _deciding(self) -> tuple[object, ...]:
-        """The plugins that decide, as objects, and what else tells profiles of one cluster apart in decisions."""
+    def deciding(self) -> tuple[object, ...]:
+        """The identity of the plugins and of all else that decides, except weights; comparable while plugins exist."""
         scores = tuple(plugin for plugin, _ in self.scores)
         points = (self.prepared, self.filters, scores, self.pre_scores, self.extenders)
         return (*(tuple(map(id, plugins)) for plugins in points), self.pre_score_order, self.extra_key)

@@ -202,7 +202,7 @@ class Scheduler:
     @property
     def kept_bytes(self) -> int:
         """The memory of what is kept of pod classes. Units: bytes."""
-        return sum(engine.kept_bytes for engine in self._engines.values())
+        return sum(engine.classes.nbytes for engine in self._engines.values())
 
     @property
     def object_count(self) -> int:
@@ -307,7 +307,7 @@ class Scheduler:
                 timing.change(label(self._changes.latest), timing.now() - began)
         if self.cluster.counters.crowded:  # no decision may come for long
             for engine in self._engines.values():
-                engine.relieve()
+                engine.classes.relieve()
 
     def set_metric(self, answer: MetricAnswer) -> None:
         """Take what a metrics source says of a metric."""

@@ -16,9 +16,10 @@ from msgspec.structs import replace
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Aspect, Cluster, Codes, Rows
 from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint
-from policysched.schedule.cycle import engine
-from policysched.schedule.cycle.engine import LARGEST, Engine
-from policysched.schedule.cycle.evaluation import MEASURED_EVERY
+from policysched.schedule.cycle import class_cache
+from policysched.schedule.cycle.class_cache import LARGEST
+from policysched.schedule.cycle.class_results import MEASURED_EVERY
+from policysched.schedule.cycle.engine import Engine
 from policysched.state.placed.pods import pod_id
 from tests.build import MIB, cluster, node, pod
 from tests.rules.build import policy_set, scoring
@@ -92,9 +93,9 @@ def decide_all(made: Engine, pods: Iterable[Pod]) -> None:
 def test_the_bytes_counted_are_those_taken(around: Cluster, kind: str, with_policies: bool) -> None:
     side = Side(around, ()).use(policies()[-1] if with_policies else ())
     side.engine.decide(KINDS[kind])
-    side.engine.forget()  # what the policies share is not the classes'
+    side.engine.classes.forget()  # what the policies share is not the classes'
     taken = taken_by(lambda: decide_all(side.engine, classes(KINDS[kind])))
-    counted = side.engine.kept_bytes
+    counted = side.engine.classes.nbytes
     assert taken / FACTOR < counted < taken * FACTOR, (taken, counted)
 
 
@@ -116,19 +117,19 @@ def constrained(number: int) -> Pod:
 def test_a_pod_of_many_constraints_counts_as_what_it_takes(around: Cluster) -> None:
     side = Side(around, ())
     taken = taken_by(lambda: decide_all(side.engine, map(constrained, range(4))))
-    assert taken / FACTOR < side.engine.kept_bytes < taken * FACTOR
+    assert taken / FACTOR < side.engine.classes.nbytes < taken * FACTOR
     assert taken > 4 * 100 * 8 * NODES
 
 
 def test_no_more_is_kept_than_allowed_however_many_classes_come(
     around: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "CACHE_BYTES", 4 * ALLOWED)
+    monkeypatch.setattr(class_cache, "CACHE_BYTES", 4 * ALLOWED)
     side = Side(around, ())
     columns = around.nodes.columns.count
     pods = [constrained(number) for number in range(12)]
     assert taken_by(partial(decide_all, side.engine, pods)) < FACTOR * 4 * ALLOWED
-    assert side.engine.kept_bytes <= 4 * ALLOWED
+    assert side.engine.classes.nbytes <= 4 * ALLOWED
     del side
     gc.collect()
     assert around.nodes.columns.count <= columns
@@ -137,22 +138,22 @@ def test_no_more_is_kept_than_allowed_however_many_classes_come(
 def test_a_class_too_large_is_decided_and_leaves_nothing_behind(
     around: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "CACHE_BYTES", ALLOWED)
+    monkeypatch.setattr(class_cache, "CACHE_BYTES", ALLOWED)
     side = Side(around, ())
     ordinary = pod("ordinary")
     side.engine.decide(ordinary)
-    kept, columns = side.engine.kept_bytes, around.nodes.columns.count
-    large = side.engine.evaluate(constrained(0))
+    kept, columns = side.engine.classes.nbytes, around.nodes.columns.count
+    large = side.engine.classes.results(constrained(0))
     assert large.nbytes > ALLOWED / LARGEST
     assert side.engine.decide(constrained(0)).feasible_count == around.nodes.count
     del large
     gc.collect()
-    assert (side.engine.kept_bytes, around.nodes.columns.count) == (kept, columns)
-    assert side.engine.evaluate(ordinary) is side.engine.evaluate(ordinary)
+    assert (side.engine.classes.nbytes, around.nodes.columns.count) == (kept, columns)
+    assert side.engine.classes.results(ordinary) is side.engine.classes.results(ordinary)
 
 
 def test_scores_that_are_normalised_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "CACHE_BYTES", ALLOWED)
+    monkeypatch.setattr(class_cache, "CACHE_BYTES", ALLOWED)
     values = ("pod.priority", "pod.requests.memory / 1Ki", "node.requested.pods")
     rules = [
         rule
@@ -169,24 +170,24 @@ def test_scores_that_are_normalised_count_as_memory(monkeypatch: pytest.MonkeyPa
 def test_pods_on_nodes_that_never_were_neither_raise_the_bound_nor_stay_in_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine, "CACHE_BYTES", ALLOWED)
-    monkeypatch.setattr(engine, "CACHE_NODES", 64)
+    monkeypatch.setattr(class_cache, "CACHE_BYTES", ALLOWED)
+    monkeypatch.setattr(class_cache, "CACHE_NODES", 64)
     around = cluster(*(node(f"n{number}", labels={"a": "b"}) for number in range(50)))
     made = Engine(around, default_profile(), random.Random(0))
     pods = [pod(f"p{number}", node_selector={"a": f"v{number}"}) for number in range(100)]
     decide_all(made, pods)
-    ordinary = made.kept_bytes
+    ordinary = made.classes.nbytes
     for number in range(2_000):
         around.set_pod(pod(f"g{number}", on=f"gone-{number}"))
     decide_all(made, pods)
-    assert ordinary < made.kept_bytes <= ALLOWED
+    assert ordinary < made.classes.nbytes <= ALLOWED
     for number in range(2_000):
         around.remove_pod(pod_id(pod(f"g{number}")))
     around.set_node(node("n0", labels={"a": "c"}))
     decide_all(made, pods[:1])
-    assert made.kept_bytes < ordinary
+    assert made.classes.nbytes < ordinary
     decide_all(made, pods)
-    assert made.kept_bytes < 1.1 * ordinary
+    assert made.classes.nbytes < 1.1 * ordinary
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_pods_on_nodes_that_never_were_neither_raise_the_bound_nor_stay_in_what_
     ],
 )
 def test_memory_follows_nodes_in_powers_of_two_and_back_late(nodes: int, before: int, after: int) -> None:
-    assert engine.nodes_allowed_for(nodes, before) == after
+    assert class_cache.nodes_allowed_for(nodes, before) == after
 
 
 class Growing(FakeFilter):
@@ -224,19 +225,19 @@ class State:
 
 
 def test_what_a_class_grows_by_after_it_was_kept_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "CACHE_BYTES", ALLOWED)
+    monkeypatch.setattr(class_cache, "CACHE_BYTES", ALLOWED)
     around = cluster(node("a"), node("b"))
     made = fake_engine(around, [Growing("G", set(), Aspect.LABELS)])
     made.decide(pod("p"))
-    before = made.kept_bytes
+    before = made.classes.nbytes
     for number in range(2 * MEASURED_EVERY):
         around.set_node(node("a", labels={"x": str(number)}))
         made.decide(pod("p"))
-    assert made.kept_bytes - before > MEASURED_EVERY * 1000
+    assert made.classes.nbytes - before > MEASURED_EVERY * 1000
     kept = []
     for number in range(600):
         around.set_node(node("a", labels={"x": str(number)}))
         made.decide(pod("p"))
-        kept.append(made.kept_bytes)
+        kept.append(made.classes.nbytes)
     assert max(kept) <= ALLOWED / LARGEST
     assert 0 in kept

@@ -99,7 +99,7 @@ def test_a_nomination_is_no_part_of_the_class() -> None:
 def test_a_key_that_was_kept_is_used() -> None:
     filter_ = FakeFilter("A")
     made = engine(nodes(), [filter_])
-    key = made.key(pod("one"))
+    key = made.classes.key(pod("one"))
     made.decide(pod("one"), key)
     made.decide(pod("one"))
     assert filter_.prepared == 1

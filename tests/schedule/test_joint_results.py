@@ -44,7 +44,7 @@ def policies(count: int) -> PolicySet:
 
 def assert_sums_are_those_of_scores(engine: Engine, around: Cluster) -> None:
     """The ranking of feasible nodes differs from the sums of all scores by the same number everywhere."""
-    evaluation = engine.evaluate(pod())
+    evaluation = engine.find(pod())
     feasible = evaluation.feasible()
     if feasible.any():
         sums = sum(one.final(feasible) for one in evaluation.scores)
@@ -83,7 +83,7 @@ def test_an_edited_weight_counts_at_once() -> None:
 def test_some_of_those_that_answer_together_can_be_kept_without_the_others() -> None:
     chance = random.Random(3)
     around = cluster(*(changed_node(index, chance) for index in range(NODES)))
-    evaluation = Engine(around, policies(3).join(default_profile()), random.Random(0)).evaluate(pod())
+    evaluation = Engine(around, policies(3).join(default_profile()), random.Random(0)).find(pod())
     rows, capacity = np.arange(NODES), around.nodes.columns.capacity
     filters = [one for one in evaluation.filters if one.plugin.name.endswith(("p0", "p2"))]
     scores = [one for one in evaluation.scores if one.plugin.name.endswith(("p0", "p2"))]

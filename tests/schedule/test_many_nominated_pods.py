@@ -14,6 +14,7 @@ from policysched.framework import Cluster
 from policysched.model.objects import Affinity, ContainerPort, Pod, PodStatus, TopologySpreadConstraint
 from policysched.model.pod_requirements import pod_priority
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.results.rejections import FEASIBLE
 from policysched.schedule.cycle.what_if import Trial
 from policysched.state.nominated import columns
@@ -179,7 +180,7 @@ def test_decisions_are_those_of_each_node_with_its_pods_for_itself(seed: int, mo
         live = drawn.engine.find(asked)
         if live.rejection is not None:
             continue
-        plain = drawn.engine.evaluate(asked)
+        plain = Evaluation.of(asked, drawn.engine.classes.results(asked))
         for name, row in drawn.cluster.nodes.row_of.items():
             trial = Trial(drawn.cluster, plain.plugin_filters(), row, drawn.yielded(asked, name))
             expected = trial.verdict()

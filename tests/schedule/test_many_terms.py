@@ -14,7 +14,7 @@ from policysched.model.decode import decode_node
 from policysched.model.objects import Pod
 from policysched.model.selection import pod_affinity
 from policysched.plugins.inter_pod_affinity import matching_terms
-from policysched.schedule.cycle import engine as engines
+from policysched.schedule.cycle import class_cache
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.cluster import Cluster
@@ -135,7 +135,7 @@ def test_terms_that_are_gone_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_classes_that_count_what_all_placed_pods_are_counted_in_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters, "CROWD", 40)
-    monkeypatch.setattr(engines, "GIVEN_UP", 4)
+    monkeypatch.setattr(class_cache, "GIVEN_UP", 4)
     made = engine()
     for identity in range(60):
         made.decide(stating(identity, 4))
@@ -144,8 +144,8 @@ def test_classes_that_count_what_all_placed_pods_are_counted_in_are_given_up(mon
         one = ordinary(identity)
         made.cluster.assume(one, made.decide(one).row)
     assert len(made.cluster.counters) <= 40
-    key = made.key(ordinary(1))
-    assert key in made._evaluations
+    key = made.classes.key(ordinary(1))
+    assert key in made.classes.cached
 
 
 def about_unused_labels(*keys: str) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def about_unused_labels(*keys: str) -> dict[str, Any]:
 
 def test_classes_whose_counters_weigh_each_new_kind_of_pod_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters, "CROWD", 40)
-    monkeypatch.setattr(engines, "GIVEN_UP", 4)
+    monkeypatch.setattr(class_cache, "GIVEN_UP", 4)
     made = engine()
     for identity in range(60):
         made.decide(pod(identity, "others", {"app": "stating"}, affinity=about_unused_labels(f"k{identity}")))
@@ -178,7 +178,7 @@ def test_classes_whose_counters_weigh_each_new_kind_of_pod_are_given_up(monkeypa
 
 def test_counters_of_many_terms_count_as_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters, "CROWD", 40)
-    monkeypatch.setattr(engines, "GIVEN_UP", 1)
+    monkeypatch.setattr(class_cache, "GIVEN_UP", 1)
     made = engine()
     for identity in range(10):
         keys = (f"k{identity}-{number}" for number in range(40))
@@ -191,16 +191,16 @@ def test_counters_of_many_terms_count_as_more(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_more_classes_are_given_up_at_once_than_their_counters_allow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "FORGOTTEN", 3)
+    monkeypatch.setattr(class_cache, "FORGOTTEN", 3)
     made = engine()
     for identity in range(3):
         made.cluster.set_pod(ordinary(identity + 1, nodeName="node-0"))
     for identity in range(20):
         made.decide(stating(identity, 4))
-    kept, weights = len(made._evaluations), sum(map(len, made.cluster.counters._by_signature.values()))
+    kept, weights = len(made.classes.cached), sum(map(len, made.cluster.counters._by_signature.values()))
     assert weights == 20 * 2
-    made.relieve()
-    assert kept - len(made._evaluations) == 2
+    made.classes.relieve()
+    assert kept - len(made.classes.cached) == 2
     assert made.cluster.counters.forgotten == 4
 
 
@@ -228,7 +228,7 @@ def test_terms_count_from_when_nodes_get_their_key_until_they_lose_it() -> None:
         live = made.find(ordinary(10_000))
         anew = Engine(made.cluster, default_profile(), random.Random(0)).find(ordinary(10_000))
         assert live.best().tolist() == anew.best().tolist()
-        assert live.ranked.tolist() == anew.ranked.tolist()
+        assert live.ranking().tolist() == anew.ranking().tolist()
 
 
 def test_a_label_that_goes_and_comes_back_keeps_pods_away() -> None:

@@ -94,17 +94,17 @@ def test_a_flip_without_another_answer_costs_a_class_nothing(flip: tuple[str, di
     for _ in range(3):
         made.decide(asked)
     usual = calls(lambda: made.decide(asked))
-    kept = made.evaluate(asked)
+    kept = made.classes.results(asked)
     assert _calls_after(made, name, **labels) < usual + 80
-    assert made.evaluate(asked) is kept
+    assert made.classes.results(asked) is kept
 
 
 def test_a_flip_with_another_answer_makes_the_class_anew() -> None:
     made = with_terms(30)
     asked = pod(10_000, "mine", {"app": "plain"})
-    kept = made.evaluate(asked)
+    kept = made.classes.results(asked)
     labelled(made.cluster, "mine", team="b")
-    assert made.evaluate(asked) is not kept
+    assert made.classes.results(asked) is not kept
 
 
 POLICIES: tuple[dict[str, Any], ...] = (
@@ -126,15 +126,15 @@ def test_policies_that_read_the_own_namespace_heed_no_other_one(spec: dict[str, 
         return bool(made.find(asked).feasible()[made.cluster.nodes.row_of["node-0"]])
 
     assert found()
-    kept = made.evaluate(asked)
+    kept = made.classes.results(asked)
     labelled(made.cluster, "others", team="a")
-    assert made.evaluate(asked) is kept
+    assert made.classes.results(asked) is kept
     labelled(made.cluster, "mine", team="a")
     assert not found()
     labelled(made.cluster, "mine", team="b")
     assert found()
     made.cluster.remove_namespace("mine")
-    assert made.evaluate(asked).rejection is not None
+    assert made.find(asked).rejection is not None
     labelled(made.cluster, "mine", team="b")
     assert found()
 
@@ -148,12 +148,12 @@ def test_own_selectors_are_asked_about_the_namespaces_that_changed_alone() -> No
         asked = stating(10_000, "mine", "plain", away=[selecting(by_team("3"), "x")])
         for _ in range(3):
             made.decide(asked)
-        kept = made.evaluate(asked)
+        kept = made.classes.results(asked)
         labelled(made.cluster, "ns-4", team="5")
         found.append(calls(lambda made=made, asked=asked: made.decide(asked)))
-        assert made.evaluate(asked) is kept
+        assert made.classes.results(asked) is kept
         labelled(made.cluster, "ns-4", team="3")
-        assert made.evaluate(asked) is not kept
+        assert made.classes.results(asked) is not kept
     assert found[1] < found[0] + 20
 
 

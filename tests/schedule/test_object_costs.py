@@ -86,7 +86,7 @@ def taken(action: Callable[..., object]) -> tuple[int, int]:
 
 def held(made: Engine) -> Counter[str]:
     """What a cluster holds while no class is remembered."""
-    made.forget()
+    made.classes.forget()
     made.cluster.attachments.refresh()
     gc.collect()
     return holdings([made.cluster])
@@ -98,7 +98,7 @@ def test_work_grows_no_faster_than_what_a_pod_states(shape: str) -> None:
     made.decide(stating(shape, 3))
     work = []
     for count in (MANY, 4 * MANY):
-        made.forget()  # the one may have what was counted for the other
+        made.classes.forget()  # the one may have what was counted for the other
         one = stating(shape, count)
         work.append(calls(lambda one=one: made.decide(one)))
     assert work[1] < 4.4 * work[0]
@@ -110,7 +110,7 @@ def test_what_a_pod_states_takes_nothing_for_each_node(shape: str) -> None:
     most = [taken(lambda made=made: made.decide(one))[0] for made in (few, many)]
     assert most[1] - most[0] < PER_ROW * many.cluster.nodes.columns.capacity
     for made in (few, many):
-        made.forget()
+        made.classes.forget()
     called = [calls(lambda made=made: made.decide(one)) for made in (few, many)]
     assert called[1] - called[0] < PER_STATED * MANY + PER_NODE * MANY_NODES
 
@@ -147,10 +147,10 @@ def test_what_a_pod_stated_is_given_back_when_it_is_gone(shape: str) -> None:
 @pytest.mark.parametrize("shape", sorted(set(SHAPES) - {"containers with images", "owners", "volumes", "labels"}))
 def test_states_say_how_much_memory_they_take(shape: str) -> None:
     made, one = engine(MANY_NODES), stating(shape, MANY)
-    made.evaluate(one)  # what is remembered beside the class is there now
-    made.forget()
-    _, stays = taken(lambda: made.evaluate(one))
-    evaluation = made.evaluate(one)
+    made.classes.results(one)  # what is remembered beside the class is there now
+    made.classes.forget()
+    _, stays = taken(lambda: made.classes.results(one))
+    evaluation = made.classes.results(one)
     tracks: list[Any] = [*evaluation.filters, *evaluation.scores]
     states = [track.state for track in tracks]
     arrays = [track.codes for track in evaluation.filters] + [track.values for track in evaluation.scores]
@@ -195,7 +195,7 @@ def test_requests_of_many_containers_are_read_once_a_decision(shape: str, monkey
     containers = len(one.spec.containers) + len(one.spec.init_containers)
     assert read.call_count == containers
     del decision
-    made.forget()
+    made.classes.forget()
     pod_resources.forget()
     known = requests._large_pods.known_of(one)
     assert known.sums and known.own

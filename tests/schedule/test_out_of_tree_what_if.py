@@ -84,7 +84,7 @@ def test_statuses_of_a_plugin_that_always_says_another_thing_are_given_up() -> N
     for number in range(300):
         around.set_node(node("a", labels={"x": str(number)}))
         engine.decide(pod())
-    [known] = engine.evaluate(pod()).known.values()
+    [known] = engine.classes.results(pod()).known.values()
     assert len(known.statuses) <= 2 * known.known.size + 3
     assert engine.decide(pod()).fit_error().startswith("0/3 nodes are available: 1 no ")
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from itertools import permutations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from policysched.framework import SKIP, Aspect, Cluster, Code, Status, unresolva
 from policysched.model.objects import ClaimSource, Pod, Volume
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.per_pod_results import laid_over
 from policysched.schedule.cycle.record import make_record
 from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
 from tests.build import cluster, node, pod
@@ -81,7 +80,7 @@ def test_each_plugin_says_itself_which_pods_it_has_own_answers_about() -> None:
     engine = made(first, second)
     decisions = [engine.decide(pod(name)) for name in ("x", "a1", "ab1", "ab2", "x2")]
     assert [decision.rejectors() for decision in decisions] == [set(), {"a"}, {"a"}, {"a"}, set()]
-    assert (first.prepared, second.prepared, len(engine._evaluations)) == (3, 2, 1)
+    assert (first.prepared, second.prepared, len(engine.classes.cached)) == (3, 2, 1)
 
 
 @pytest.mark.parametrize("order", list(permutations("ABCD")))
@@ -190,22 +189,29 @@ def test_a_failure_at_pre_score_of_a_pod_of_its_own_fails_the_pod() -> None:
     assert (decision.failed, decision.error()) == (True, 'running PreScore plugin "O": no claims')
 
 
+ResultsT = TypeVar("ResultsT", FilterResults, ScoreResults)
+
+
+def computed(results: ResultsT) -> ResultsT:
+    results.recompute(results.state.nodes.columns.capacity, results.state.nodes.size)
+    return results
+
+
 def test_answers_from_elsewhere_are_laid_over_the_nodes_that_were_found() -> None:
     engine_ = made(FakeFilter("A", {"a"}), scores=[(FakeScore("S", {"b": 5, "c": 1}), 1)])
     found = engine_.find(pod("p"))
     assert found.feasible().tolist() == [False, True, True]
-    webhook = FilterResults(FakeFilter("webhook", {"b"}), engine_.cluster, place=len(engine_.profile.filters))
-    left_out = laid_over(found, [webhook])
-    decision = engine_.choose(pod("p"), left_out)
+    webhook = computed(FilterResults(FakeFilter("webhook", {"b"}), engine_.cluster, len(engine_.profile.filters)))
+    decision = engine_.choose(found.with_results([webhook]))
     assert (decision.node, rejections(decision)) == ("c", {"a": "A", "b": "webhook"})
-    liked = laid_over(found, scores=[ScoreResults(FakeScore("webhook", {"c": 9}), 1, engine_.cluster)])
-    assert engine_.choose(pod("p"), liked).node == "c"
-    assert engine_.choose(pod("p"), found).node == "b"
+    likes = computed(ScoreResults(FakeScore("webhook", {"c": 9}), 1, engine_.cluster))
+    assert engine_.choose(found.with_results(scores=[likes])).node == "c"
+    assert engine_.choose(found).node == "b"
 
 
 def test_all_nodes_may_be_left_out_from_elsewhere() -> None:
     engine_ = made(FakeFilter("A", {"a"}))
-    webhook = FilterResults(FakeFilter("webhook", {"b", "c"}), engine_.cluster, place=9)
-    decision = engine_.choose(pod("p"), laid_over(engine_.find(pod("p")), [webhook]))
+    webhook = computed(FilterResults(FakeFilter("webhook", {"b", "c"}), engine_.cluster, place=9))
+    decision = engine_.choose(engine_.find(pod("p")).with_results([webhook]))
     assert decision.fit_error() == "0/3 nodes are available: 1 A says no, 2 webhook says no."
     assert decision.rejectors() == {"A", "webhook"}

@@ -16,7 +16,7 @@ from policysched.framework import Cluster
 from policysched.model.objects import Pod
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.results.rule_rows import FilterRow, ScoreRow
-from policysched.schedule.cycle import engine as engines
+from policysched.schedule.cycle import class_cache
 from tests.build import node, pod
 from tests.rules.build import Spec, compiled, filtering, scoring
 from tests.schedule.life_pods import wanted
@@ -102,10 +102,10 @@ def test_an_engine_that_lives_through_edits_says_what_a_fresh_one_says(seed: int
         for like in chance.sample(pods, 4):
             one = replace(like, metadata=replace(like.metadata, uid=f"e{number}"))
             assert live.record(one) == fresh.record(one), (number, one.key)
-            kept, anew = (side.engine.evaluate(one) for side in (live, fresh))
+            kept, anew = (side.engine.find(one) for side in (live, fresh))
             assert (kept.first == anew.first).all()
             assert kept.feasible_count == anew.feasible_count
-        assert len({id(one.profile) for one in live.engine._evaluations.values()}) <= engines.MOST_EARLIER + 1
+        assert len({one.profile.deciding for one in live.engine.classes.cached.values()}) <= class_cache.MOST_EARLIER + 1
 
 
 TEXTS = (
@@ -192,14 +192,14 @@ def crowded() -> tuple[Side, list[Pod], list[CompiledPolicy]]:
 
 def test_another_weight_costs_a_class_its_sums_alone() -> None:
     side, [first, second, *_], acting = crowded()
-    kept = side.engine.evaluate(first)
+    kept = side.engine.classes.results(first)
     usual = calls(lambda: side.engine.decide(first))
-    for weight in range(2, 2 * engines.MOST_EARLIER):
+    for weight in range(2, 2 * class_cache.MOST_EARLIER):
         acting[5] = five(5, generation=weight, weight=weight)
         side.use(acting)
     side.engine.decide(second)  # what the profile finds out once is not a class's
     assert calls(lambda: side.engine.decide(first)) <= usual + SUMS
-    assert side.engine.evaluate(first) is kept
+    assert side.engine.classes.results(first) is kept
 
 
 def test_another_rule_costs_a_class_little_of_what_is_known() -> None:
@@ -230,4 +230,4 @@ def test_weights_that_change_between_decisions_rank_nodes_as_a_fresh_engine_does
         for like in chance.sample(wanted(), 2):
             one = replace(like, metadata=replace(like.metadata, uid=f"e{number}"))
             assert live.record(one) == fresh.record(one), (number, one.key)
-            assert (live.engine.evaluate(one).ranking() == fresh.engine.evaluate(one).ranking()).all()
+            assert (live.engine.find(one).ranking() == fresh.engine.find(one).ranking()).all()

@@ -143,7 +143,7 @@ def test_a_version_that_differs_in_nothing_that_counts_moves_nothing() -> None:
     nomination = nominations_of.get(pod_id(one))
     assert nomination is not None
     assert nomination.pod is changed
-    assert engine.find(asked(9)).nominated[engine.cluster.nodes.row_of["n0"]] == [changed]
+    assert engine.find(asked(9)).nominated_pods[engine.cluster.nodes.row_of["n0"]] == [changed]
 
 
 def test_a_first_pod_that_wants_a_host_port_reads_the_ports_of_nominated_pods_once() -> None:

@@ -103,7 +103,7 @@ def test_lower_tiers_are_not_looked_at_where_one_node_is_left() -> None:
     made = engine(around(), (), [(Tiered("top", {"b": 1}, 1), 1), (FakeScore("low", {"a": 1}, normalizes=True), 1)])
     with patch.object(Evaluation, "ranking", autospec=True, side_effect=Evaluation.ranking) as asked:
         assert made.decide(pod()).node == "b"
-    assert [call.args[1:] for call in asked.call_args_list] == [(1,)]
+    assert [call.args[1] for call in asked.call_args_list] == [1]
 
 
 def test_an_edited_tier_decides_at_once_and_keeps_what_is_known() -> None:
@@ -149,8 +149,8 @@ def test_tiers_add_a_few_calls_to_a_decision() -> None:
 
 def test_sums_of_a_tier_are_as_narrow_as_those_of_tier_0() -> None:
     made = Engine(around(), policy_set(high=likes("x", 9)).join(default_profile()), random.Random(0))
-    evaluation = made.evaluate(pod())
-    assert evaluation.higher[9].dtype == evaluation.ranked.dtype == np.int32
+    evaluation = made.find(pod())
+    assert evaluation.ranking(9).dtype == evaluation.ranking().dtype == np.int32
 
 
 def test_sums_of_tiers_follow_edits_of_weights_and_tiers() -> None:

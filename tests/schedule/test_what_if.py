@@ -97,7 +97,7 @@ class Pages:
     def __init__(self, evaluation: Evaluation, around: Cluster) -> None:
         tracks = [*evaluation.filters, *evaluation.scores]
         arrays: list[Any] = [getattr(one, "codes", getattr(one, "values", None)) for one in tracks]
-        self.kept = [(array, array.copy()) for array in (evaluation.first, evaluation.ranked, *arrays)]
+        self.kept = [(array, array.copy()) for array in (evaluation.first, evaluation.of_class.sums[0], *arrays)]
         self.told = (
             around.journal.position,
             around.signatures.generation,
@@ -209,7 +209,7 @@ class Trials:
             hungry = pod("hungry", requests={"cpu": f"{max(wants, 0)}m"}, labels={"team": chance.choice("ab")})
             waiting = chance.choice([hungry, chance.choice([*wanted(), *neighbourly(calm=False)])])
             for engine in self._engines:
-                engine.evaluate(waiting)
+                engine.classes.results(waiting)
             with monkeypatch.context() as patched:
                 patched.setattr(FilterResults, "update", refuse)
                 self._ask(waiting, on, f"new{number}")
@@ -222,7 +222,7 @@ class Trials:
         there = [placed.pod for placed in around.pods.on_row(row)]
         gone = chance.sample(there, chance.randint(0, len(there)))
         come = [some_pod(chance, f"{name}{number}", "", calm=False) for number in range(chance.randint(0, 2))]
-        asked = [(one.profile, one.evaluate(waiting)) for one in self._engines]
+        asked = [(one.profile, Evaluation.of(waiting, one.classes.results(waiting))) for one in self._engines]
         asked = [(plugins, evaluation) for plugins, evaluation in asked if evaluation.rejection is None]
         before = [Pages(evaluation, around) for _, evaluation in asked]
         trials = [(plugins, evaluation.trial(row)) for plugins, evaluation in asked]
@@ -234,7 +234,7 @@ class Trials:
         change(trials, come[:1], gone[:1])
         self._compare(waiting, on, trials, (gone[1:], come[1:]))
         for pages, (_, evaluation) in zip(before, asked, strict=True):
-            evaluation.refresh()
+            evaluation.of_class.refresh()
             assert pages.equal(Pages(evaluation, around))
 
     def _compare(
@@ -246,14 +246,14 @@ class Trials:
     ) -> None:
         after = really(self._world, on, *pods)
         for plugins, trial in trials:
-            expected = engine_over(after, plugins).evaluate(waiting)
+            expected = engine_over(after, plugins).find(waiting)
             if expected.rejection is None:
                 assert trial.verdict() == verdict(expected, after.nodes.row_of[on]), plugins
 
 
 def test_a_pod_that_is_not_there_cannot_be_taken_away() -> None:
     around = cluster(node("a"), node("b"), pod("there", on="a"), pod("elsewhere", on="b"))
-    trial = engine_over(around, small_profile()).evaluate(pod("p")).trial(around.nodes.row_of["a"])
+    trial = engine_over(around, small_profile()).find(pod("p")).trial(around.nodes.row_of["a"])
     trial.remove(pod("there"))
     for absent in ("there", "elsewhere", "unknown"):
         with pytest.raises(ValueError, match=f"default/{absent} is not on the node"):
@@ -262,7 +262,7 @@ def test_a_pod_that_is_not_there_cannot_be_taken_away() -> None:
 
 def test_a_pod_that_is_placed_cannot_be_added() -> None:
     around = cluster(node("a"), pod("there", on="a"))
-    trial = engine_over(around, small_profile()).evaluate(pod("p")).trial(0)
+    trial = engine_over(around, small_profile()).find(pod("p")).trial(0)
     trial.add(pod("new"))
     for present in ("there", "new"):
         with pytest.raises(ValueError, match=f"default/{present} is on a node already"):
@@ -272,7 +272,7 @@ def test_a_pod_that_is_placed_cannot_be_added() -> None:
 def test_filters_that_read_no_pods_keep_their_answer() -> None:
     around = cluster(node("a", unschedulable=True), pod("there", on="a", requests={"cpu": 4}))
     waiting = pod("p", requests={"cpu": 1})
-    trial = engine_over(around, small_profile()).evaluate(waiting).trial(0)
+    trial = engine_over(around, small_profile()).find(waiting).trial(0)
     verdict = trial.verdict()
     assert verdict is not None
     assert verdict.plugin == "NodeUnschedulable"
@@ -327,9 +327,7 @@ def asked_with(victims: int, nodes: int, classes: int) -> tuple[int, int]:
     )
     engine = engine_over(around, made.join(default_profile()))
     for number in range(classes):
-        evaluation = engine.evaluate(
-            pod("w", labels={"team": "a", "n": str(number)}, affinity=away(term(TEAM_A, HOST)))
-        )
+        evaluation = engine.find(pod("w", labels={"team": "a", "n": str(number)}, affinity=away(term(TEAM_A, HOST))))
     trial = evaluation.trial(around.nodes.row_of["n0"])
 
     def remove_all() -> None:

@@ -77,7 +77,7 @@ class ClusterSide:
 
     def key(self, pod: Pod) -> Hashable:
         """Return the key of the class of one of its schedulers' pods, as it is when it waits."""
-        return self._engine(pod).key(pod)
+        return self._engine(pod).classes.key(pod)
 
     def landing(self, pod: Pod, key: Hashable, *prefer: str) -> tuple[Landing, Decision]:
         """Say where a pod lands that waits, and is not on the cluster at the moment; with the decision.
@@ -102,7 +102,7 @@ class ClusterSide:
         """
         pod, engine = as_waiting(one.pod), self._engine(one.pod)
         self.cluster.nominations.discard(pod_id(pod))
-        key = engine.key(pod)
+        key = engine.classes.key(pod)
         position = self.cluster.journal.position, self.cluster.nominations.generation
         lost: Hashable = (key, position, pod.spec.priority, pod.spec.scheduler_name)
         landing, self.protecting = self._lost.get(lost, (None, ()))

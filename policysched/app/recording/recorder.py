@@ -76,7 +76,7 @@ def _digest(decision: Decision) -> bytes:
             made.update(b"?" if number == ABSENT else _name(evaluation, number))
             made.update(np.packbits(first == number).tobytes())
         if decision.row >= 0 and not decision.nominated:
-            for tier in (*evaluation.higher, 0):
+            for tier in evaluation.tiers:
                 ranking = evaluation.ranking(tier)
                 totals = ranking if everywhere else ranking[first == FEASIBLE]  # their width follows from the weights
                 made.update(totals.astype(totals.dtype.newbyteorder("<"), copy=False).tobytes())

@@ -110,8 +110,8 @@ def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Aga
     for results in [one for one in evaluation.filters if one.rejects_any and one.place < 0]:
         # what narrowing and nominated pods say is told where no filter says it of itself
         codes = np.where(present & ~explained, results.codes[:size], 0)
-        kept = np.isin(np.arange(size), list(evaluation.nominated)) & (codes != 0)
-        found += [*_by_reason(results, np.where(kept, 0, codes)), *_kept(asking, pod, evaluation.nominated, kept)]
+        kept = np.isin(np.arange(size), list(evaluation.nominated_pods)) & (codes != 0)
+        found += [*_by_reason(results, np.where(kept, 0, codes)), *_kept(asking, pod, evaluation.nominated_pods, kept)]
     return [one for one in found if one.rows.any()]
 
 

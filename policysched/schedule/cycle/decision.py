@@ -1,6 +1,6 @@
 """`Decision`, the outcome of a scheduling cycle, with kube-scheduler's texts (FitError).
 
-A decision refers to its class's evaluation instead of copying it: read it before the cluster changes.
+A decision refers to its evaluation, so it is valid until the cluster changes.
 
 Source: pkg/scheduler/framework/types.go (FitError.Error), pkg/scheduler/schedule_one.go.
 """
@@ -32,45 +32,53 @@ NO_NODES = "no nodes available to schedule pods"
 class Decision:
     """The outcome of one cycle."""
 
-    cluster: Cluster
-    pod: Pod
     evaluation: Evaluation
     rejection: Status | None = None
-    """The PreFilter status that turned the pod away on every node."""
+    """The PreFilter status that rejected the pod on every node."""
     failure: Status | None = None
-    """The Filter, PreScore or Score status of a plugin that failed."""
+    """The Filter, PreScore or Score status of a failed plugin."""
     row: int = -1
-    """The selected node's row, −1 where no node was feasible."""
+    """The selected node's row, −1 if no node is feasible."""
     tied: RowNumbers = field(default_factory=lambda: NO_ROWS)
-    """The rows that are equally good, and better than all others, often many: they are listed only on request."""
+    """The best rows, which have equal totals."""
     feasible_count: int = 0
     nominated: bool = False
-    """True where the pod's nominated node fits, which is then the only one looked at."""
+    """True if the pod fits its nominated node; no other node is then considered."""
     _statuses: Counter[Status] | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+        return self.evaluation.cluster
+
+    @property
+    def pod(self) -> Pod:
+        """The pod."""
+        return self.evaluation.pod
+
+    @property
     def node(self) -> str:
-        """The selected node's name, empty where there is none."""
+        """The selected node's name, empty if no node is feasible."""
         return self.cluster.nodes.names[self.row] if self.row >= 0 else ""
 
     @property
     def best(self) -> list[int]:
-        """The rows that are equally good, and better than all others."""
+        """The best rows, which have equal totals."""
         rows: list[int] = self.tied.tolist()
         return rows
 
     @property
     def failed(self) -> bool:
-        """True where a plugin failed, as opposed to rejecting."""
+        """Whether a plugin failed, in contrast to a rejection."""
         return self.failure is not None or (self.rejection is not None and not self.rejection.rejects)
 
     @property
     def evaluated_count(self) -> int:
-        """How many nodes were looked at: all of them, unless the nominated one was enough."""
+        """Number of evaluated nodes: all, or 1 if the pod fits its nominated node."""
         return 1 if self.nominated else self.cluster.nodes.count
 
     def code_at(self, point: str) -> Code:
-        """Return how an extension point ended: a failure is that of the point where it came up."""
+        """Return the code of an extension point; a failure applies to the point at which the plugin failed."""
         if self.rejection is not None:
             return self.rejection.code if point == PRE_FILTER else Code.SUCCESS
         if self.failure is None:
@@ -82,7 +90,7 @@ class Decision:
         return self.failure.code if point == failed_at else Code.SUCCESS
 
     def rejectors(self) -> frozenset[str]:
-        """Return the names of the plugins that turned the pod away; changes they wait for bring it back."""
+        """Return the names of the plugins that rejected the pod; only changes that they accept wake it up."""
         if self.cluster.nodes.count == 0:
             return frozenset()
         if self.rejection is not None:
@@ -94,7 +102,7 @@ class Decision:
         return frozenset(names | set(self.evaluation.narrowing))
 
     def pending(self) -> frozenset[str]:
-        """Return the names of those among them that answered Pending."""
+        """Return the names of the rejecting plugins that returned Pending."""
         if self.rejection is not None or not self.cluster.nodes.count:
             return frozenset()
         statuses = self._histogram().items()
@@ -102,17 +110,17 @@ class Decision:
 
     @property
     def state(self) -> CycleState:
-        """What plugins keep for the attempt."""
-        part = self.evaluation.out_of_tree
-        return CycleState() if part is None else part.cycle.state
+        """The state that out-of-tree plugins share during the attempt."""
+        cycle = self.evaluation.cycle
+        return CycleState() if cycle is None else cycle.state
 
     def status(self, row: int) -> Status:
-        """Return why a row is not feasible."""
+        """Return the status that rejects an infeasible row."""
         nominated = self.rejected_nomination()
         return nominated[1] if nominated is not None and nominated[0] == row else self.evaluation.status(row)
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows whose status has a code."""
+        """Return the rows that are rejected with a code."""
         mask = rejected_with(code, *self._rejections())
         nominated = self.rejected_nomination()
         if nominated is not None:
@@ -120,7 +128,7 @@ class Decision:
         return np.flatnonzero(mask)
 
     def fit_error(self) -> str:
-        """Return why no node fits, in kube-scheduler's words, without what PostFilter adds."""
+        """Return kube-scheduler's message that no node fits, without the part of PostFilter."""
         total = self.cluster.nodes.count
         if total == 0:
             return NO_NODES
@@ -134,7 +142,7 @@ class Decision:
         return f"0/{total} nodes are available:" + (f" {', '.join(parts)}." if parts else "")
 
     def error(self) -> str:
-        """Return which plugin failed, and how."""
+        """Return kube-scheduler's message about a failed plugin, empty if none failed."""
         if self.failure is not None and self.failure is self.evaluation.filter_failure:
             return filter_error(self.failure)
         if self.failure is not None and self.failure is not self.evaluation.score_failure:
@@ -146,11 +154,11 @@ class Decision:
         return f'running PreFilter plugin "{self.rejection.plugin}": {self.rejection.message}'
 
     def _rejections(self) -> tuple[NDArray[np.int16], Sequence[FilterResults]]:
-        """Return each row's first rejecting filter, and the filters. Shapes: (N,)."""
+        """Return each row's first rejecting filter, and all filters. Shapes: (N,)."""
         return self.evaluation.first[: self.cluster.nodes.size], self.evaluation.filters
 
     def _histogram(self) -> Counter[Status]:
-        """Count the rows by the status that keeps them out."""
+        """Count the rows by the status that rejects them."""
         if self._statuses is None:
             self._statuses = self._count()
         return self._statuses
@@ -166,21 +174,18 @@ class Decision:
         return counts
 
     def rejected_nomination(self) -> tuple[int, Status] | None:
-        """Return the row of the pod's nominated node and why it did not fit, if PreFilter narrowed the node away.
+        """Return row and status of the pod's nominated node if the pod does not fit and PreFilter narrowed it away.
 
-        It was tried before all others, so the filter that rejected it is the one to name.
+        The nominated node was evaluated before all others, so messages name the filter that rejected it.
         """
-        evaluation, name = self.evaluation, self.pod.status.nominated_node_name
-        row = self.cluster.nodes.row_of.get(name, -1) if name and evaluation.narrowing else -1
-        if row < 0 or evaluation.first[row] != NARROWED:
+        nominated = self.evaluation.nominated_node
+        if nominated is None or nominated.status is None or not self.evaluation.narrowing:
             return None
-        part = evaluation.out_of_tree
-        status = evaluation.trial(row).verdict() if part is None else part.nominated_status
-        return None if status is None else (row, status)
+        return (nominated.row, nominated.status) if self.evaluation.first[nominated.row] == NARROWED else None
 
 
 def drawn(decision: Decision, rng: random.Random) -> Decision:
-    """Draw among the best nodes by name: the same seed gives the same node however objects are ordered."""
+    """Draw among the best nodes by name, so that a seed gives the same node for any order of the objects."""
     if len(decision.best) > 1:
         names = decision.cluster.nodes.names
         decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))

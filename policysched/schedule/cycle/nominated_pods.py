@@ -1,15 +1,16 @@
-"""Pods nominated to nodes, laid over the evaluation of a pod that has to leave them their place.
+"""Nominated pods: a pod must leave room for the pods that are nominated to a node with equal or higher priority.
 
-A node that is kept for pods of equal or higher priority must pass every filter twice: with them on it and without
-them. Only such nodes are asked about anew, in a what-if; the evaluation of the class stays as it was, and where nothing
-is nominated nothing is done.
+A node with such nominated pods must pass every filter twice: with and without these pods. Only these nodes are
+evaluated again, by a what-if. Without nominated pods nothing is evaluated.
 
-Shapes: C the capacity of the columns.
-Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods, addGENominatedPods).
+Shapes: C capacity of the columns, R rows of a call.
+Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods, addGENominatedPods) and
+pkg/scheduler/schedule_one.go (evaluateNominatedNode).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -25,91 +26,102 @@ from policysched.framework import (
     RowNumbers,
     Status,
 )
-from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
-from policysched.schedule.cycle.per_pod_results import laid_over
+from policysched.schedule.cycle.evaluation import NARROWED, Evaluation, NominatedNode
 from policysched.schedule.cycle.results.plugin_results import FilterResults
 from policysched.schedule.cycle.what_if import codes_on, verdicts_on
 
 
-def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
-    """Return an evaluation in which nodes have room for the pods nominated to them, too.
+def with_nominations(evaluation: Evaluation) -> Evaluation:
+    """Return an evaluation with the nominated pods to leave room for, and with the pod's own nominated node.
 
     Args:
-        evaluation: One that PreFilter did not end, with the pods that are to be left their place.
+        evaluation: An evaluation that PreFilter does not reject.
+    """
+    pod, cluster = evaluation.pod, evaluation.cluster
+    if cluster.nominations and (nominated := cluster.nominations.yielded_to(pod, cluster.nodes.row_of)):
+        evaluation = replace(evaluation, nominated_pods=nominated)
+    row = cluster.nodes.row_of.get(pod.status.nominated_node_name or "")
+    if row is None or not cluster.nodes.present.data[row]:
+        return evaluation
+    return replace(evaluation, nominated_node=NominatedNode(row, evaluation.trial(row).verdict()))
+
+
+def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
+    """Return an evaluation whose feasible nodes also have room for the pods nominated to them.
 
     Cost: O(nodes with such pods).
     """
-    present, first = evaluation.cluster.nodes.present.data, evaluation.first
-    is_narrowed = bool(evaluation.narrowing)
-    rows = np.fromiter(evaluation.nominated, np.intp, len(evaluation.nominated))
-    rows = rows[present[rows]]
-    if is_narrowed:
+    if not evaluation.nominated_pods:
+        return evaluation
+    nodes, first = evaluation.cluster.nodes, evaluation.first
+    rows = np.fromiter(evaluation.nominated_pods, np.intp, len(evaluation.nominated_pods))
+    rows = rows[nodes.present.data[rows]]
+    if evaluation.narrowing:
         rows = rows[first[rows] != NARROWED]
     found = _rejections(evaluation, rows)
-    capacity = evaluation.cluster.nodes.columns.capacity
-    return laid_over(evaluation, [_WithNominatedPods(found, capacity)]) if found else evaluation
+    return evaluation.with_results([_WithNominatedPods(found, nodes.columns.capacity)]) if found else evaluation
 
 
-def _rejections(made: Evaluation, rows: RowNumbers) -> dict[int, Status]:
-    """Find the rows where the pod does not fit beside the nominated pods, and why."""
-    filters, nominated = made.plugin_filters(), made.nominated
-    changed = ChangedRows(made.cluster, rows, NO_ROWS, NO_ROWS).with_nominated(nominated)
-    if made.pod_cycle is None:
-        asked = _Asked(made, changed)
+def _rejections(evaluation: Evaluation, rows: RowNumbers) -> dict[int, Status]:
+    """Return the statuses of the rows where the pod does not fit together with the nominated pods."""
+    filters, nominated = evaluation.plugin_filters(), evaluation.nominated_pods
+    changed = ChangedRows(evaluation.cluster, rows, NO_ROWS, NO_ROWS).with_nominated(nominated)
+    if evaluation.cycle is None:
+        remaining = _RemainingRows(evaluation, changed)
         for one in filters:
-            asked.ask(one)
-        return asked.found
-    together = verdicts_on(changed, filters, {}, made.pod_cycle)
-    if together is not None:
-        told = ((int(rows[place]), together.status_of(place)) for place in np.flatnonzero(~together.fits).tolist())
+            remaining.apply(one)
+        return remaining.rejections
+    verdicts = verdicts_on(changed, filters, {}, evaluation.cycle)
+    if verdicts is not None:
+        statuses = ((int(rows[place]), verdicts.status_of(place)) for place in np.flatnonzero(~verdicts.fits).tolist())
     else:
-        told = ((row, made.trial(row).verdict_with_nominated()) for row in rows.tolist())
-    return {row: status for row, status in told if status is not None}
+        statuses = ((row, evaluation.trial(row).verdict_with_nominated()) for row in rows.tolist())
+    return {row: status for row, status in statuses if status is not None}
 
 
-class _Asked:
-    """What filters say of rows with the pods nominated to them, each filter about the rows that are left.
+class _RemainingRows:
+    """The rows, with the pods nominated to them, that no filter has rejected yet.
 
-    One that cannot answer for many rows is asked row by row, the others are not for its sake.
+    A filter that cannot evaluate many changed rows at once is called row by row.
     """
 
-    __slots__ = ("_changed", "_left", "_made", "_rows", "found")
+    __slots__ = ("_changed", "_evaluation", "_remaining", "_rows", "rejections")
 
-    def __init__(self, made: Evaluation, changed: ChangedRows) -> None:
-        self._made, self._changed = made, changed
-        self._left: NDArray[np.bool_] = np.ones(changed.rows.size, np.bool_)
+    def __init__(self, evaluation: Evaluation, changed: ChangedRows) -> None:
+        self._evaluation, self._changed = evaluation, changed
+        self._remaining: NDArray[np.bool_] = np.ones(changed.rows.size, np.bool_)
         self._rows: dict[int, ChangedRow] = {}
-        """By row, the row with the pods nominated to it."""
-        self.found: dict[int, Status] = {}
+        """The changed rows that were made for calls row by row."""
+        self.rejections: dict[int, Status] = {}
 
-    def ask(self, one: FilterResults) -> None:
-        """Ask a filter."""
+    def apply(self, one: FilterResults) -> None:
+        """Evaluate a filter on the remaining rows."""
         rows = self._changed.rows
         codes = codes_on(one, self._changed)
         if codes is None:
-            for place in np.flatnonzero(self._left).tolist():
-                self._ask_alone(one, place)
+            for place in np.flatnonzero(self._remaining).tolist():
+                self._apply_to_row(one, place)
             return
-        rejected = self._left & (codes != 0)
+        rejected = self._remaining & (codes != 0)
         for place in np.flatnonzero(rejected).tolist():
-            self.found[int(rows[place])] = one.reason(int(codes[place]))
-        self._left &= ~rejected
+            self.rejections[int(rows[place])] = one.reason(int(codes[place]))
+        self._remaining &= ~rejected
 
-    def _ask_alone(self, one: FilterResults, place: int) -> None:
+    def _apply_to_row(self, one: FilterResults, place: int) -> None:
         row = int(self._changed.rows[place])
         changed = self._rows.get(row)
         if changed is None:
-            changed = self._rows[row] = ChangedRow(self._made.cluster, row)
-            for pod in self._made.nominated[row]:
+            changed = self._rows[row] = ChangedRow(self._evaluation.cluster, row)
+            for pod in self._evaluation.nominated_pods[row]:
                 changed.add(pod)
         status = cast("FilterOfChangedRow", one.plugin).filter_changed(one.state, changed)
         if status is not None:
-            self.found[row] = status.by(one.plugin.name)
-            self._left[place] = False
+            self.rejections[row] = status.by(one.plugin.name)
+            self._remaining[place] = False
 
 
 class _NoPlugin:
-    """Stands where the plugin of answers would that several plugins gave."""
+    """The plugin of results that come from several plugins."""
 
     name = ""
 
@@ -118,7 +130,7 @@ _NO_PLUGIN = _NoPlugin()
 
 
 class _WithNominatedPods(FilterResults):
-    """What filters say of nodes with the pods nominated to them: it comes before what they say without."""
+    """The rejections of nodes with the pods nominated to them; these precede the rejections without these pods."""
 
     __slots__ = ("_statuses",)
 
@@ -135,8 +147,8 @@ class _WithNominatedPods(FilterResults):
             self.codes[row] = numbers[status]
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Leave the answers as they are: they were given for this decision alone."""
+        """Do nothing: the codes are given."""
 
     def reason(self, code: int) -> Status:
-        """Return the status of the plugin that objected."""
+        """Return the status of the rejecting plugin."""
         return self._statuses[code - 1]

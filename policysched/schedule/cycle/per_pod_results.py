@@ -1,9 +1,7 @@
-"""Answers of volume and out-of-tree plugins to one pod, laid over the evaluation of its class.
+"""Results that apply to one pod only: those of volume and claim plugins, and of out-of-tree plugins.
 
-Siblings of a StatefulSet are equal but for their claims. Their class is evaluated without these; the plugins that read
-them are asked about the pod at hand, on all rows, and what they say is laid over what the class's plugins say, in the
-order of the profile. Answers from elsewhere than plugins, such as those of a webhook about the nodes that are feasible,
-can be laid over in the same way before a node is chosen. The class's evaluation stays as it was.
+The pods of a StatefulSet differ in their claims. The results of their class omit the plugins that read claims; these
+plugins are called for each pod, on all rows, in the order of the profile. Each function returns a new evaluation.
 
 Shapes: N rows in use.
 Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins).
@@ -15,83 +13,78 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policysched.framework import SKIP, FilterPlugin, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
-from policysched.framework.profile import PerPodPlugins, Profile
-from policysched.model.objects import Pod
-from policysched.schedule.cycle.evaluation import BEHIND_ALL, Evaluation
+from policysched.framework.profile import PerPodPlugins
+from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.preparing import PreFilter, prepare_scores
-from policysched.schedule.cycle.results.out_of_tree_results import (
-    GivenScores,
-    KnownAnswers,
-    OutOfTreePart,
-    OutOfTreeResults,
-    ask_scores,
-)
-from policysched.schedule.cycle.results.plugin_results import FilterResults, NarrowedNodes, ScoreResults
-from policysched.schedule.cycle.results.rejections import FEASIBLE, failure_of
-from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, asked
+from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers, OutOfTreeResults, call_scores
+from policysched.schedule.cycle.results.plugin_results import FilterResults, NarrowedNodes
+from policysched.schedule.cycle.results.rejections import FEASIBLE
+from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, CycleTimes, asked
 
 
-def with_per_pod_results(evaluation: Evaluation, profile: Profile, pod: Pod, plugins: PerPodPlugins) -> Evaluation:
-    """Return a pod's evaluation, made of its class's and of what the plugins say that have answers of the pod's own.
+def with_per_pod_results(evaluation: Evaluation, plugins: PerPodPlugins, times: CycleTimes | None) -> Evaluation:
+    """Return an evaluation with the results of the plugins that have to be called for each pod.
 
-    Out-of-tree plugins have run PreFilter then; `with_out_of_tree_filters` asks them about nodes.
+    Of out-of-tree plugins only PreFilter is called; see `with_out_of_tree_filters`.
 
-    Cost: what these plugins take for all rows, and a few operations over them.
+    Args:
+        evaluation: The results of the pod's class.
+        plugins: The plugins.
+        times: Measures the plugins.
+
+    Cost: the calls of these plugins for all rows, and a few operations over all rows.
     """
-    if not evaluation.cluster.nodes.count:
+    cluster = evaluation.cluster
+    if not cluster.nodes.count:
         return evaluation
-    cycle = PodCycle(pod, evaluation.cluster) if profile.out_of_tree_cycle else None
-    prepared = _PodPreFilter(evaluation, profile, cycle)
-    prepared.run(pod, plugins.filters)
-    if cycle is None and prepared.changes_nothing:
-        return evaluation if evaluation.rejection is not None else _with_scores(evaluation, plugins, pod)
-    made = evaluation.copy()
-    if cycle is not None:
-        made.out_of_tree = OutOfTreePart(cycle)
-    made.rejection, made.narrowing, made.ended_at = prepared.rejection, prepared.narrowing, prepared.ended_at
-    if made.rejection is not None:
-        made.filters = sorted([*evaluation.filters, *prepared.filters], key=lambda one: one.place)
-        return made
-    _lay_prepared(made, prepared)
-    return _with_scores(made, plugins, pod)
+    cycle = PodCycle(evaluation.pod, cluster) if evaluation.profile.out_of_tree_cycle else None
+    prepared = _PodPreFilter(evaluation, cycle, times)
+    prepared.run(plugins.filters)
+    if cycle is not None or prepared.has_changes:
+        evaluation = replace(evaluation, pre_filter=prepared, cycle=cycle)
+        if prepared.rejection is not None:
+            uncalled = sorted([*evaluation.filters, *prepared.filters], key=lambda one: one.place)
+            return replace(evaluation, filters=tuple(uncalled))
+        evaluation = _with_filters(evaluation, prepared, times)
+    return evaluation if evaluation.rejection is not None else _with_scores(evaluation, plugins, times)
 
 
 class _PodPreFilter(PreFilter):
-    """PreFilter for one pod: what its class's plugins said, and between them those that are asked about it alone."""
+    """PreFilter of one pod: merges the outcomes of its class with calls of the plugins that are called for each pod."""
 
-    def __init__(self, evaluation: Evaluation, profile: Profile, cycle: PodCycle | None) -> None:
-        super().__init__(profile.places)
-        self._class, self._cycle = evaluation, cycle
+    def __init__(self, evaluation: Evaluation, cycle: PodCycle | None, times: CycleTimes | None) -> None:
+        super().__init__(evaluation.profile.places)
+        self._evaluation, self._cycle, self._times = evaluation, cycle, times
 
-    def run(self, pod: Pod, asked: Sequence[tuple[int, FilterPlugin | None]]) -> None:
-        """Walk through all of them in their order, until one ends it."""
-        known = {place: (name, outcome) for place, name, outcome in self._class.outcomes}
+    def run(self, plugins: Sequence[tuple[int, FilterPlugin | None]]) -> None:
+        """Call the plugins in order, until PreFilter ends."""
+        known = {place: (name, outcome) for place, name, outcome in self._evaluation.pre_filter.outcomes}
         if known:
-            asked = sorted([*asked, *((place, None) for place in known)])
-        for place, plugin in asked:
-            if self.ends_with(place, *known[place]) if plugin is None else self._ask(place, plugin, pod):
+            plugins = sorted([*plugins, *((place, None) for place in known)])
+        for place, plugin in plugins:
+            if self.ends_with(place, *known[place]) if plugin is None else self._call(place, plugin):
                 break
 
     @property
-    def changes_nothing(self) -> bool:
-        """Whether nothing was said but what the class's plugins said."""
-        return not self.filters and self.outcomes == self._class.outcomes
+    def has_changes(self) -> bool:
+        """Whether the outcome differs from that of the pod's class."""
+        return bool(self.filters) or self.outcomes != self._evaluation.pre_filter.outcomes
 
     def narrowed(self) -> FilterResults | None:
-        """Return the filter of the nodes that are left, where that is another one than the class's."""
-        if self._allowed is None or self.narrowing == self._class.narrowing:
+        """Return the filter of the nodes that were narrowed away; None if the filter of the class is the same."""
+        if self._allowed is None or self.narrowing == self._evaluation.narrowing:
             return None
-        cluster = self._class.cluster
+        cluster = self._evaluation.cluster
         return FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
 
-    def _ask(self, place: int, plugin: FilterPlugin, pod: Pod) -> bool:
-        times = self._class.times
+    def _call(self, place: int, plugin: FilterPlugin) -> bool:
+        """Call a plugin; return whether it ends PreFilter by a rejection."""
+        times, of = self._times, self._evaluation
         if self._cycle is None or not isinstance(plugin, OutOfTreePlugin):
-            state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, pod, self._class.cluster)
+            state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, of.pod, of.cluster)
             return self.ends(place, plugin, state)
         answer = asked(times, plugin.name, PRE_FILTER, plugin.pre_filter, self._cycle)
         if answer is SKIP:
@@ -99,172 +92,86 @@ class _PodPreFilter(PreFilter):
         if isinstance(answer, Status | frozenset) and self.ends_with(place, plugin.name, answer):
             return True
         if plugin.name in self._places:
-            # preemption asks one that rejected the pod, too: only SKIP leaves Filter out
+            # preemption calls Filter of a plugin that rejected the pod, too: only SKIP omits Filter
             self.filters.append(self._results(plugin))
         return False
 
     def _results(self, plugin: OutOfTreePlugin) -> OutOfTreeResults:
         known = None
         if plugin.reads is not None:
-            key, all_known = f"{plugin.name} Filter", self._class.known
+            key, all_known = f"{plugin.name} Filter", self._evaluation.of_class.known
             known = all_known.get(key)
             if known is None:
-                known = all_known[key] = KnownAnswers(self._class.cluster, plugin.reads)
+                known = all_known[key] = KnownAnswers(self._evaluation.cluster, plugin.reads)
         return OutOfTreeResults(plugin, self._places[plugin.name], known)
 
 
-def _lay_prepared(made: Evaluation, prepared: _PodPreFilter) -> None:
-    """Lay over what filters say to one pod."""
-    narrowed = prepared.narrowed()
-    if narrowed is None:
-        _lay_filters(made, prepared.filters)
-    elif made.filters and made.filters[0].place < 0:
-        # it keeps off all nodes that the class's own one did
-        made.filters = [narrowed, *made.filters[1:]]
-        narrowed.recompute(made.cluster.nodes.columns.capacity, made.cluster.nodes.size)
-        _lay_filters(made, prepared.filters, again=(narrowed,))
-    else:
-        _lay_filters(made, [narrowed, *prepared.filters])
+def _with_filters(evaluation: Evaluation, prepared: _PodPreFilter, times: CycleTimes | None) -> Evaluation:
+    """Evaluate the filters that PreFilter prepared, except out-of-tree filters."""
+    narrowed, kept, nodes = prepared.narrowed(), evaluation.filters, evaluation.cluster.nodes
+    if narrowed is None and not prepared.filters:
+        return evaluation
+    if narrowed is not None:
+        # it rejects all nodes that the narrowing of the class rejects
+        narrowed.recompute(nodes.columns.capacity, nodes.size)
+        kept = (narrowed, *(one for one in kept if one.place >= 0))
+    for one in prepared.filters:
+        if not isinstance(one, OutOfTreeResults):
+            asked(times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
+    return evaluation.with_filters((*kept, *prepared.filters))
 
 
-def _with_scores(made: Evaluation, plugins: PerPodPlugins, pod: Pod) -> Evaluation:
+def _with_scores(evaluation: Evaluation, plugins: PerPodPlugins, times: CycleTimes | None) -> Evaluation:
+    """Evaluate the scores, except those of out-of-tree plugins."""
     if not plugins.scores:
-        return made
-    found = [(plugin, weight) for plugin, weight in plugins.scores if not isinstance(plugin, OutOfTreePlugin)]
-    scores, failure = prepare_scores(found, pod, made.cluster, made.times)
-    made = laid_over(made, scores=scores)
-    if failure is not None and made.score_failure is None:
-        made = made.copy()
-        made.score_failure = failure
-    if made.out_of_tree is not None:
-        weighed = ((one, weight) for one, weight in plugins.scores if isinstance(one, OutOfTreePlugin))
-        made.out_of_tree.scores = tuple(weighed)
-    return made
+        return evaluation
+    called = [(plugin, weight) for plugin, weight in plugins.scores if not isinstance(plugin, OutOfTreePlugin)]
+    pending = [(plugin, weight) for plugin, weight in plugins.scores if isinstance(plugin, OutOfTreePlugin)]
+    scores, failure = prepare_scores(called, evaluation.pod, evaluation.cluster, times)
+    nodes = evaluation.cluster.nodes
+    for one in scores:
+        asked(times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
+    made = evaluation.with_results(scores=scores)
+    return replace(made, score_failure=evaluation.score_failure or failure, pending_scores=tuple(pending))
 
 
-def with_out_of_tree_filters(evaluation: Evaluation, part: OutOfTreePart) -> Evaluation:
-    """Run the Filter of out-of-tree plugins, each on the nodes that all filters before it let pass.
+def with_out_of_tree_filters(evaluation: Evaluation, cycle: PodCycle, times: CycleTimes | None) -> Evaluation:
+    """Return an evaluation with Filter of out-of-tree plugins, each called for the nodes that all filters before pass.
 
     Args:
-        evaluation: One that PreFilter did not end.
-        part: What its out-of-tree plugins share.
+        evaluation: An evaluation that PreFilter does not reject.
+        cycle: The state that its out-of-tree plugins share.
+        times: Measures the plugins.
     """
-    made = evaluation.copy()
-    size, cycle = made.cluster.nodes.size, part.cycle
-    if made.cluster.nominations:
-        kept = made.cluster.nominations.rows(made.cluster.nodes.row_of)
-        # nodes with pods to yield to were filtered beside those before, and now it is the second time
-        cycle.apart = {row: cycle.state.clone() for row in kept.difference(made.nominated)}
-    made.first = first = made.first[:size].copy()
+    nominations, nodes = evaluation.cluster.nominations, evaluation.cluster.nodes
+    if nominations:
+        kept = nominations.rows(nodes.row_of)
+        # nodes with nominated pods that this pod must respect were filtered with them before; this is the second time
+        cycle.apart = {row: cycle.state.clone() for row in kept.difference(evaluation.nominated_pods)}
+    first, filters = evaluation.first[: nodes.size].copy(), list(evaluation.filters)
     failure: Status | None = None
-    for place, one in enumerate(made.filters, 1):
+    for number, one in enumerate(evaluation.filters, 1):
         if not isinstance(one, OutOfTreeResults):
             continue
-        left = ((first == FEASIBLE) | (first > place)).nonzero()[0]
-        failure = asked(made.times, one.plugin.name, FILTER, one.ask, cycle, left) if left.size else None
-        if failure is not None:
+        left = ((first == FEASIBLE) | (first > number)).nonzero()[0]
+        if not left.size:
+            continue
+        results = asked(times, one.plugin.name, FILTER, one.called, cycle, left)
+        if isinstance(results, Status):
+            failure = results
             break
-        if one.rejects_any:
-            np.putmask(first, one.codes[:size] != 0, place)
-    _count(made, size)
-    if failure is not None or made.filter_failure is not None:
-        made.filter_failure = failure or failure_of(made.filters, made.first[:size], made.filters)
-    return made
+        filters[number - 1] = results
+        if results.rejects_any:
+            np.putmask(first, results.codes[: nodes.size] != 0, number)
+    return evaluation.with_filters(filters, failure)
 
 
-def with_out_of_tree_scores(evaluation: Evaluation, part: OutOfTreePart) -> Evaluation:
-    """Run PreScore, Score and NormalizeScore of out-of-tree plugins on the nodes that are left."""
-    left = evaluation.feasible().nonzero()[0]
-    found = ask_scores(part.cycle, part.scores, left, evaluation.known, evaluation.times)
-    made = evaluation.copy()
-    if isinstance(found, Status):
-        made.out_of_tree = replace(part, scores=(), failure=found)
-        return made
-    made.out_of_tree = replace(part, scores=())
-    if found:
-        _lay_scores(made, found)
-    return made
-
-
-def laid_over(
-    evaluation: Evaluation, filters: Sequence[FilterResults] = (), scores: Sequence[ScoreResults] = ()
-) -> Evaluation:
-    """Return an evaluation with more answers; without any it is the same one.
-
-    Args:
-        evaluation: One that PreFilter did not end.
-        filters: What else keeps the pod off nodes; those behind the profile's filters have a higher place.
-        scores: What else is added to the totals.
-    """
-    if not filters and not scores:
+def with_out_of_tree_scores(evaluation: Evaluation, times: CycleTimes | None = None) -> Evaluation | Status:
+    """Return an evaluation with the pending scores of out-of-tree plugins, or the status of a failed plugin."""
+    if evaluation.cycle is None or not evaluation.pending_scores:
         return evaluation
-    made = evaluation.copy()
-    if filters:
-        _lay_filters(made, filters)
-    if scores:
-        _lay_scores(made, scores)
-    return made
-
-
-def _lay_filters(made: Evaluation, filters: Sequence[FilterResults], again: Sequence[FilterResults] = ()) -> None:
-    """Lay filters over; `again` are those of the evaluation that keep off more nodes than it has noted."""
-    capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
-    for one in filters:
-        if 0 <= one.place < BEHIND_ALL and not isinstance(one, OutOfTreeResults):
-            asked(made.times, one.plugin.name, FILTER, one.recompute, capacity, size)
-        else:
-            one.recompute(capacity, size)
-    known = made.filters
-    made.filters = sorted([*known, *filters], key=lambda one: one.place)
-    first = _moved(made.first[:size], known, made.filters)
-    rejecting = [one for one in (*again, *filters) if one.rejects_any]
-    for one in rejecting:
-        place = made.filters.index(one) + 1
-        rejected = (one.codes[:size] != 0) & ((first == FEASIBLE) | (first > place))
-        np.putmask(first, rejected, place)
-    made.first = first
-    if not rejecting:
-        return
-    _count(made, size)
-    suspects = [one for one in made.filters if one.fails or one in rejecting]
-    made.filter_failure = failure_of(suspects, made.first[:size], made.filters)
-
-
-def _count(made: Evaluation, size: int) -> None:
-    """Bring the number of nodes that are left, and their sums of scores, up to the verdicts."""
-    made.feasible_count = size - int(np.count_nonzero(made.first))
-    made.ranked = _left(made, made.ranked[:size])
-    if made.higher:
-        made.higher = {tier: _left(made, sums[:size]) for tier, sums in made.higher.items()}
-
-
-def _left(made: Evaluation, sums: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
-    """Return sums without those of nodes that are not left."""
-    sums = sums.copy()
-    np.putmask(sums, made.first != FEASIBLE, made.infeasible)
-    return sums
-
-
-def _lay_scores(made: Evaluation, scores: Sequence[ScoreResults]) -> None:
-    """Add scores that need no normalising to tier 0's sums; the others are added when nodes are ranked."""
-    capacity, size = made.cluster.nodes.columns.capacity, made.cluster.nodes.size
-    for one in scores:
-        times = None if isinstance(one.plugin, GivenScores) else made.times  # these were measured when they were asked
-        asked(times, one.plugin.name, SCORE, one.recompute, capacity, size)
-    made.scores = [*made.scores, *scores]
-    ranked = made.ranked[:size].astype(np.int64)
-    for one in scores:
-        if not one.normalizes and not one.flat:
-            ranked += one.values[:size]
-    made.ranked = np.where(made.first[:size] == FEASIBLE, ranked, made.infeasible)
-    made.scored = True
-
-
-def _moved(
-    first: NDArray[np.int16], known: Sequence[FilterResults], filters: Sequence[FilterResults]
-) -> NDArray[np.int16]:
-    """Turn places among the class's filters into places among all of them; ABSENT and FEASIBLE stay."""
-    if list(known) == filters[: len(known)]:
-        return first.copy()
-    moved = np.array([-1, FEASIBLE, *(filters.index(one) + 1 for one in known)], np.int16)
-    return moved[first + 1]
+    feasible = evaluation.feasible().nonzero()[0]
+    scores = call_scores(evaluation.cycle, evaluation.pending_scores, feasible, evaluation.of_class.known, times)
+    if isinstance(scores, Status):
+        return scores
+    return replace(evaluation.with_results(scores=scores), pending_scores=())

@@ -1,7 +1,6 @@
-"""Running PostFilter plugins on a decision without a feasible node: until one succeeds, fails, or ends it.
+"""Runs PostFilter plugins on a decision without a feasible node, until a plugin succeeds, fails or ends PostFilter.
 
-It changes nothing and starts nothing. What a plugin wants done outside is part of its result, and whoever decides for
-good does it.
+Nothing in the cluster changes: the actions that a plugin wants are part of its result, and the caller executes them.
 
 Source: pkg/scheduler/framework/runtime/framework.go (RunPostFilterPlugins), schedule_one.go (schedulingAlgorithm),
 pkg/scheduler/framework/interface.go (NodesForStatusCode).
@@ -44,7 +43,7 @@ T = TypeVar("T")
 
 
 class FailedCycle:
-    """A decision as PostFilter plugins see it (`FailedDecision`).
+    """A decision without a feasible node, as PostFilter plugins read it (implements `FailedDecision`).
 
     Args:
         decision: A decision without a feasible node, of a cluster with nodes, in which no plugin failed.
@@ -66,7 +65,7 @@ class FailedCycle:
         self._filters: list[FilterResults] | None = None
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows of the nodes that were rejected with a code; PreFilter's rejection is one of all nodes."""
+        """Return the rows that are rejected with a code; a rejection by PreFilter applies to all nodes."""
         rejection = self.decision.rejection
         if rejection is not None:
             nodes = self.cluster.nodes
@@ -74,7 +73,7 @@ class FailedCycle:
         return self.decision.rows_with(code)
 
     def status_of(self, node: str) -> Status | None:
-        """Return the status that keeps a node out, None for a name that no node has; narrowing is no plugin's."""
+        """Return the status that rejects a node, None for an unknown name; narrowing has no plugin name."""
         row = self.cluster.nodes.row_of.get(node, -1)
         if row < 0 or not self.cluster.nodes.present.data[row]:
             return None
@@ -82,23 +81,23 @@ class FailedCycle:
         return status.by("") if status.plugin == PRE_FILTER_RESULT else status
 
     def pre_filtered(self, plugin: str) -> bool:
-        """Return whether a plugin was asked at PreFilter: what preemption cannot help ends it at once."""
+        """Return whether a plugin was called at PreFilter; an unresolvable rejection ends PreFilter early."""
         evaluation = self.decision.evaluation
-        names, last = evaluation.pre_filter_names, evaluation.ended_at
+        names, last = evaluation.profile.pre_filter_names, evaluation.pre_filter.ended_at
         return plugin in (names if last is None else names[: last + 1])
 
     def trial(self, row: int) -> Trial:
         """Return a what-if of a node."""
         evaluation = self.decision.evaluation
-        return Trial(self.cluster, self.filters, row, evaluation.nominated.get(row, ()), evaluation.pod_cycle)
+        return Trial(self.cluster, self.filters, row, evaluation.nominated_pods.get(row, ()), evaluation.cycle)
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Return the verdicts on many changed rows; None where only a what-if of each row can tell."""
+        """Return the verdicts on many changed rows; None if a filter can only evaluate single rows."""
         evaluation = self.decision.evaluation
-        return verdicts_on(changed, self.filters, evaluation.nominated, evaluation.pod_cycle)
+        return verdicts_on(changed, self.filters, evaluation.nominated_pods, evaluation.cycle)
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return how many other pods filters let be on rows at most; they need not let so many be."""
+        """Return an upper limit for the number of other pods with which each row can pass the filters."""
         most = np.full(rows.size, np.iinfo(np.int64).max)
         for one in self.filters:
             if isinstance(one.plugin, PodsBounding):
@@ -107,7 +106,7 @@ class FailedCycle:
 
     @property
     def filters(self) -> list[FilterResults]:
-        """What the filters say, of those as well that were not asked because PreFilter rejected the pod."""
+        """The results of all filters, also if PreFilter rejected the pod before they were called."""
         if self._filters is None:
             nodes = self.cluster.nodes
             self._filters = self.decision.evaluation.plugin_filters()
@@ -120,16 +119,16 @@ class FailedCycle:
 async def run_post_filters(
     plugins: Sequence[PostFilterPlugin], pod: Pod, failed: FailedCycle, timing: Timing | None = None
 ) -> PostFilterResult:
-    """Ask PostFilter plugins about a decision; without any, no node is kept for the pod.
+    """Run PostFilter plugins on a decision; without plugins, the pod's nomination is cleared.
 
     Args:
         plugins: The plugins in their order.
-        pod: The pod as it is known now.
+        pod: The latest version of the pod.
         failed: The decision.
-        timing: Who measures.
+        timing: Measures the plugins.
 
     Returns:
-        The result of the plugin that ended it; else all reasons, with the last word about a nominated node.
+        The result of the plugin that ended PostFilter; otherwise all reasons, with the last nominated node.
     """
     if not plugins or not failed.cluster.nodes.count:
         return PostFilterResult(unschedulable(), nominated_node="")
@@ -167,7 +166,7 @@ async def _answer(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> Po
 
 
 def _asked(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilterResult:
-    """Ask a plugin; one that raises, or gives anything but a result, failed."""
+    """Call a plugin; an exception or another type than PostFilterResult is a failure."""
     try:
         result: Any = plugin.post_filter(pod, failed)
     except Exception as error:
@@ -184,16 +183,16 @@ def _failure(plugin: PostFilterPlugin, pod: Pod, error: Exception) -> PostFilter
 
 
 def message_of(fit_error: str, result: PostFilterResult) -> str:
-    """Return why no node fits, with what PostFilter found at its end."""
+    """Return the message that no node fits, followed by the message of PostFilter."""
     said = "" if result.status is None else result.status.message
     return f"{fit_error} {said}" if said else fit_error
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run what never waits to its end.
+    """Run a coroutine that never waits.
 
     Raises:
-        RuntimeError: it waits.
+        RuntimeError: The coroutine waits.
     """
     try:
         work.send(None)
@@ -201,13 +200,13 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
         made: T = end.value
         return made
     work.close()
-    raise RuntimeError("the coroutine waits, which it must not do here")
+    raise RuntimeError("the coroutine waits, which is not allowed here")
 
 
 async def post_filtered(
     engine: Engine, decision: Decision, rng: random.Random, extenders: Sequence[Extender] = ()
 ) -> PostFilterResult | None:
-    """Run the PostFilter plugins if no node fits; what their results ask for is not executed."""
+    """Run the PostFilter plugins if no node fits; the actions of their results are not executed."""
     if decision.row >= 0 or decision.failed:
         return None
     failed = FailedCycle(decision, rng, extenders, engine.profile.victim_guards)

@@ -1,6 +1,6 @@
-"""What is asked once for a pod class: PreFilter, which narrows the nodes or turns the pod away, and PreScore.
+"""PreFilter and PreScore: plugins prepare a state once per pod class, or reject the pod, or narrow the nodes.
 
-What plugins prepare here is their state for the class; `evaluation` asks them with it about rows, again and again.
+`ClassResults` calls the plugins with these states for rows, at each decision.
 
 Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunPreScorePlugins).
 """
@@ -20,7 +20,7 @@ from policysched.state.cluster import Cluster
 
 
 class PreFilter:
-    """What PreFilter comes to: every filter is prepared, narrows the nodes or turns the pod away.
+    """The outcome of PreFilter: prepared filters, narrowed nodes or a rejection of the pod.
 
     Args:
         places: The places of the filters in the order of Filter, by name.
@@ -28,15 +28,15 @@ class PreFilter:
 
     def __init__(self, places: Mapping[str, int]) -> None:
         self.filters: list[FilterResults] = []
-        """The filters that have something to say, in the order of Filter once it is settled."""
+        """The filters that do not skip the pod; in the order of Filter after `settle`."""
         self.outcomes: list[tuple[int, str, Status | frozenset[str]]] = []
-        """The statuses that turned the pod away, and the nodes that were left, with place and name of the plugin."""
+        """Place in the order of PreFilter, name of the plugin, and its status or the names of the possible nodes."""
         self.narrowing: tuple[str, ...] = ()
-        """The plugins that narrowed the nodes, sorted."""
+        """The names of the plugins that narrowed the nodes, sorted."""
         self.rejection: Status | None = None
-        """The status that turned the pod away: of several that preemption could help, the last one's."""
+        """The status that rejects the pod: the last one, if preemption could help with several."""
         self.ended_at: int | None = None
-        """The place of the plugin that turned the pod away for good, in the order of PreFilter."""
+        """The place of the plugin that ended PreFilter by a rejection, in the order of PreFilter."""
         self._allowed: frozenset[str] | None = None
         self._places = places
 
@@ -49,7 +49,15 @@ class PreFilter:
         times: CycleTimes | None = None,
         earlier: EarlierResults | None = None,
     ) -> PreFilter:
-        """Ask the filters whose answers hold for the whole pod class and are not known yet."""
+        """Run PreFilter of the filters whose results apply to the whole pod class.
+
+        Args:
+            cluster: The cluster.
+            profile: The plugins.
+            pod: A pod of the class.
+            times: Measures the plugins.
+            earlier: Results to reuse; their filters are not called.
+        """
         made = cls(profile.places)
         for place, plugin in profile.class_filters:
             if earlier is not None and earlier.has_filter(plugin):
@@ -62,14 +70,14 @@ class PreFilter:
         return made
 
     def settle(self, cluster: Cluster) -> None:
-        """Put the filters in their order, behind the one for nodes that were narrowed away."""
+        """Sort the filters, and insert the filter of the nodes that were narrowed away before them."""
         self.filters.sort(key=lambda one: one.place)
         if self._allowed is not None and self.rejection is None:
             narrowed = FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
             self.filters.insert(0, narrowed)
 
     def ends(self, place: int, plugin: FilterPlugin, state: Any) -> bool:
-        """Take a plugin's answer; return whether the pod is turned away for good."""
+        """Note a plugin's answer; return whether it ends PreFilter by a rejection."""
         if state is SKIP:
             return False
         if isinstance(state, Status):
@@ -83,7 +91,7 @@ class PreFilter:
         return False
 
     def ends_with(self, place: int, name: str, outcome: Status | frozenset[str]) -> bool:
-        """Take a status or the only nodes that can match; return whether the pod is turned away for good."""
+        """Note a status or the names of the possible nodes; return whether it ends PreFilter by a rejection."""
         self.outcomes.append((place, name, outcome))
         if isinstance(outcome, Status):
             self.rejection = outcome.by(name)
@@ -112,14 +120,14 @@ def prepare_scores(
     times: CycleTimes | None = None,
     earlier: EarlierResults | None = None,
 ) -> tuple[list[ScoreResults], Status | None]:
-    """Run PreScore; return the plugins that have something to say, or the status of one that failed.
+    """Run PreScore; return the plugins that do not skip the pod, or the status of a failed plugin.
 
     Args:
-        plugins: The plugins with their weights; None for a plugin at PreScore alone.
+        plugins: The plugins with their weights; None for a plugin that is enabled at PreScore only.
         pod: A pod of the class.
         cluster: The cluster.
         times: Measures the plugins.
-        earlier: Plugins whose states it has are not run.
+        earlier: Results to reuse; their plugins are not called.
     """
     found: list[ScoreResults] = []
     for plugin, weight in plugins:

@@ -1,6 +1,6 @@
-"""The decision record: what a scheduling cycle found out, as a plain dict for people, machines and tests.
+"""The decision record: the results of a scheduling cycle as a plain dict, for users, programs and tests.
 
-Built from a decision on request only, so that the running scheduler never pays for it. Empty keys are omitted.
+A record is built on request only. Empty keys are omitted.
 `docs/reference/decision-record.md` describes the fields.
 """
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 MOST_EXPLAINED: Final = 20
-"""Of how many nodes it is told what stands against their devices."""
+"""Number of nodes whose refused devices are listed; further nodes are omitted."""
 
 
 def make_record(
     decision: Decision, policies: Sequence[PolicyPlugin] = (), outcome: PostFilterResult | None = None
 ) -> Record:
-    """Describe a decision; read it before the cluster changes.
+    """Describe a decision, before the cluster changes.
 
     Args:
-        decision: What the cycle found out.
-        policies: The policies that may have something to say, Shadow ones too.
-        outcome: What PostFilter came to, where no node was feasible.
+        decision: The decision.
+        policies: The policies to describe, including Shadow policies.
+        outcome: The result of PostFilter if no node is feasible.
     """
     pod = decision.pod
     record: Record = {"pod": pod.key, "schedulerName": pod.spec.scheduler_name, "result": _result(decision)}
@@ -69,7 +69,7 @@ def make_record(
 
 
 def _preemption(outcome: PostFilterResult) -> Record:
-    """Say which pods would make room on which node and what that costs, or why none do."""
+    """Describe the node that preemption nominates with its victims, or the reason why there is none."""
     if outcome.status is not None:
         message = outcome.status.message
         return {"preemption": {"message": message, **_details(outcome)}} if message else {}
@@ -87,7 +87,7 @@ def _details(outcome: PostFilterResult) -> Record:
 
 
 def _devices(decision: Decision) -> Record:
-    """Say which devices the pod's claims have, or would get, on the selected node."""
+    """List the devices that the pod's claims have or would get on the selected node."""
     plugin = plugin_of_devices(decision)
     if plugin is None or decision.row < 0:
         return {}
@@ -96,7 +96,7 @@ def _devices(decision: Decision) -> Record:
 
 
 def _refused_devices(decision: Decision, rejected: Mapping[str, Any]) -> Record:
-    """Say of the first nodes without the devices that claims need what stands against those that they have."""
+    """List the reasons against the devices of the first nodes that lack devices for the pod's claims."""
     plugin = plugin_of_devices(decision)
     if plugin is None:
         return {}
@@ -112,7 +112,7 @@ def _refusal(claim: ResourceClaim, refusals: Refusals) -> Record:
 
 
 def plugin_of_devices(decision: Decision) -> DynamicResources | None:
-    """Return the plugin that takes devices for pods, None where the profile has none."""
+    """Return the profile's DynamicResources plugin, None if it has none."""
     plugins = decision.evaluation.profile.reserves
     return next((one for one in plugins if isinstance(one, DynamicResources)), None)
 
@@ -131,7 +131,7 @@ def _result(decision: Decision) -> str:
 
 
 def feasible_nodes(decision: Decision) -> Mask:
-    """Return which nodes the pod may go to; the nominated one alone where it fits. Shapes: (N,)."""
+    """Return the feasible nodes; only the nominated node if the pod fits there. Shapes: (N,)."""
     size = decision.cluster.nodes.size
     if decision.rejection is not None:
         return np.zeros(size, np.bool_)
@@ -146,7 +146,7 @@ def _status(status: Status) -> dict[str, Any]:
 
 
 def _rejected(decision: Decision) -> dict[str, Any]:
-    """Say why each node is out; nodes that are out for the same reason share what is said."""
+    """Return the status of each rejected node; nodes with equal statuses share one dict."""
     if decision.nominated:
         return {}
     nodes, evaluation = decision.cluster.nodes, decision.evaluation
@@ -172,33 +172,34 @@ class Columns:
     by_plugin: dict[str, list[int]]
     tiers: tuple[int, ...]
     """The tiers of these plugins."""
-    scored: bool
-    """Whether the profile scores at all."""
+    is_scored: bool
+    """Whether any plugin scores."""
 
 
 def _columns(decision: Decision, feasible: Mask) -> Columns | None:
-    """Read the scores; None where there are none."""
-    evaluation = decision.evaluation
-    evaluation.score()
-    some = bool(feasible.any())
-    if some and evaluation.out_of_tree is not None and evaluation.out_of_tree.scores:
-        evaluation = with_out_of_tree_scores(evaluation, evaluation.out_of_tree)
-    if not some or evaluation.failed_score() is not None:
+    """Return the scores; None without a feasible node, or if a plugin failed."""
+    if not feasible.any() or decision.evaluation.score_failure is not None:
+        return None
+    evaluation = with_out_of_tree_scores(decision.evaluation)
+    if isinstance(evaluation, Status):
+        return None
+    evaluation.of_class.score()  # a nominated node that was narrowed away may be the only feasible one
+    if evaluation.score_out_of_range() is not None:
         return None
     shown = [one for one in evaluation.scores if not one.left_out]
     by_plugin = {one.plugin.name: one.final(feasible)[feasible].tolist() for one in shown}
-    return Columns(by_plugin, tuple(one.tier for one in shown), evaluation.scored)
+    return Columns(by_plugin, tuple(one.tier for one in shown), evaluation.is_scored)
 
 
 def _scores(columns: Columns, nodes: Sequence[str]) -> Record:
     plugins, by_node = tuple(columns.by_plugin), zip(*columns.by_plugin.values(), strict=True)
     if not plugins:
-        return {"scores": {}, "total": dict.fromkeys(nodes, 0 if columns.scored else 1)}
+        return {"scores": {}, "total": dict.fromkeys(nodes, 0 if columns.is_scored else 1)}
     scores, total, tiers = {}, {}, {}
     higher = sorted({*columns.tiers} - {0}, reverse=True)
     for node, parts in zip(nodes, by_node, strict=True):
         scores[node] = dict(zip(plugins, parts, strict=True))
-        total[node] = sum(parts) if columns.scored else 1
+        total[node] = sum(parts) if columns.is_scored else 1
         if higher:
             tiers[node] = {str(tier): _sum(tier, columns.tiers, parts) for tier in higher}
             total[node] -= sum(tiers[node].values())

@@ -1,8 +1,8 @@
 """What-if: filter verdicts with pods added to or removed from nodes (PreFilterExtensions AddPod/RemovePod).
 
-Preemption and simulations ask it. Nothing is changed by asking, neither the cluster nor what is kept of any class, and
-it costs what the pods at hand and the filters cost, however many nodes and classes there are. `Trial` is about one
-node, `verdicts_on` about many at once, where every filter that reads pods answers for many.
+Preemption and simulations use what-ifs. A what-if changes neither the cluster nor cached results, and its cost does not
+depend on the number of nodes and pod classes. `Trial` evaluates one node, `verdicts_on` many nodes at once if all
+filters that read pods can do that.
 
 Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod,
 RunFilterPluginsWithNominatedPods).
@@ -34,18 +34,18 @@ from policysched.schedule.cycle.results.plugin_results import FilterResults
 from policysched.state.nominated.columns import PodsByRow
 
 POD_ASPECTS: Final = int(ABOUT_PODS)
-"""The same as a plain number, which is read more quickly."""
+"""ABOUT_PODS as a plain number, for faster comparisons."""
 
 
 class Trial:
-    """A node with other pods than it has, for one pod class. It holds until the cluster changes.
+    """One node with pods added or removed, for one pod. A trial is valid until the cluster changes.
 
     Args:
         cluster: The cluster.
-        filters: The class's filters in their order, up to date.
-        row: The row of a node that is there.
-        nominated: The pods nominated to the node that are to be left their place.
-        cycle: What out-of-tree plugins share; it stays as it is.
+        filters: The current results of the pod's filters in their order.
+        row: The row of an existing node.
+        nominated: The pods nominated to the node for which the pod must leave room.
+        cycle: The state that out-of-tree plugins share; it is not changed.
     """
 
     __slots__ = ("_filters", "_nominated", "_plain", "_with_nominated")
@@ -68,34 +68,34 @@ class Trial:
                 self._with_nominated.add(pod)
 
     def remove(self, pod: Pod) -> None:
-        """Take a pod away that is placed on the node or was added here.
+        """Remove a pod that is placed on the node or was added to the trial.
 
         Raises:
-            ValueError: The pod is not there.
+            ValueError: The node has no such pod.
         """
         self._plain.remove(pod)
         if self._with_nominated is not None:
             self._with_nominated.remove(pod)
 
     def add(self, pod: Pod) -> None:
-        """Add a pod that was taken away here, or one that is placed nowhere, such as one nominated to the node.
+        """Add a pod that was removed from the trial, or that is placed on no node.
 
         Raises:
-            ValueError: The pod is placed already.
+            ValueError: The pod is already placed.
         """
         self._plain.add(pod)
         if self._with_nominated is not None:
             self._with_nominated.add(pod)
 
     def verdict(self) -> Status | None:
-        """Return the status of the first filter that would reject the node, None where the pod could go there.
+        """Return the status of the first filter that would reject the node, None if the pod would fit.
 
-        Where pods are nominated to the node it has to pass with them, and then without them.
+        The pod must fit with the nominated pods, and without them.
         """
         return self.verdict_with_nominated() or self._verdict(self._plain.changed, self._cycle())
 
     def verdict_with_nominated(self) -> Status | None:
-        """Return what keeps the pod out together with the nominated pods, None where there are none or it fits."""
+        """Return the status that rejects the pod with the nominated pods, None if the pod fits or there are none."""
         changed, cycle = self._with_nominated, self._plain.cycle
         if changed is None:
             return None
@@ -108,9 +108,10 @@ class Trial:
         return self._verdict(changed, cycle)
 
     def _cycle(self) -> PodCycle | None:
-        """Return the cycle to filter in without nominated pods: a clone if the node is kept for pods that do not count.
+        """Return the cycle state for the evaluation without nominated pods.
 
-        These are the pod itself and those of lower priority.
+        It is a clone if pods are nominated to the node for which the pod need not leave room: the pod itself and pods
+        of lower priority.
         """
         changed, cycle = self._plain.changed, self._plain.cycle
         if cycle is None or self._with_nominated is not None:
@@ -136,7 +137,7 @@ class Trial:
 
 
 class _OtherPods:
-    """The pods that a node would lose and gain, and a clone of the cycle in which out-of-tree plugins heard of them."""
+    """The pods that a node would lose and gain, and a clone of the cycle state after AddPod and RemovePod."""
 
     __slots__ = ("_is_clone", "changed", "cycle", "failure")
 
@@ -144,7 +145,7 @@ class _OtherPods:
         self.changed = ChangedRow(cluster, row)
         self.cycle, self._is_clone = cycle, False
         self.failure: Status | None = None
-        """That of the first plugin that failed to take a pod into account."""
+        """The status of the first plugin that failed at AddPod or RemovePod."""
 
     def add(self, pod: Pod) -> None:
         self.changed.add(pod)
@@ -166,13 +167,13 @@ class _OtherPods:
 def verdicts_on(
     changed: ChangedRows, filters: Sequence[FilterResults], nominated: PodsByRow, cycle: PodCycle | None
 ) -> RowVerdicts | None:
-    """Return what `Trial.verdict` would be on many rows; None where a filter has to be asked row by row.
+    """Return the result of `Trial.verdict` on many rows; None if a filter has to be called row by row.
 
     Args:
-        changed: The rows.
-        filters: The class's filters in their order, up to date.
-        nominated: The pods nominated to rows that are to be left their place.
-        cycle: What out-of-tree plugins share; those with AddPod or RemovePod are told of each row's pods.
+        changed: The rows with pods added or removed.
+        filters: The current results of the pod's filters in their order.
+        nominated: The pods nominated to rows for which the pod must leave room.
+        cycle: The state that out-of-tree plugins share. A plugin with AddPod or RemovePod is called row by row.
 
     Cost: a few operations over the rows for each filter.
     """
@@ -186,7 +187,7 @@ def verdicts_on(
 
 
 def codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
-    """Return what a filter would say of changed rows, None where it has to be asked row by row; not out-of-tree ones.
+    """Return the codes of an in-tree filter on changed rows, None if it has to be called row by row.
 
     Shapes: (R,).
     """
@@ -197,7 +198,7 @@ def codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
 
 
 def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerdicts | None:
-    """Find the first filter that rejects each row; None where a filter answers for one row only."""
+    """Find the first filter that rejects each row; None if a filter has to be called row by row."""
     rejecting: list[tuple[FilterResults, Codes]] = []
     for one in filters:
         codes = None if isinstance(one, OutOfTreeResults) else codes_on(one, changed)

@@ -1,9 +1,9 @@
 """A scheduling cycle with HTTP extenders: Filter and Prioritize calls; the only cycle that awaits.
 
-Extenders are asked about the nodes that every filter lets pass, one after another, and those that score about what is
-left, all at once. Meanwhile the cluster goes on: where it has changed, filters are asked again, and the answers are
-laid over the nodes as they are then. So what is decided holds for the cluster of that moment, and nobody has to hold
-changes back. A node that came into question meanwhile is left out, because nobody has asked about it.
+Filter extenders are called one after another for the feasible nodes, then Prioritize extenders all at once for the
+remaining nodes. The cluster may change during the calls. If it changed, the plugins are evaluated again afterwards, and
+the answers of the extenders are applied to the present nodes. A node that became feasible during the calls is rejected,
+because no extender has evaluated it.
 
 Source: pkg/scheduler/schedule_one.go (findNodesThatFitPod, evaluateNominatedNode, findNodesThatPassExtenders,
 prioritizeNodes), v1.36.
@@ -25,47 +25,46 @@ from policysched.model.quantity import wrap
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import BEHIND_ALL, Evaluation
-from policysched.schedule.cycle.per_pod_results import laid_over
 from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
 
 log = logging.getLogger(__name__)
 NOT_ASKED = Status(Code.UNSCHEDULABLE, ("node(s) became feasible while extenders evaluated others",), EXTENDER)
 SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
-"""The status of a node that an extender left out without a word."""
+"""The status of a node that an extender omitted without a message."""
 
 
 @dataclass(slots=True)
 class Answers:
-    """What extenders said of nodes, by name."""
+    """The answers of extenders, by name of the node."""
 
     found: Evaluation
-    """The nodes that they were asked about, as they were then."""
+    """The evaluation whose feasible nodes the extenders were called for."""
     passed: set[str] = field(default_factory=set)
-    """The nodes that are left; nothing is known of those that are in neither."""
+    """The nodes that all extenders accept; a node in neither `passed` nor `rejected` was not evaluated."""
     rejected: dict[str, Status] = field(default_factory=dict)
     scores: dict[str, dict[str, int]] = field(default_factory=dict)
-    """What is added to total scores, by the name of the extender, which several may have, and node."""
+    """The scores to add, by name of the extender and node. Scores of extenders with one name are summed."""
     failure: str = ""
-    """What ends the cycle, of an extender that must not be ignored."""
+    """The message of a failed extender that is not ignorable; it ends the cycle."""
 
 
 async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answers:
-    """Ask extenders about the nodes that every filter lets pass: the nominated one where it fits, else all.
+    """Call extenders for the feasible nodes: first for the nominated node if the pod fits there, else for all.
 
     Args:
         engine: The engine of the pod's profile.
         pod: The pod.
-        extenders: Those that are interested in the pod, in their order.
+        extenders: The extenders that are interested in the pod, in their order.
 
     Returns:
-        Their answers; without any question where the cycle ends before them.
+        The answers; empty if the cycle ends before the extenders.
     """
     evaluation, nodes = engine.find(pod), engine.cluster.nodes
     if nodes.count == 0 or evaluation.rejection is not None or evaluation.filter_failure is not None:
         return Answers(evaluation)
     names = [nodes.names[row] for row in evaluation.feasible().nonzero()[0].tolist()]
     scores = evaluation.score_failure is None
-    if (nominated := engine.nominated_row(pod, evaluation)) is not None:
+    if (nominated := evaluation.nominated_row) is not None:
         answers = Answers(evaluation)
         try:
             await _filter(pod, [nodes.names[nominated]], extenders, answers)
@@ -88,25 +87,25 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answer
 
 
 def choose(engine: Engine, pod: Pod, answers: Answers, *, moved: bool = False) -> Decision:
-    """Choose among the nodes that filters let pass and extenders did not reject.
+    """Choose among the nodes that all filters and extenders accept.
 
     Args:
         engine: The engine.
         pod: The pod.
-        answers: What extenders said.
-        moved: Whether anything has changed since they were asked.
+        answers: The answers of the extenders.
+        moved: Whether the cluster or the profile changed since the calls.
     """
     if engine.times is not None:
         engine.times.resume()
     evaluation = engine.find(pod) if moved else answers.found
     if answers.failure:
         failure = Status(Code.ERROR, (answers.failure,), EXTENDER)
-        return Decision(engine.cluster, pod, evaluation, failure=failure)
-    return engine.choose(pod, _with_answers(evaluation, answers))
+        return Decision(evaluation, failure=failure)
+    return engine.choose(_with_answers(evaluation, answers))
 
 
 async def _filter(pod: Pod, names: Sequence[str], extenders: Sequence[Extender], answers: Answers) -> None:
-    """Ask one extender after another about the nodes that those before it left."""
+    """Call Filter of each extender for the nodes that all extenders before accept."""
     left = list(names)
     for extender in extenders:
         if not left:
@@ -136,7 +135,7 @@ def _status(name: str, failed: Mapping[str, str], unresolvable: Mapping[str, str
 
 
 async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extender], answers: Answers) -> None:
-    """Ask all extenders that score; one that fails scores nothing."""
+    """Call Prioritize of all extenders at once; a failed extender adds no scores."""
     asked = [one for one in extenders if one.prioritizes]
     found = await asyncio.gather(*(one.prioritize(pod, names) for one in asked), return_exceptions=True)
     for extender, scores in zip(asked, found, strict=True):
@@ -153,28 +152,31 @@ async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extend
 
 
 def _with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
-    """Lay what extenders said over what the plugins say."""
-    asked = answers.passed or answers.rejected
-    if not asked or evaluation.rejection is not None:
+    """Return an evaluation with the answers of extenders as one filter and one score plugin for each extender."""
+    called = answers.passed or answers.rejected
+    if not called or evaluation.rejection is not None or evaluation.filter_failure is not None:
         return evaluation
-    names, strings = evaluation.cluster.nodes.name.data, evaluation.cluster.strings
+    nodes, strings = evaluation.cluster.nodes, evaluation.cluster.strings
+    size, capacity = nodes.size, nodes.columns.capacity
+    names = nodes.name.data[:size].tolist()
     statuses = list(dict.fromkeys((NOT_ASKED, *answers.rejected.values())))
     places = {status: code for code, status in enumerate(statuses, 1)}
     codes = {strings.find(name): places[status] for name, status in answers.rejected.items()}
     codes |= {strings.find(name): 0 for name in answers.passed}
-    size = evaluation.cluster.nodes.size
-    by_row = np.array([codes.get(code, 1) for code in names[:size].tolist()], np.int32)
-    filters = [FilterResults(ExtenderFilter(statuses), by_row, BEHIND_ALL)]
+    by_row = np.array([codes.get(name, 1) for name in names], np.int32)
+    rejections = FilterResults(ExtenderFilter(statuses), by_row, BEHIND_ALL)
+    rejections.recompute(capacity, size)
     scores: list[ScoreResults] = []
     for extender, given in answers.scores.items():
         added = {strings.find(name): wrap(score) for name, score in given.items()}
-        values = np.array([added.get(code, 0) for code in names[:size].tolist()], np.int64)
+        values = np.array([added.get(name, 0) for name in names], np.int64)
         scores.append(ScoreResults(ExtenderScore(extender), 1, values))
-    return laid_over(evaluation, filters, scores)
+        scores[-1].recompute(capacity, size)
+    return evaluation.with_results([rejections], scores)
 
 
 class ExtenderFilter:
-    """What extenders keep a pod off, as a filter; its state is its codes by row."""
+    """The rejections of extenders as a filter; its state is the array of codes by row."""
 
     name = EXTENDER
     filter_reads = Aspect.NONE
@@ -183,38 +185,38 @@ class ExtenderFilter:
         self._statuses = statuses
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Codes:
-        """Never called: its state is made of answers."""
+        """Never called: the state is given."""
         raise AssertionError((pod, cluster))
 
     def filter(self, state: Codes, rows: Rows) -> Codes:
-        """Reject the nodes that extenders rejected."""
+        """Return the codes."""
         return state[rows]
 
     def reason(self, state: Codes, code: int) -> Status:  # noqa: ARG002 - all states have the same statuses
-        """Return what an extender said."""
+        """Return the status of the extender."""
         return self._statuses[code - 1]
 
     def events(self) -> Sequence[Hint]:
-        """Hints are the profile's: any change may help."""
+        """Return nothing: `Profile.hints` has the hints of extenders."""
         return ()
 
-    def generation(self, cluster: Cluster) -> int:  # noqa: ARG002 - it lives for one decision
-        """Never stale."""
+    def generation(self, cluster: Cluster) -> int:  # noqa: ARG002 - used in one decision
+        """Return a constant: the state never becomes invalid."""
         return 0
 
 
 class ExtenderScore:
-    """What one extender adds to total scores, as a score plugin of weight 1; its state is its scores by row."""
+    """The scores of one extender as a score plugin with weight 1; its state is the array of scores by row."""
 
     score_reads = Aspect.NONE
     normalizes = True
-    """It does not, but the scores of those that do may be of any size."""
+    """True, so that scores outside 0 to 100 are allowed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores:
-        """Never called: its state is made of answers."""
+        """Never called: the state is given."""
         raise AssertionError((pod, cluster))
 
     def score(self, state: Scores, rows: Rows) -> Scores:
@@ -226,9 +228,9 @@ class ExtenderScore:
         return scores
 
     def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - no state is checked
-        """Say yes: an extender's scores may leave 0 to 100."""
+        """Return True, so that the range is not checked."""
         return True
 
-    def generation(self, cluster: Cluster) -> int:  # noqa: ARG002 - it lives for one decision
-        """Never stale."""
+    def generation(self, cluster: Cluster) -> int:  # noqa: ARG002 - used in one decision
+        """Return a constant: the state never becomes invalid."""
         return 0

@@ -41,7 +41,7 @@ def engine(around: Cluster) -> Engine:
 
 def keys(around: Cluster, *names: str) -> list[Any]:
     of = engine(around)
-    return [of.key(claiming(name, name=f"p-{name}")) for name in names]
+    return [of.classes.key(claiming(name, name=f"p-{name}")) for name in names]
 
 
 def statuses(of: Evaluation, around: Cluster) -> dict[str, str]:
@@ -98,7 +98,7 @@ def test_answers_that_are_of_one_pod_are_not_shared(own: ResourceClaim) -> None:
     assert shared(claiming("own"), around) == ()
     assert shared(claiming("plain"), around) != ()
     kept = of.find(claiming("own"))
-    assert kept is not of.evaluate(claiming("own")) or kept.rejection is not None
+    assert kept is not of.find(claiming("own")) or kept.rejection is not None
 
 
 def test_the_class_is_told_of_devices_that_are_taken_and_given_back() -> None:

@@ -50,7 +50,7 @@ def ours(decision: Decision) -> tuple[Any, Any]:
 
 def _scores(decision: Decision) -> Any:
     evaluation, nodes = decision.evaluation, decision.cluster.nodes
-    evaluation.score()
+    evaluation.of_class.score()
     if evaluation.score_failure is not None:
         return Status(Code.ERROR, evaluation.score_failure.reasons)
     kept = [track for track in evaluation.scores if not track.left_out]

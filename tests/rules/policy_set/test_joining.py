@@ -42,10 +42,10 @@ def world(nodes: int = 6) -> Cluster:
 
 def decided(state: Cluster, profile: Profile) -> object:
     """What the first decision says of every node, and the scores."""
-    evaluation = Engine(state, profile, random.Random(1)).evaluate(pod("new", labels={"app": "a2"}))
+    evaluation = Engine(state, profile, random.Random(1)).find(pod("new", labels={"app": "a2"}))
     size = state.nodes.size
     names = [state.nodes.names[row] for row in range(size)]
-    return sorted(zip(names, evaluation.first[:size].tolist(), evaluation.ranked[:size].tolist(), strict=True))
+    return sorted(zip(names, evaluation.first[:size].tolist(), evaluation.ranking().tolist(), strict=True))
 
 
 def happen(state: Cluster, rng: random.Random, number: int) -> None:

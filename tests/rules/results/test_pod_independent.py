@@ -62,7 +62,7 @@ def test_rules_follow_the_labels_of_the_namespaces_of_placed_pods(text: str) -> 
     around.set_pod(pod("z", on="b", namespace="n"))
     assert rejected(live) == {"a", "b"}
     around.remove_namespace("n")
-    assert live.evaluate(pod()).rejection is not None
+    assert live.find(pod()).rejection is not None
     around.remove_pod("n.x")
     around.remove_pod("n.z")
     assert rejected(live) == set()

@@ -203,11 +203,10 @@ def deciding_filters(evaluation: Evaluation) -> list[str]:
 
 def decides(score: ScoreResults, decision: Decision) -> bool:
     """Return whether another node would have been chosen without a score: one has higher sums of the others."""
-    evaluation = decision.evaluation.copy()
-    evaluation.times = None
+    evaluation = decision.evaluation
     feasible = evaluation.feasible()
     rows = feasible.nonzero()[0]
-    for tier in (*evaluation.higher, 0):
+    for tier in evaluation.tiers:
         sums = evaluation.ranking(tier).astype(np.int64)
         if tier == score.tier:
             sums -= score.final(feasible)

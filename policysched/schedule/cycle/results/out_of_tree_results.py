@@ -1,16 +1,14 @@
-"""Results of out-of-tree plugins for one pod: asked about the nodes that are left, one plugin after another.
+"""Results of out-of-tree plugins for one pod: the plugins are called for the rows that passed all filters before.
 
-They are laid over the evaluation of the pod's class like other results of one pod. What a plugin has said of a node is
-kept with the class only where the plugin declares what it reads.
+Answers are cached with the pod's class only if the plugin declares what it reads.
 
-Shapes: N rows in use, R the rows that are left.
+Shapes: N rows in use, R rows of a call.
 Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins, RunPreScorePlugins, RunScorePlugins).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -23,30 +21,15 @@ from policysched.schedule.timing import NORMALIZE, PRE_SCORE, SCORE, CycleTimes,
 from policysched.state.cluster import Cluster
 
 ScoreWeights = tuple[tuple[OutOfTreePlugin, int | None], ...]
-"""The plugins at PreScore and Score with their weights, None for those that are at PreScore alone."""
-
-
-@dataclass(slots=True)
-class OutOfTreePart:
-    """What out-of-tree plugins have to do with one pod's evaluation."""
-
-    cycle: PodCycle
-    scores: ScoreWeights = ()
-    """The plugins that are asked once several nodes are left."""
-    nominated_row: int | None = None
-    """The row of the pod's nominated node where it fits; then no other node is looked at."""
-    nominated_status: Status | None = None
-    """Why the pod does not fit its nominated node."""
-    failure: Status | None = None
-    """The failure of one that was asked for scores."""
+"""Plugins at PreScore and Score with their weights; None for a plugin that is enabled at PreScore only."""
 
 
 class KnownAnswers:
-    """What a plugin has said of rows to the pods of a class, as long as the rows stay as they were.
+    """The cached answers of one plugin for a pod class; the answer for a row is dropped if the row changes.
 
     Args:
         cluster: The cluster.
-        reads: The aspects that the plugin reads.
+        reads: The aspects of a row that the plugin reads.
     """
 
     __slots__ = ("_cluster", "_position", "_reads", "codes_of", "known", "statuses", "values")
@@ -60,27 +43,27 @@ class KnownAnswers:
         self.statuses: list[Status] = []
         self.codes_of: dict[Status, int] = {}
 
-    def recall(self, rows: RowNumbers, ask: Callable[[RowNumbers], Any]) -> Any:
-        """Return the answers for rows, asking only about those that are not known.
+    def recall(self, rows: RowNumbers, call: Callable[[RowNumbers], Any]) -> Any:
+        """Return the answers for rows; the plugin is called for the rows without a cached answer.
 
         Returns:
-            An array of answers (R,), or the status of a failure, of which nothing is kept.
+            An array of answers (R,), or the status of a failure, which is not cached.
         """
-        self._catch_up()
-        asked = rows[~self.known[rows]]
-        if asked.size:
-            answers = ask(asked)
+        self._refresh()
+        unknown = rows[~self.known[rows]]
+        if unknown.size:
+            answers = call(unknown)
             if isinstance(answers, Status):
                 return answers
-            self.values[asked], self.known[asked] = answers, True
+            self.values[unknown], self.known[unknown] = answers, True
         return self.values[rows]
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """The size. Units: bytes."""
         return self.known.nbytes + self.values.nbytes
 
-    def _catch_up(self) -> None:
+    def _refresh(self) -> None:
         changed = self._cluster.journal.since(self._position)
         self._position = self._cluster.journal.position
         if changed is None or len(self.statuses) > 2 * self.known.size:
@@ -93,7 +76,7 @@ class KnownAnswers:
 
 
 class OutOfTreeResults(FilterResults):
-    """The reason codes of an out-of-tree filter for one pod."""
+    """The reason codes of an out-of-tree filter for one pod; without codes until the filter is called."""
 
     __slots__ = ("_codes_of", "_known", "_statuses", "out_of_tree")
 
@@ -104,28 +87,29 @@ class OutOfTreeResults(FilterResults):
         self._statuses: list[Status] = [] if known is None else known.statuses
         self._codes_of: dict[Status, int] = {} if known is None else known.codes_of
 
-    def ask(self, cycle: PodCycle, rows: RowNumbers) -> Status | None:
-        """Ask about the rows that are left; return the status of a failure.
+    def called(self, cycle: PodCycle, rows: RowNumbers) -> OutOfTreeResults | Status:
+        """Call the plugin for rows; return the results, or the status of a failure.
 
         Shapes: rows (R,).
         """
+        made = OutOfTreeResults(self.out_of_tree, self.place, self._known)
 
-        def ask(some: RowNumbers) -> Codes | Status:
-            return self.out_of_tree.filter_rows(cycle, some, self._code_of)
+        def call(some: RowNumbers) -> Codes | Status:
+            return made.out_of_tree.filter_rows(cycle, some, made._code_of)
 
-        answers = ask(rows) if self._known is None else self._known.recall(rows, ask)
+        answers = call(rows) if self._known is None else self._known.recall(rows, call)
         if isinstance(answers, Status):
             return answers
-        self.codes = np.zeros(cycle.cluster.nodes.columns.capacity, np.int32)
-        self.codes[rows] = answers
-        self.rejects_any = bool(np.count_nonzero(answers))
-        return None
+        made.codes = np.zeros(cycle.cluster.nodes.columns.capacity, np.int32)
+        made.codes[rows] = answers
+        made.rejects_any = bool(np.count_nonzero(answers))
+        return made
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Leave the answers as they are: they were given to one pod, in its own cycle."""
+        """Do nothing: the filter is called within the pod's cycle only."""
 
     def reason(self, code: int) -> Status:
-        """Return the status behind a code."""
+        """Return the status of a code."""
         return self._statuses[code - 1]
 
     def _code_of(self, status: Status) -> int:
@@ -137,9 +121,9 @@ class OutOfTreeResults(FilterResults):
 
 
 class GivenScores:
-    """The final scores that an out-of-tree plugin gave the rows that were left, as those of a score plugin.
+    """A score plugin that returns given final scores.
 
-    Shapes: scores (N,), 0 where a row was not left.
+    Shapes: scores (N,), 0 for a row without a score.
     """
 
     score_reads = Aspect.NONE
@@ -154,35 +138,35 @@ class GivenScores:
         return self._scores[rows]
 
 
-def ask_scores(
+def call_scores(
     cycle: PodCycle,
     plugins: ScoreWeights,
     rows: RowNumbers,
     known: dict[str, KnownAnswers],
     times: CycleTimes | None = None,
 ) -> list[ScoreResults] | Status:
-    """Run PreScore, Score and NormalizeScore on the rows that are left.
+    """Run PreScore, Score and NormalizeScore for the feasible rows.
 
     Args:
         cycle: The cycle of the pod.
         plugins: The plugins.
-        rows: The rows.
-        known: What is known of plugins that declare what they read, by name.
-        times: What the decision's plugins take, where somebody measures.
+        rows: The feasible rows.
+        known: The cached answers of plugins that declare what they read, by name.
+        times: Measures the plugins.
 
     Returns:
-        The results of those that did not skip the pod, or the failure of one, in kube-scheduler's words.
+        The results of the plugins that do not skip the pod, or the status of a failure, in kube-scheduler's words.
     """
-    left = []
+    scoring = []
     for plugin, weight in plugins:
         measuring = _measuring(times, plugin, "pre_score")
         answer = asked(measuring, plugin.name, PRE_SCORE, plugin.pre_score, cycle, rows)
         if isinstance(answer, Status):
             return _failure('running PreScore plugin "{}": {}', plugin, answer)
         if answer is not SKIP and weight is not None:
-            left.append((plugin, weight))
+            scoring.append((plugin, weight))
     given = []
-    for plugin, weight in left:
+    for plugin, weight in scoring:
         scores = asked(times, plugin.name, SCORE, _scored, cycle, plugin, rows, known)
         if isinstance(scores, Status):
             return _failure('running Score plugins: plugin "{}" failed with: {}', plugin, scores)
@@ -198,7 +182,7 @@ def ask_scores(
 
 
 def _measuring(times: CycleTimes | None, plugin: OutOfTreePlugin, method: str) -> CycleTimes | None:
-    """Return who measures one of a plugin's methods, None for nobody and where it has none."""
+    """Return the times if the plugin has the method and is to be measured."""
     return times if times is not None and times.by_plugin and plugin.has(method) else None
 
 
@@ -215,9 +199,12 @@ def _scored(
 
 
 def _results(cluster: Cluster, plugin: OutOfTreePlugin, weight: int, rows: RowNumbers, final: Scores) -> ScoreResults:
-    scores = np.zeros(cluster.nodes.size, np.int64)
+    nodes = cluster.nodes
+    scores = np.zeros(nodes.size, np.int64)
     scores[rows] = final
-    return ScoreResults(cast("ScorePlugin", GivenScores(plugin.name, scores)), weight, None)
+    made = ScoreResults(cast("ScorePlugin", GivenScores(plugin.name, scores)), weight, None)
+    made.recompute(nodes.columns.capacity, nodes.size)
+    return made
 
 
 def _failure(text: str, plugin: OutOfTreePlugin, status: Status) -> Status:

@@ -1,7 +1,7 @@
-"""Verdicts: which filter was the first to reject each row, and what the statuses of those are.
+"""Verdicts: the first filter that rejects each row, and the statuses of the rejections.
 
-Shapes: C the capacity of the columns, N ≤ C the rows in use. `first` is each row's first rejecting filter, counted from
-1; FEASIBLE or ABSENT where there is none.
+Shapes: C capacity of the columns, N ≤ C rows in use. `first` is the number of each row's first rejecting filter,
+counted from 1; FEASIBLE or ABSENT if there is none.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from policysched.state.tables.columns import counted, distinct, distinct_places
 
 FEASIBLE: Final = 0
 ABSENT: Final = -1
+"""The value of `first` for rows without a node."""
 _FEW: Final = 8
-"""Up to how many rows are looked at one by one."""
+"""Number of rows up to which a loop over the rows is faster than array operations."""
 
 
 def judge(first: NDArray[np.int16], filters: Sequence[FilterResults], present: Mask, rows: Rows) -> None:
-    """Find the first rejecting filter of some rows anew.
+    """Update the first rejecting filter of rows.
 
     Shapes: first (C,), present (C,).
     """
@@ -33,6 +34,16 @@ def judge(first: NDArray[np.int16], filters: Sequence[FilterResults], present: M
     rejecting = [(place, one.codes) for place, one in enumerate(filters, 1) if one.rejects_any]
     for row in rows.tolist():
         first[row] = next((place for place, codes in rejecting if codes[row]), FEASIBLE) if present[row] else ABSENT
+
+
+def verdicts(filters: Sequence[FilterResults], present: Mask) -> NDArray[np.int16]:
+    """Return the first rejecting filter of all rows.
+
+    Shapes: present (N,) -> (N,).
+    """
+    first = np.empty(present.size, np.int16)
+    _judge_many(first, filters, present, slice(0, present.size))
+    return first
 
 
 def _judge_many(first: NDArray[np.int16], filters: Sequence[FilterResults], present: Mask, rows: Rows) -> None:
@@ -47,7 +58,7 @@ def _judge_many(first: NDArray[np.int16], filters: Sequence[FilterResults], pres
 
 
 def rejected_with(code: Code, first: NDArray[np.int16], filters: Sequence[FilterResults]) -> Mask:
-    """Return which rows are kept out by a status with a code.
+    """Return the rows that are rejected with a code.
 
     Shapes: first (N,) -> (N,).
     """
@@ -60,7 +71,7 @@ def rejected_with(code: Code, first: NDArray[np.int16], filters: Sequence[Filter
 
 
 def histogram(first: NDArray[np.int16], filters: Sequence[FilterResults]) -> list[tuple[Status, int]]:
-    """Count the rows by the status that keeps them out. Shapes: first (N,)."""
+    """Count the rows by the status that rejects them. Shapes: first (N,)."""
     found = []
     for place, results in enumerate(filters, 1):
         if results.rejects_any:
@@ -70,13 +81,16 @@ def histogram(first: NDArray[np.int16], filters: Sequence[FilterResults]) -> lis
 
 
 def failure_of(
-    asked: Iterable[FilterResults], first: NDArray[np.int16], filters: Sequence[FilterResults]
+    may_fail: Iterable[FilterResults], first: NDArray[np.int16], filters: Sequence[FilterResults]
 ) -> Status | None:
-    """Return the status of one of some filters that failed on a node where it was the first to object.
+    """Return the status of a filter that failed on a node that no earlier filter rejects.
 
-    Shapes: first (N,).
+    Args:
+        may_fail: The filters to check.
+        first: The verdicts. Shapes: (N,).
+        filters: All filters in their order.
     """
-    for one in asked:
+    for one in may_fail:
         if not one.rejects_any:
             continue
         codes = one.codes[: first.size]

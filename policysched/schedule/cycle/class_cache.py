@@ -1,0 +1,173 @@
+"""`ClassCache`: the results of pod classes of one engine, limited in size; the least recently used are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from operator import attrgetter
+
+from cachetools import LRUCache
+
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.schedule.cycle.class_results import ClassResults
+from policysched.schedule.cycle.pod_classes import class_key
+from policysched.schedule.cycle.results.carried_over import EarlierResults
+from policysched.schedule.timing import PREPARED, CycleTimes
+from policysched.state.cluster import Cluster
+
+CACHE_BYTES = 512 * 1024 * 1024
+"""Limit for the size of the cached results, up to CACHE_NODES nodes. Units: bytes."""
+CACHE_NODES = 1 << 15
+"""Number of nodes above which the limit grows with the number of nodes."""
+MOST_CACHES = 4
+"""Largest factor by which the limit grows."""
+LARGEST = 4
+"""Largest share of the limit for one class, as 1/LARGEST; results of larger classes are not cached."""
+BYTES_PER_KEY_BYTE = 4
+"""Size of a class's pod and of the data derived from it, for each byte of the class's key. Units: bytes."""
+FORGOTTEN = 20_000
+"""Number of signatures of dropped pod counters at which `relieve` stops dropping classes."""
+GIVEN_UP = 64
+"""Largest number of classes that one call of `relieve` drops."""
+MOST_EARLIER = 4
+"""Number of earlier sets of plugins whose results are kept for reuse; each also keeps its policies' results alive."""
+
+
+class ClassCache:
+    """The cached results of pod classes.
+
+    Args:
+        cluster: The cluster.
+        profile: The plugins and their weights.
+    """
+
+    def __init__(self, cluster: Cluster, profile: Profile) -> None:
+        self.cluster, self.profile = cluster, profile
+        self._nodes = CACHE_NODES
+        """Number of nodes for which the limit is computed."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all results."""
+        self._nodes = nodes_allowed_for(self.cluster.nodes.count, self._nodes)
+        self._capacity = self.cluster.nodes.columns.capacity
+        limit = CACHE_BYTES * self._nodes // CACHE_NODES
+        self.cached: LRUCache[Hashable, ClassResults] = LRUCache(limit, getsizeof=attrgetter("nbytes"))
+        self._earlier: list[Profile] = []
+        """Earlier profiles whose results are kept: one of each set of plugins, the newest first."""
+
+    def use(self, profile: Profile) -> None:
+        """Switch to another profile; results of a class are reused at its next pod."""
+        profiles = {id(one.profile): one.profile for one in self.cached.values()}
+        used = {one.deciding for one in profiles.values()}
+        earlier = {one.deciding: one for one in (self.profile, *self._earlier) if one.deciding in used}
+        self.profile, self._earlier = profile, list(earlier.values())[:MOST_EARLIER]
+        kept = {one.deciding for one in (profile, *self._earlier)}
+        for key in [key for key, one in self.cached.items() if one.profile.deciding not in kept]:
+            del self.cached[key]
+
+    def key(self, pod: Pod, profile: Profile | None = None) -> Hashable:
+        """Return the key of the pod's class under a profile, by default the present one."""
+        profile, extra = profile or self.profile, (profile or self.profile).extra_key
+        key = class_key(pod, None if extra is None else extra(pod, self.cluster))
+        shared = profile.shared_keys(pod, self.cluster)
+        return (key, shared) if shared else key
+
+    def results(self, pod: Pod, key: Hashable = None, times: CycleTimes | None = None) -> ClassResults:
+        """Return the current results of the pod's class.
+
+        Args:
+            pod: The pod.
+            key: The key of its class, if known.
+            times: Measures the plugins.
+        """
+        cluster = self.cluster
+        cluster.strings.tidy()
+        if self._capacity != cluster.nodes.columns.capacity:
+            self.forget()
+        if cluster.counters.crowded:
+            self.relieve()
+        if key is None or pod.spec.resource_claims:  # the shared part of the key depends on the state of the claims
+            key = self.key(pod)
+        generations = self._generations(self.profile)
+        found = self.cached.get(key)
+        if found is not None and found.profile is not self.profile:
+            found.reweigh(self.profile)
+        if found is None or not found.is_current(self.profile, generations):
+            earlier = self._earlier_results(pod, key)
+            found = ClassResults(cluster, self.profile, pod, generations, times, earlier)
+            self._keep(key, found)
+        else:
+            if times is not None:
+                times.lap(PREPARED)
+            self._refresh(key, found)
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all cached results at their last measurement. Units: bytes."""
+        return int(self.cached.currsize)
+
+    def relieve(self) -> None:
+        """Drop the least recently used classes, because too many pod counters slow down placements."""
+        counters = self.cluster.counters
+        counters.crowded, before = False, counters.forgotten
+        for _ in range(min(GIVEN_UP, len(self.cached))):
+            self.cached.popitem()
+            if counters.forgotten - before >= FORGOTTEN:
+                break
+
+    def _earlier_results(self, pod: Pod, key: Hashable) -> EarlierResults | None:
+        """Remove and return the results of the pod's class under the newest earlier profile that has any.
+
+        An earlier profile may split pods into other classes, so each profile has its own key.
+        """
+        for profile in self._earlier:
+            own = key if profile.extra_key == self.profile.extra_key else self.key(pod, profile)
+            found = self.cached.get(own)
+            if found is not None and found.profile.deciding == profile.deciding:
+                del self.cached[own]
+                return found.handed_over(self._generations(found.profile))
+        return None
+
+    def _generations(self, profile: Profile) -> Hashable:
+        return profile.generations(self.cluster), self.cluster.nodes.columns.capacity
+
+    def _keep(self, key: Hashable, results: ClassResults) -> None:
+        """Cache results, unless they are too large."""
+        if self._nodes != nodes_allowed_for(self.cluster.nodes.count, self._nodes):
+            self.forget()
+        results.measure()
+        results.nbytes += BYTES_PER_KEY_BYTE * _length(key)
+        self.cached.pop(key, None)
+        if LARGEST * results.nbytes <= self.cached.maxsize:
+            self.cached[key] = results
+
+    def _refresh(self, key: Hashable, results: ClassResults) -> None:
+        try:
+            results.refresh()
+        except Exception:
+            # some of the results are not current, so the next pod of the class must not use them
+            del self.cached[key]
+            raise
+        if results.may_have_grown:
+            self._keep(key, results)
+
+
+def nodes_allowed_for(nodes: int, before: int) -> int:
+    """Return the number of nodes for which the limit is computed: a power of two that rarely changes.
+
+    Args:
+        nodes: The number of nodes.
+        before: The previous result; it is kept until the nodes exceed it or are at most a quarter of it.
+    """
+    if nodes <= before < 4 * nodes:
+        return before
+    return max(CACHE_NODES, min(1 << max(nodes - 1, 0).bit_length(), MOST_CACHES * CACHE_NODES))
+
+
+def _length(key: Hashable) -> int:
+    """Return the length of a class's key, without the parts that policies and plugins add. Units: bytes."""
+    while isinstance(key, tuple):
+        key = key[0]
+    return len(key) if isinstance(key, bytes) else 0

@@ -1,0 +1,343 @@
+"""`ClassResults`: the cached filter and score results of one pod class on every row.
+
+Pods of a class are equal in all fields that scheduling reads, so a result for one pod is valid for the next pod of the
+class. At a decision, each plugin is called only for the rows that changed in an aspect that the plugin reads. The rest
+of a decision is a few array operations over all rows, however many plugins there are.
+
+Shapes: C capacity of the columns, N ≤ C rows in use.
+Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins, RunScorePlugins).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import MAX_NODE_SCORE, NO_ROWS, Code, RowNumbers, Rows, Status
+from policysched.framework.optional_interfaces import outdated_check
+from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
+from policysched.schedule.cycle.preparing import PreFilter, prepare_scores
+from policysched.schedule.cycle.results.carried_over import EarlierResults
+from policysched.schedule.cycle.results.joint_results import (
+    JointFilters,
+    JointScores,
+    TierSums,
+    adding_by_tier,
+    joint_filters,
+    joint_scores,
+)
+from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers
+from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, RowChanges, ScoreResults
+from policysched.schedule.cycle.results.rejections import ABSENT, FEASIBLE, failure_of, judge
+from policysched.schedule.timing import FILTER, FILTERED, PRE_SCORED, PREPARED, SCORE, CycleTimes, asked
+from policysched.state.cluster import Cluster
+from policysched.state.tables.amounts import PodResources, pod_resources
+
+Results = FilterResults | ScoreResults | JointFilters | JointScores
+Sums = Mapping[int, NDArray[np.signedinteger]]
+"""Each row's sum of weighted scores by tier. Shapes: (C,)."""
+MANY = 8
+"""If more than 1/MANY of the rows changed, all rows are computed: slicing is faster than indexing."""
+BYTES = 2048
+"""Size of the results of a class without arrays and results of plugins. Units: bytes."""
+MEASURED_EVERY = 32
+"""Number of refreshes after which the size is measured again."""
+WIDEST_NARROW_TOTAL = 2**31 - 1
+"""Largest sum of scores that fits into 32 bits; larger sums use 64 bits."""
+
+log = logging.getLogger(__name__)
+
+
+class ClassResults:
+    """The results of a pod class under one profile.
+
+    Args:
+        cluster: The cluster.
+        profile: The plugins and their weights.
+        pod: A pod of the class.
+        generations: The value of `Profile.generations` for which the results are valid.
+        times: Measures the plugins; None for no measurement.
+        earlier: Results of the class under an earlier profile, to reuse.
+    """
+
+    filters: tuple[FilterResults, ...]
+    """The results of the filters that do not skip the class, in the order of Filter."""
+    first: NDArray[np.int16]
+    """The number of each row's first rejecting filter, counted from 1; FEASIBLE or ABSENT if there is none."""
+    feasible_count: int
+    """Number of rows that pass all filters."""
+    filter_failure: Status | None
+    """The status of a filter that failed on a node."""
+    scores: tuple[ScoreResults, ...]
+    """The results of the score plugins that do not skip the class; current if a row is feasible, and after `score`."""
+    score_failure: Status | None
+    """The status of a plugin that failed at PreScore. It fails a decision with more than one feasible node."""
+    sums: dict[int, NDArray[np.signedinteger]]
+    """The sums of the scores without normalization, by tier, the highest first; `infeasible` for infeasible rows."""
+    known: dict[str, KnownAnswers]
+    """The cached answers of out-of-tree plugins that declare `reads`, by plugin and point."""
+    nbytes: int
+    """The size at the last measurement, 0 before the first. Units: bytes."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        profile: Profile,
+        pod: Pod,
+        generations: Hashable,
+        times: CycleTimes | None = None,
+        earlier: EarlierResults | None = None,
+    ) -> None:
+        self.cluster, self.profile, self._generations, self._times = cluster, profile, generations, times
+        self.nbytes = self._refreshes = 0
+        self._position = cluster.journal.position
+        """The journal's position up to which the verdicts are current."""
+        self._scored_position: int | None = None
+        """The journal's position up to which the scores are current; None if all rows have to be scored."""
+        self._namespaces_generation = cluster.namespaces_generation
+        self._namespace = pod.metadata.namespace
+        self._namespace_labels = cluster.namespaces.get(self._namespace)
+        self.pod_resources: PodResources = pod_resources(pod)
+        self.pre_filter = PreFilter.of(cluster, profile, pod, times, earlier)
+        self._lap(PREPARED)
+        self.filters = tuple(self.pre_filter.filters)
+        self._failing = [one for one in self.filters if one.fails]
+        self.first = np.zeros(0, np.int16)
+        self.feasible_count = 0
+        self.filter_failure = self.score_failure = None
+        self._dtype = _width(profile)
+        self.infeasible = int(np.iinfo(self._dtype).min)
+        self.scores, self.sums, self.known = (), {0: np.zeros(0, self._dtype)}, {}
+        self._filtering: Sequence[FilterResults | JointFilters] = ()
+        """The filters; filters that are evaluated together are one entry."""
+        self._following: Sequence[FilterResults] = ()
+        """The filters whose results depend on more than the journal shows."""
+        self._ranking: Sequence[ScoreResults | JointScores] = ()
+        """The score plugins; plugins that are evaluated together are one entry."""
+        self._adding: Mapping[int, Sequence[ScoreResults | TierSums]] = {}
+        """The scores without normalization, by tier."""
+        if self.pre_filter.rejection is None:
+            scores, self.score_failure = prepare_scores(profile.class_scores, pod, cluster, times, earlier)
+            self.scores = tuple(scores)
+            self._lap(PRE_SCORED)
+            # changes that plugins made while they prepared are in the results, unless results are reused
+            self._recompute(cluster.journal.position if earlier is None else self._position, earlier)
+        prepared: tuple[FilterResults | ScoreResults, ...] = (*self.filters, *self.scores)
+        checks = [(outdated_check(one.plugin), one) for one in prepared]
+        self._outdated_checks = [(check, results) for check, results in checks if check is not None]
+
+    def is_current(self, profile: Profile, generations: Hashable) -> bool:
+        """Return whether `refresh` is enough for the next decision; otherwise all plugins have to prepare again."""
+        return self.profile is profile and self._generations == generations and not self._is_outdated()
+
+    def _is_outdated(self) -> bool:
+        """Return whether changed namespaces invalidate what a plugin prepared."""
+        generation = self.cluster.namespaces_generation
+        if self._namespaces_generation == generation:
+            return False
+        own = self.cluster.namespaces.get(self._namespace)
+        if own is not self._namespace_labels and own != self._namespace_labels and self.profile.reads_own_namespace:
+            return True
+        if any(check(results.state) for check, results in self._outdated_checks):
+            return True
+        self._namespaces_generation = generation
+        return False
+
+    def measure(self) -> None:
+        """Measure the size: arrays, prepared states, and the share of states that several classes use."""
+        results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
+        results += sum(one.nbytes for one in self.known.values())
+        results += sum(one.nbytes for one in self._ranking if isinstance(one, JointScores))
+        sums = sum(one.nbytes for one in self.sums.values())
+        self.nbytes = BYTES + results + self.first.nbytes + sums
+
+    @property
+    def may_have_grown(self) -> bool:
+        """Whether the size has to be measured again."""
+        return self._refreshes % MEASURED_EVERY == 1
+
+    def reweigh(self, profile: Profile) -> None:
+        """Switch to a profile with other weights, if only the sums change; otherwise keep the profile."""
+        if not profile.has_plugins_of(self.profile) or _width(profile) != self._dtype:
+            return
+        weights = {plugin.name: weight for plugin, weight in profile.scores}
+        changed = [one for one in self.scores if one.weight != weights[one.plugin.name]]
+        if any(not one.is_raw for one in changed):
+            return
+        for one in changed:
+            one.weight = weights[one.plugin.name]
+        for group in self._ranking:
+            if isinstance(group, JointScores):
+                group.reweigh()
+        self.profile = profile
+        if changed:
+            self._rank(slice(0, self.cluster.nodes.size))
+
+    def handed_over(self, generations: Hashable) -> EarlierResults | None:
+        """Return the refreshed results for the class under another profile; these results must not be used again.
+
+        Args:
+            generations: The present value of `Profile.generations` of the profile of these results.
+
+        Returns:
+            None if a plugin rejected the pod or failed, or if `refresh` cannot make the results current.
+        """
+        if self.pre_filter.rejection is not None or self.score_failure is not None:
+            return None
+        if not self.is_current(self.profile, generations) or self.cluster.journal.since(self._position) is None:
+            return None
+        self._times = None
+        try:
+            self.refresh()
+        except Exception:
+            log.exception("refreshing the cached evaluation of a pod class failed; it is recomputed")
+            return None
+        scored = self._scored_position == self._position
+        return EarlierResults(self.profile, self.filters, self.scores, self.pre_filter.outcomes, scored=scored)
+
+    def refresh(self) -> None:
+        """Evaluate the rows that changed: the filters, and the scores if a row is feasible."""
+        self._refreshes += 1
+        journal, before = self.cluster.journal, self._position
+        if self.pre_filter.rejection is not None or (journal.position == before and not self._following):
+            return
+        changed = journal.since(before)
+        if changed is None:
+            self._recompute(journal.position)
+            return
+        self._position = journal.position
+        followed = [rows for one in self._following if (rows := one.update_moved()).size]
+        changes = RowChanges(*changed)
+        found = self._updated(self._filtering, changes, FILTER) + followed
+        if (present := changes.of(PRESENCE)) is not None:
+            found.append(present)
+        judged = np.concatenate(found) if found else NO_ROWS
+        if judged.size:
+            self._judge(self._or_all(judged))
+        self._lap(FILTERED)
+        if not self.feasible_count:
+            return
+        if self._scored_position == before:
+            self._update_scores(changes, judged)
+        else:
+            self.score()
+
+    def score(self) -> None:
+        """Make the scores current; `refresh` omits them while no row is feasible."""
+        if self._scored_position == self._position:
+            return
+        changed = None if self._scored_position is None else self.cluster.journal.since(self._scored_position)
+        if changed is None:
+            self._score_all()
+        else:
+            self._update_scores(RowChanges(*changed), None)
+
+    @cached_property
+    def plugin_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the profile's plugins that do not skip the class, at Filter and at Score."""
+        filters = tuple(one.plugin.name for one in self.filters if one.place >= 0)
+        return filters, tuple(one.plugin.name for one in self.scores)
+
+    def _recompute(self, position: int, earlier: EarlierResults | None = None) -> None:
+        """Evaluate all rows.
+
+        Args:
+            position: The journal's position up to which the results are current afterwards.
+            earlier: Results to reuse.
+        """
+        nodes = self.cluster.nodes
+        capacity = nodes.columns.capacity
+        self._position, self._scored_position = position, None
+        self.first = np.full(capacity, ABSENT, np.int16)
+        self.sums = {0: np.full(capacity, self.infeasible, self._dtype)}
+        for one in [one for one in self.filters if earlier is None or not earlier.answers_filter(one)]:
+            asked(self._times, one.plugin.name, FILTER, one.recompute, capacity, nodes.size)
+        self._filtering = joint_filters(self.filters)
+        self._following = [one for one in self.filters if one.follows]
+        self._judge(slice(0, nodes.size))
+        self._lap(FILTERED)
+        if self.feasible_count:
+            self._score_all(earlier)
+
+    def _score_all(self, earlier: EarlierResults | None = None) -> None:
+        """Score all rows, as of the verdicts' position."""
+        nodes, self._scored_position = self.cluster.nodes, self._position
+        capacity = nodes.columns.capacity
+        for one in [one for one in self.scores if earlier is None or not earlier.answers_score(one)]:
+            asked(self._times, one.plugin.name, SCORE, one.recompute, capacity, nodes.size)
+        self._ranking = joint_scores(self.scores, capacity, np.dtype(self._dtype))
+        self._adding = adding_by_tier(self._ranking)
+        self.sums = {tier: np.full(capacity, self.infeasible, self._dtype) for tier in self._adding}
+        self._rank(slice(0, nodes.size))
+
+    def _update_scores(self, changes: RowChanges, judged: RowNumbers | None) -> None:
+        """Score the rows that changed.
+
+        Args:
+            changes: The rows that changed since the scores were current.
+            judged: The rows with other verdicts since then; None if they are unknown.
+        """
+        self._scored_position = self._position
+        found = self._updated(self._ranking, changes, SCORE)
+        if judged is None:
+            self._rank(slice(0, self.cluster.nodes.size))
+            return
+        scored = np.concatenate((judged, *found))
+        if scored.size:
+            self._rank(self._or_all(scored))
+
+    def _updated(self, results: Sequence[Results], changes: RowChanges, point: str) -> list[RowNumbers]:
+        """Evaluate plugins on the rows that changed in an aspect they read; return the rows with other results.
+
+        The time of plugins that are evaluated together is reported in equal parts.
+        """
+        times = self._times
+        if times is None or not times.by_plugin:
+            return [one.update(rows) for one in results if (rows := changes.of(one.reads)) is not None]
+        found, timing = [], times.timing
+        for one in results:
+            if (rows := changes.of(one.reads)) is not None:
+                began = timing.now()
+                found.append(one.update(rows))
+                took = (timing.now() - began) / len(one.names)
+                for name in one.names:
+                    timing.plugin(name, point, Code.SUCCESS, took)
+        return found
+
+    def _lap(self, place: int) -> None:
+        if self._times is not None:
+            self._times.lap(place)
+
+    def _or_all(self, rows: RowNumbers) -> Rows:
+        """Return the rows, or all rows if there are many."""
+        size = self.cluster.nodes.size
+        return rows if rows.size * MANY < size else slice(0, size)
+
+    def _judge(self, rows: Rows) -> None:
+        """Find the first rejecting filter of rows."""
+        judge(self.first, self.filters, self.cluster.nodes.present.data, rows)
+        self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
+        if self._failing:
+            self.filter_failure = failure_of(self._failing, self.first[: self.cluster.nodes.size], self.filters)
+
+    def _rank(self, rows: Rows) -> None:
+        """Add up the scores without normalization of rows, tier by tier."""
+        infeasible = self.first[rows] != FEASIBLE
+        for tier, adding in self._adding.items():
+            sums = np.zeros(infeasible.size, self._dtype)
+            for score in adding:
+                if not score.flat:
+                    sums += score.values[rows]
+            np.putmask(sums, infeasible, self.infeasible)
+            self.sums[tier][rows] = sums
+
+
+def _width(profile: Profile) -> type[np.signedinteger]:
+    """Return the narrowest integer type that holds every sum of the profile's scores."""
+    most = sum(abs(weight) for _, weight in profile.scores) * MAX_NODE_SCORE
+    return np.int32 if most <= WIDEST_NARROW_TOTAL else np.int64
