@@ -105,7 +105,8 @@ def test_an_engine_that_lives_through_edits_says_what_a_fresh_one_says(seed: int
             kept, anew = (side.engine.find(one) for side in (live, fresh))
             assert (kept.first == anew.first).all()
             assert kept.feasible_count == anew.feasible_count
-        assert len({one.profile.deciding for one in live.engine.classes.cached.values()}) <= class_cache.MOST_EARLIER + 1
+        used = {one.profile.deciding for one in live.engine.classes.cached.values()}
+        assert len(used) <= class_cache.MOST_EARLIER + 1
 
 
 TEXTS = (
