@@ -166,7 +166,7 @@ class Allocator:
         prepared = self._prepared()
         prepared.catch_up()
         name, group = self._tables.node(row)
-        outcome = prepared.groups.search(group, self._steps)
+        outcome = prepared.search.outcome_within(group, self._steps)
         if outcome.answer is not AllocationAnswer.YES:
             error = self.error_of(row, outcome)
             if error is not None:
@@ -186,7 +186,7 @@ class Allocator:
         prepared = self._prepared()
         prepared.catch_up()
         try:
-            return prepared.groups.refusals(self._tables.node(row)[1], self._steps)
+            return prepared.search.refusals(self._tables.node(row)[1], self._steps)
         except BudgetExceededError:
             raise AllocationTimeoutError(TIMED_OUT) from None
 
@@ -198,7 +198,7 @@ class Allocator:
             return NodeAllocationError("invalid resource pools were encountered")
         if outcome.failure is None:
             return None
-        return AllocationError(self._text(outcome.failure, self._prepared().groups.pools(self._tables.node(row)[1])))
+        return AllocationError(self._text(outcome.failure, self._prepared().search.pools(self._tables.node(row)[1])))
 
     def _text(self, failure: AllocationFailure, pools: Sequence[SeenPool]) -> str:
         text = failure.text

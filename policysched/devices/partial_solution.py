@@ -22,7 +22,8 @@ from policysched.devices.requests.constraints import AttributeConstraint, fresh,
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import DeviceAsk, Plans
 from policysched.devices.requests.requirements import DeviceKind, Suitability
-from policysched.devices.search_space import SearchSpace, bit_set
+from policysched.devices.search_space import SearchSpace
+from policysched.devices.view_shapes import bit_set
 
 _NO_AMOUNTS: Final[Mapping[str, Number]] = {}
 _DEVICES_A_STEP: Final = 16_384
@@ -32,8 +33,6 @@ _POOLS_A_STEP: Final = 4
 _CONSTRAINTS_A_STEP: Final = 2
 """How many constraints are looked at in a step."""
 _STEPS_A_COUNTER: Final = 1
-_COUNTERS_A_STEP: Final = 2
-"""How many counters that a device does not take are compared in a step."""
 _CAPACITIES_A_STEP: Final = 4
 
 
@@ -94,8 +93,6 @@ class PartialSolution:
         self._taken = 0
         self._shares: dict[int, Mapping[str, Number]] = {}
         self._counted: dict[int, dict[CounterName, Number]] = {}
-        self._lacking: dict[int, bool] = {}
-        """Of each pool whose counters were asked about, whether devices in use take more of some than there is."""
         self._trials: list[dict[int, DeviceTrial]] = [{} for _ in plans.claims]
         self._unusable: dict[int, int] = {}
         """Of asks, by their identity, the devices without the attribute of the first constraint, once one was tried."""
@@ -230,27 +227,15 @@ class PartialSolution:
     # Counters
 
     def _count(self, device: int) -> bool:
-        """Charge a device's counters to its pool, unless some counter of the pool does not suffice.
-
-        Where all suffice before, they do so after it if those that the device takes of do.
-        """
+        """Take a device's counters from its pool; return False if they do not suffice."""
         pool = self._space.pool_of(device)
-        available = self._space.available[pool]
-        counted = self._counted.setdefault(pool, {})
+        if pool in self._space.overdrawn:
+            return False
+        available, counted = self._space.available[pool], self._counted.setdefault(pool, {})
         taken = self._space.kinds[device].traits.counters
         for name, each, amount in taken:
             counted[name, each] = counted.get((name, each), 0) + amount
-        if pool not in self._lacking:
-            self.steps.left -= len(available) // _COUNTERS_A_STEP
-            self._lacking[pool] = any(amount < 0 for amount in available.values())
-        if self._lacking[pool]:
-            self.steps.left -= len(available) // _COUNTERS_A_STEP
-            suffices = all(amount >= counted.get(name, 0) for name, amount in available.items())
-        else:
-            suffices = all(
-                counted[one] <= available.get(one, counted[one]) for one in ((name, each) for name, each, _ in taken)
-            )
-        if suffices:
+        if all(counted[one] <= available.get(one, counted[one]) for one in ((name, each) for name, each, _ in taken)):
             return True
         self._count_back(device)
         return False

@@ -93,10 +93,6 @@ class DeviceSearch:
         """Whether nothing but a solution ends the search early, so that an ask that can never be met may do so."""
         self._has_begun = False
 
-    def is_in(self, space: SearchSpace) -> bool:
-        """Whether it looks into a space."""
-        return self._space is space
-
     def run(self, steps: Budget) -> Outcome:
         """Search, from where the last run ended.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from policysched.devices import AllocationAnswer, Allocator, DeviceTables
-from policysched.devices.answers.group_outcomes import GroupOutcomes
+from policysched.devices.answers.row_outcomes import RowOutcomes
+from policysched.devices.inventory.pool_views import NodeGroup
+from policysched.devices.outcomes import Outcome
 from tests.devices.build import allocate, claim, class_of, device, devices, names, request, slice_of, tables
 
 NODES = [f"n{one}" for one in range(50)]
@@ -13,15 +15,15 @@ NODES = [f"n{one}" for one in range(50)]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rows that are asked about, in order."""
+    """The rows that are evaluated, in order."""
     rows: list[int] = []
-    answer = GroupOutcomes.outcome
+    note = RowOutcomes.note
 
-    def noting(self: GroupOutcomes, group: object, steps: object) -> object:
-        rows.extend(sorted(group.rows))  # type: ignore[attr-defined]
-        return answer(self, group, steps)  # type: ignore[arg-type]
+    def noting(self: RowOutcomes, group: NodeGroup, outcome: Outcome) -> None:
+        rows.extend(sorted(group.rows))
+        note(self, group, outcome)
 
-    monkeypatch.setattr(GroupOutcomes, "outcome", noting)
+    monkeypatch.setattr(RowOutcomes, "note", noting)
     return rows
 
 

@@ -1,36 +1,34 @@
-"""`RowOutcomes`: what came of asking about each node, and on which nodes that changed since an earlier revision."""
+"""`RowOutcomes`: the outcome of claims on each node, and the rows whose outcome changed since an earlier revision."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policysched.devices.inventory.batch import Places
-from policysched.devices.inventory.columns import NOBODY
 from policysched.devices.inventory.pool_views import NodeGroup
 from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import BYTES_AN_OUTCOME, NO, YES, AllocationAnswer, Outcome
 
 _MOST_LOGGED: Final = 1024
-"""How many rows that changed are named."""
+"""Number of changed rows in the log; beyond it, all rows are treated as changed."""
 _FEW_ROWS: Final = 32
-"""Up to how many rows of a group are looked at one by one."""
+"""Number of rows of a group up to which rows are compared one by one, not as arrays."""
 _LAST_ANSWER: Final = int(AllocationAnswer.INVALID_POOLS)
-"""The last code that is no failure."""
+"""The last code that is no error."""
 
 
 class RowOutcomes:
-    """The outcome of each row.
+    """The outcome of claims of equal specs on each row.
 
     Args:
-        tables: the devices, which number what is answered of whatever claims.
+        tables: The devices. Their counter `answered` gives revisions that are unique over all claims.
 
     Attributes:
         codes: An `AllocationAnswer` for each row.
-        revision: A number that no other codes have had, of whatever claims.
+        revision: A number that changes with the codes; no codes of other claims ever have it.
     """
 
     def __init__(self, tables: DeviceTables) -> None:
@@ -38,11 +36,11 @@ class RowOutcomes:
         self.codes: NDArray[np.int8] = np.zeros(0, np.int8)
         self.revision = 0
         self._details: dict[int, Outcome] = {}
-        """The outcomes of rows that say more than their codes."""
+        """The outcomes with more details than their codes, by row."""
         self._failing: int | None = None
-        """How many rows have the code ERROR or TIMEOUT, None where they are to be counted."""
+        """Number of rows with the code ERROR or TIMEOUT, None if it is not computed."""
         self._log: list[tuple[int, int]] = []
-        """The revisions from one on, each with the row that changed."""
+        """The latest revisions, each with the row that changed."""
         self._logged_from = 0
         self._renew()
 
@@ -55,11 +53,11 @@ class RowOutcomes:
 
     @property
     def size(self) -> int:
-        """About how much memory it takes. Units: bytes."""
+        """The estimated memory. Units: bytes."""
         return len(self.codes) + len(self._details) * BYTES_AN_OUTCOME
 
     def rows_since(self, revision: int) -> list[int] | None:
-        """Return the rows of which codes changed since a revision, None where that is not known."""
+        """Return the rows whose codes changed since a revision, None if all rows may have changed."""
         if revision < self._logged_from:
             return None
         rows = []
@@ -70,11 +68,11 @@ class RowOutcomes:
         return rows
 
     def outcome(self, row: int) -> Outcome:
-        """Return the outcome of a row; it need not name devices."""
+        """Return the outcome of a row, perhaps without its devices."""
         return self._details.get(row) or Outcome(AllocationAnswer(int(self.codes[row])))
 
     def grow(self, rows: int) -> None:
-        """Have a code for so many rows at least; it is NO for those that are new."""
+        """Extend the codes to at least a number of rows; new rows have the code NO."""
         if rows > len(self.codes):
             grown = np.full(max(rows, 2 * len(self.codes)), AllocationAnswer.NO, np.int8)
             grown[: len(self.codes)] = self.codes
@@ -82,10 +80,10 @@ class RowOutcomes:
             self._renew()
 
     def note(self, group: NodeGroup, outcome: Outcome) -> None:
-        """Take over what came of asking about a group."""
+        """Set the outcome of all nodes of a group."""
         answer = int(outcome.answer)
         has_details = outcome is not YES and outcome is not NO and outcome.has_details
-        for row in group.rows if len(group.rows) <= _FEW_ROWS else self._otherwise(group, answer):
+        for row in group.rows if len(group.rows) <= _FEW_ROWS else self._with_other_answer(group, answer):
             before = int(self.codes[row])
             if before != answer:
                 self.codes[row] = answer
@@ -98,8 +96,8 @@ class RowOutcomes:
             for row in group.rows:
                 self._details.pop(row, None)
 
-    def note_many(self, rows: Places, codes: NDArray[np.int8], details: Mapping[int, Outcome]) -> None:
-        """Take over what came of asking about many rows.
+    def note_many(self, rows: Places, codes: NDArray[np.int8]) -> None:
+        """Set the answers of many rows, whose outcomes have no details.
 
         Shapes: rows (R,), codes (R,).
         """
@@ -110,19 +108,18 @@ class RowOutcomes:
         self._renew()
         for row in rows.tolist() if self._details else ():
             self._details.pop(row, None)
-        self._details.update(details)
 
-    def _otherwise(self, group: NodeGroup, answer: int) -> list[int]:
-        """Return the rows of a group that had another answer."""
+    def _with_other_answer(self, group: NodeGroup, answer: int) -> list[int]:
+        """Return the rows of a group whose answer differs from this one."""
         rows = np.fromiter(group.rows, np.int64, len(group.rows))
         found: list[int] = rows[self.codes[rows] != answer].tolist()
         return found
 
-    def _renew(self, row: int = NOBODY) -> None:
-        """Take another revision after the code of a row changed, or perhaps those of many."""
+    def _renew(self, row: int | None = None) -> None:
+        """Advance the revision after the code of a row, or of any rows, changed."""
         self._tables.answered += 1
         self.revision = self._tables.answered
-        if row == NOBODY or len(self._log) >= _MOST_LOGGED:
+        if row is None or len(self._log) >= _MOST_LOGGED:
             self._log.clear()
             self._logged_from = self.revision
         else:

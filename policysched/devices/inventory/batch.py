@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from policysched.devices.inventory.columns import Codes
 from policysched.devices.inventory.pool_views import NodeGroup, PoolView
 
 Places = NDArray[np.int64]
+_IS_USABLE: Final = attrgetter("is_usable")
 _MOST_DEVICES: Final = 1 << 20
 """How many devices are put together, those of each view by themselves."""
 
@@ -47,9 +49,9 @@ class GroupBatch:
 
 def batch_of(groups: Iterable[NodeGroup]) -> GroupBatch:
     """Put the groups together of which nothing but devices counts, as far as all their devices are not too many."""
-    chosen = _few_enough(one for one in groups if one.pools and all(map(_is_plain, one.pools)))
+    chosen = _few_enough(one for one in groups if one.pools and one.reaches_all and all(map(_IS_USABLE, one.views)))
     places: dict[PoolView, int] = {}
-    seen = [places.setdefault(view, len(places)) for one in chosen for view, _ in one.pools]
+    seen = [places.setdefault(view, len(places)) for one in chosen for view in one.views]
     devices = [view.rows for view in places]
     sizes = [len(one.rows) for one in chosen]
     return GroupBatch(
@@ -69,7 +71,7 @@ def _few_enough(groups: Iterable[NodeGroup]) -> list[NodeGroup]:
     views: set[PoolView] = set()
     devices = 0
     for one in groups:
-        fresh = [view for view, _ in one.pools if view not in views]
+        fresh = [view for view in one.views if view not in views]
         devices += sum([view.size for view in fresh])
         if devices > _MOST_DEVICES:
             break
@@ -80,8 +82,3 @@ def _few_enough(groups: Iterable[NodeGroup]) -> list[NodeGroup]:
 
 def _bounds(sizes: Iterable[int]) -> Places:
     return np.fromiter(accumulate(sizes, initial=0), np.int64)
-
-
-def _is_plain(seen: tuple[PoolView, int | None]) -> bool:
-    view, reached = seen
-    return view.is_usable and reached is None

@@ -29,7 +29,6 @@ AttributeValue = tuple[str, object]
 """The type of an attribute and its value: values of different types are different."""
 _MOST_AHEAD: Final = 64
 """How many attributes have a column before anybody reads them."""
-NOBODY: Final = -1
 NO_SIGNATURE: Final = 0
 ABSENT: Final = 0
 """The code of an attribute that a device does not have."""
@@ -153,14 +152,6 @@ class DeviceColumns:
         """Whether a device is allocated as a whole."""
         self.consumed: NDArray[np.bool_] = np.zeros(64, np.bool_)
         """Whether shares of a device consume anything."""
-        self.owner: Codes = np.full(64, NOBODY, np.int32)
-        """The row of the node of a device that one node alone sees, where nothing but devices counts on it."""
-        self.order: Codes = np.zeros(64, np.int32)
-        """Twice the place of a device with an owner among all devices of the node, in the order of the search.
-
-        One more where it is the first one of its pool."""
-        self.signed: Codes = np.zeros(64, np.int32)
-        """A code of what is left in a device's pool, of those that one node sees; equal codes, equal signatures."""
         self._signatures = _Codes()
         self._by_name: dict[str, Codes] = {}
         self._everything: Codes | None = None
@@ -197,8 +188,6 @@ class DeviceColumns:
             self._uncount(self._attributes[row])
             self._traits.drop(int(self._traits_of[row]))
             self._attributes[row] = {}
-        self.owner[start : start + count] = NOBODY
-        self.signed[start : start + count] = NO_SIGNATURE
         self.used[start : start + count] = self.consumed[start : start + count] = False
         for column in self._by_name.values():
             column[start : start + count] = ABSENT
@@ -273,8 +262,6 @@ class DeviceColumns:
             self._traits_of = _grown(self._traits_of, self.size)
             more = np.zeros(len(self._traits_of) - len(self.used), np.bool_)
             self.used, self.consumed = np.concatenate((self.used, more)), np.concatenate((self.consumed, more))
-            self.owner = np.concatenate((self.owner, np.full(len(more), NOBODY, np.int32)))
-            self.order, self.signed = _grown(self.order, self.size), _grown(self.signed, self.size)
             self._by_name = {name: _grown(column, self.size) for name, column in self._by_name.items()}
             if self._everything is not None:
                 self._everything = _grown(self._everything, self.size)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Sized
 from typing import Final
 
-import numpy as np
-
 from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.batch import GroupBatch, batch_of
-from policysched.devices.inventory.columns import NOBODY, DeviceColumns
 from policysched.devices.inventory.pool_views import NodeGroup, PoolView, SeenPool
 from policysched.devices.inventory.row_bits import bits_of, rows_of
 
@@ -60,22 +57,15 @@ class MovedLog:
 
 
 class NodeGroups:
-    """The groups of nodes, and which devices single nodes own.
+    """The groups of nodes.
 
     Args:
-        columns: The devices.
-        moved: What is told of groups that nodes come into.
-
-    Attributes:
-        shared: The groups but those of single nodes that own their devices.
+        moved: The log of groups to evaluate again.
     """
 
-    def __init__(self, columns: DeviceColumns, moved: MovedLog) -> None:
-        self._columns, self._moved = columns, moved
+    def __init__(self, moved: MovedLog) -> None:
+        self._moved = moved
         self._by_pools: dict[tuple[SeenPool, ...], NodeGroup] = {}
-        self.shared: dict[NodeGroup, None] = {}
-        self._joined: dict[NodeGroup, None] = {}
-        """The groups that nodes have come into since devices were given owners."""
         self._left: dict[PoolView, None] = {}
         """Views that groups have had that are gone."""
         self._batch: GroupBatch | None = None
@@ -88,7 +78,7 @@ class NodeGroups:
     def batch(self) -> GroupBatch:
         """Return the nodes that do not own the devices that they see, as arrays."""
         if self._batch is None:
-            self._batch = batch_of(self.shared)
+            self._batch = batch_of(self.all)
         return self._batch
 
     def among(self, rows: int) -> list[NodeGroup]:
@@ -100,14 +90,11 @@ class NodeGroups:
         group = self._by_pools.get(pools)
         if group is None:
             group = self._by_pools[pools] = NodeGroup(pools)
-            self.shared[group] = None
-            for seen in pools:
-                seen.view.groups.add(group)
+            for view in group.views:
+                view.groups.add(group)
         group.bits |= rows
         group.rows.update(rows_of(rows))
         self._batch = None
-        if pools:
-            self._joined[group] = None
         self._moved.note(group)
         return group
 
@@ -117,13 +104,8 @@ class NodeGroups:
         group.rows.difference_update(rows_of(rows))
         self._batch = None
         if not group.rows:
-            if group.alone != NOBODY:
-                for view, _ in group.pools:
-                    self._columns.owner[view.rows[self._columns.owner[view.rows] == group.alone]] = NOBODY
-            self._joined.pop(group, None)
-            self.shared.pop(group, None)
             del self._by_pools[group.pools]
-            for view, _ in group.pools:
+            for view in group.views:
                 view.groups.discard(group)
                 if not view.groups:
                     self._left[view] = None
@@ -133,26 +115,6 @@ class NodeGroups:
         """Return the views that no node has any more, of those that some had; each once."""
         left, self._left = self._left, {}
         return [view for view in left if not view.groups]
-
-    def give_owners(self) -> None:
-        """Say of which nodes devices are that one node alone sees; all views are those of slices that are there."""
-        joined, self._joined = self._joined, {}
-        for group in joined:
-            if group.rows and group.is_of_one_node:
-                [group.alone] = group.rows
-                self._own(group)
-
-    def _own(self, group: NodeGroup) -> None:
-        """Give the devices of a single node their owner, and their places there."""
-        self.shared.pop(group, None)
-        self._batch = None
-        place = 0
-        for view, _ in group.pools:
-            rows = view.rows
-            self._columns.owner[rows] = group.alone
-            self._columns.order[rows] = np.arange(2 * place, 2 * (place + len(rows)), 2)
-            self._columns.order[rows[:1]] += 1
-            place += len(rows)
 
 
 class SightChanges:

@@ -8,20 +8,21 @@ Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.amounts import Number
-from policysched.devices.inventory.columns import NO_SIGNATURE, NOBODY, Codes, DeviceColumns
+from policysched.devices.inventory.columns import NO_SIGNATURE, Codes
 from policysched.devices.inventory.pool_counters import PoolCounters
 from policysched.devices.inventory.slices import CounterName, KeptSlice
 
 _FEW_POOLS: Final = 16
 """Up to how many pools one is looked for without an index of their names."""
-_UNSIGNED: Final = -1
 _NO_AMOUNTS: Final[Mapping[CounterName, Number]] = {}
+_NUMBERS: Final = count()
 _NO_ROWS: Final[Codes] = np.zeros(0, np.int32)
 
 
@@ -54,15 +55,15 @@ class PoolView:
         order: Pools with binding conditions come after all others.
         size: How many devices it has.
         groups: The nodes that see the pool so.
+        number: A number that no other view ever has.
         used: The devices that are allocated as a whole.
         consumed: By device, what allocated shares of it consume in all; only of those that consume anything.
         signature: A value that is equal where equal amounts are left of equal counters, and devices consumed alike.
-        signed: A code of the signature.
     """
 
     __slots__ = (
-        "_rows", "charges", "consumed", "groups", "is_incomplete", "is_invalid", "key", "order", "pool", "signature",
-        "signed", "size", "slices", "used",
+        "_rows", "charges", "consumed", "groups", "is_incomplete", "is_invalid", "key", "number", "order", "pool",
+        "signature", "size", "slices", "used",
     )  # fmt: skip
 
     def __init__(
@@ -81,21 +82,16 @@ class PoolView:
         self.order = (any(one.has_binding_conditions for one in slices), pool)
         self.size = sum([len(one.devices) for one in slices])
         self.groups: set[NodeGroup] = set()
+        self.number = next(_NUMBERS)
         self.used = 0
         self.consumed: Mapping[int, Mapping[str, Number]] = {}
         self.signature: Hashable = None
-        self.signed = _UNSIGNED
         self._rows: Codes | None = None
 
     @property
     def is_usable(self) -> bool:
         """Whether devices may be allocated from it."""
         return not (self.is_incomplete or self.is_invalid)
-
-    @property
-    def is_of_one_node(self) -> bool:
-        """Whether it can be used, and its slices with devices, if any, are tied to a node by name."""
-        return self.is_usable and all(one.local_to for one in self.slices)
 
     @property
     def is_silent(self) -> bool:
@@ -159,7 +155,7 @@ class PoolView:
         """Hold no slices any more: no node sees the view, but what remembers moves may know it for long."""
         self.key, self.slices, self.charges, self._rows = None, (), None, None
 
-    def take(self, taken: Mapping[KeptSlice, SliceTaken], columns: DeviceColumns) -> None:
+    def take(self, taken: Mapping[KeptSlice, SliceTaken]) -> None:
         """Take over what is allocated of the pool's slices."""
         self.used = 0
         self.consumed = {}
@@ -171,20 +167,11 @@ class PoolView:
                     self.used |= of_slice.used << at
                     consumed.update((at + place, amounts) for place, amounts in of_slice.consumed.items())
             self.consumed = consumed
-        self.sign(columns)
-
-    def sign(self, columns: DeviceColumns) -> None:
-        """Find out the signature anew, and note its code for devices of one node."""
         if self.charges is None and not self.consumed:
             self.signature = None
         else:
-            consumed = sorted((device, tuple(sorted(amounts.items()))) for device, amounts in self.consumed.items())
-            self.signature = NO_SIGNATURE if self.charges is None else self.charges.signature, tuple(consumed)
-        signed = columns.signature(self.signature)
-        if signed != self.signed:
-            self.signed = signed
-            if self.is_of_one_node:
-                columns.signed[self.rows] = signed
+            shares = sorted((device, tuple(sorted(amounts.items()))) for device, amounts in self.consumed.items())
+            self.signature = NO_SIGNATURE if self.charges is None else self.charges.signature, tuple(shares)
 
 
 class SeenPool(NamedTuple):
@@ -204,29 +191,31 @@ class SeenPool(NamedTuple):
 
 
 class NodeGroup:
-    """Nodes that see the same pools, in the order of the search."""
+    """Nodes that see the same pools.
 
-    __slots__ = ("_by_pool", "alone", "bits", "pools", "rows")
+    Attributes:
+        pools: The pools in search order.
+        views: The views of the pools.
+        numbers: The numbers of the views.
+        reaches_all: Whether the nodes reach all devices of the pools.
+        rows: The rows of the nodes.
+        bits: The rows as a bit set.
+    """
+
+    __slots__ = ("_by_pool", "bits", "numbers", "pools", "reaches_all", "rows", "views")
 
     def __init__(self, pools: tuple[SeenPool, ...]) -> None:
         self.pools = pools
+        self.views = tuple([seen.view for seen in pools])
+        self.numbers = tuple([view.number for view in self.views])
+        self.reaches_all = all(seen.reached is None for seen in pools)
         self._by_pool: dict[PoolId, SeenPool] | None = None
         self.rows: set[int] = set()
         self.bits = 0
-        """The rows as a number."""
-        self.alone = NOBODY
-        """The row of the only node, once its devices have it as their owner."""
-
-    @property
-    def is_of_one_node(self) -> bool:
-        """Whether all its pools are usable and have devices of one node alone, some of them any at all."""
-        if not any(view.size for view, _ in self.pools):
-            return False
-        return all(view.is_of_one_node and reached is None for view, reached in self.pools)
 
     def let_go(self) -> None:
         """Hold no pools any more: no node is in the group, but what remembers moves may know it for long."""
-        self.pools, self._by_pool = (), None
+        self.pools, self.views, self._by_pool = (), (), None
 
     def seen(self, pool: PoolId) -> SeenPool | None:
         """Return a pool as the nodes see it."""

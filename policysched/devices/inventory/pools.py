@@ -220,7 +220,7 @@ class Pool:
         view = self.views.get(key)
         if view is None:
             view = self.views[key] = self._made(key, slices, others, taken)
-            view.take(self._taken, self._columns)
+            view.take(self._taken)
         return view
 
     def _made(self, key: Hashable, slices: list[KeptSlice], others: list[KeptSlice], taken: Taken) -> PoolView:
@@ -269,7 +269,7 @@ class Pool:
         for charges in self._used_counters():
             charges.take(taken)
         for view in self.views.values():
-            view.take(self._taken, self._columns)
+            view.take(self._taken)
 
     def retake(self, devices: Collection[str], taken: Taken) -> list[PoolView]:
         """Take over what is allocated of the pool, after it changed for some devices.
@@ -286,7 +286,7 @@ class Pool:
             charges.take(taken)
         views = [one for one in self.views.values() if one.charges in charged or not changed.isdisjoint(one.slices)]
         for view in views:
-            view.take(self._taken, self._columns)
+            view.take(self._taken)
         return views
 
     def _used_counters(self) -> set[PoolCounters]:

@@ -60,7 +60,7 @@ class DeviceTables:
         self._nodes = KnownNodes()
         self.prepared: dict[bytes, object] = {}
         self.moved = MovedLog(self.prepared)
-        self.groups = NodeGroups(self.columns, self.moved)
+        self.groups = NodeGroups(self.moved)
         self._stale: dict[PoolId, set[str] | None] = {}
         """Pools that changed since it was worked out what nodes see, and which nodes may see them otherwise."""
         self._replaced: dict[PoolId, dict[str, KeptSlice]] = {}
@@ -229,7 +229,6 @@ class DeviceTables:
             self.groups.leave(rows, group)
         self._forget_unseen()
         self._forget_views(stale)
-        self.groups.give_owners()
 
     def _forget_unseen(self) -> None:
         """Drop views that nodes saw and none sees any more."""

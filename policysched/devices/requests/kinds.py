@@ -57,12 +57,9 @@ class Kinds:
             grown[: len(self._column)] = self._column
             self._column = grown
 
-    def known(self, rows: Codes) -> Codes:
-        """Return the kinds of rows as far as they are known, below 0 where they are not.
-
-        Shapes: (R,) -> (R,).
-        """
-        return self._column[rows]
+    def codes(self, start: int, stop: int) -> bytes:
+        """Return the kinds of consecutive rows as bytes; a kind that is not known yet is -1."""
+        return self._column[start:stop].tobytes()
 
     def of(self, rows: Codes, steps: Budget | None = None) -> Codes:
         """Return the kinds of rows.

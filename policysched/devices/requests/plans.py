@@ -6,6 +6,7 @@ validateDeviceRequest).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -130,14 +131,17 @@ class Plans:
         self.asks_for_all = any(one.is_all for one in asks)
         self.asks_for_admin = any(one.is_admin for one in asks)
         self.has_alternatives = any(one.has_alternatives for claim in self.claims for one in claim.requests)
-        self.is_simple = not constraints and not any(one.is_all or one.is_admin or one.alternative for one in asks)
-        """Whether it takes nothing but enough devices of each kind."""
         self.is_regular = not any(one.is_all or one.is_admin for one in asks) and all(
             one.match_attribute is not None for one in constraints
         )
         """Whether equal devices can take each other's place in every step of a search."""
         self.failure = None if self.asks_for_all else self.check(lambda ask: ask.count)
         """What is wrong on every node."""
+        self.wanted: Counter[int] = Counter()
+        """Number of devices by requirement, for claims that want nothing but enough devices of some kinds."""
+        if not constraints and not any(one.is_all or one.is_admin or one.alternative or one.failure for one in asks):
+            for ask in asks:
+                self.wanted[ask.requirement] += ask.count
 
     def is_current(self, classes: Mapping[str, DeviceClass]) -> bool:
         """Whether all classes are still what they were."""

@@ -174,6 +174,27 @@ class DeviceRequirement:
         return "" if takes is not None and takes.fits() else "it does not have the requested capacity", effort
 
 
+def evaluate_kinds(
+    requirements: Sequence[DeviceRequirement],
+    kinds: Iterable[DeviceKind],
+    known: Sequence[dict[int, Suitability]],
+    steps: Budget,
+) -> None:
+    """Add the suitability of kinds of devices to what is known for each requirement.
+
+    Raises:
+        BudgetExceededError: The budget is used up; the next call continues.
+    """
+    for kind in kinds:
+        for requirement, suitabilities in zip(requirements, known, strict=True):
+            if kind.number not in suitabilities:
+                found, effort = requirement.suitability(kind, steps.left)
+                if found is not None:
+                    suitabilities[kind.number] = found
+                steps.spend(effort)
+        kind.forget_variables()
+
+
 class _Selector:
     __slots__ = ("_from_class", "_place", "compiled")
 

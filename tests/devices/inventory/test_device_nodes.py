@@ -376,16 +376,18 @@ def test_an_allocation_of_several_devices_is_taken_over_at_once() -> None:
 
 
 def test_claims_are_answered_by_what_slices_have_and_not_by_what_each_node_sees_of_them() -> None:
-    def work(nodes: int) -> int:
-        made = spread_over(nodes, 64)
+    def work(nodes: int, devices: int) -> int:
+        made = spread_over(nodes, devices)
         made.set_class(class_of('device.attributes["x.io"].id == "none"'))
         made.refresh()
         allocator = Allocator(made, [claim(request())], steps=10_000_000)
         return lines(allocator.answers)
 
-    work(10)  # the first one imports what compiles selectors
-    few, many = work(40), work(160)
-    assert many - few < 120 * 200
+    def work_of_a_node(devices: int) -> float:
+        return (work(160, devices) - work(80, devices)) / 80
+
+    work(10, 16)  # the first one imports what compiles selectors
+    assert work_of_a_node(128) < 1.2 * work_of_a_node(64) < 500
 
 
 def test_nodes_that_come_after_slices_of_many_selectors_are_looked_at_one_by_one() -> None:

@@ -1,15 +1,17 @@
-"""Search spaces that are kept: they say what a search from the start does, for the work of what moved."""
+"""Search spaces that are kept give the results of new ones, and only changed pools are read again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
+from policysched.budget import Budget
 from policysched.devices import Allocator, DeviceTables
-from policysched.devices.wide_spaces import WideSpaces
+from policysched.devices.answers.group_search import GroupSearch
+from policysched.devices.search_space import SearchSpace
 from policysched.model.decode import decode
 from policysched.model.objects import AllocationResult
 from tests import work
@@ -19,7 +21,6 @@ from tests.devices.playing import Case, claims_of, said, tables_of
 
 STEPS = 300_000
 Taken = dict[str, AllocationResult]
-WIDE = "policysched.devices.answers.group_outcomes.WIDE"
 
 
 def _searched_anew(case: Case, taken: Taken) -> list[Any]:
@@ -30,16 +31,14 @@ def _searched_anew(case: Case, taken: Taken) -> list[Any]:
     return [said(Allocator(made, claims_of(case), steps=STEPS), row) for row in range(len(case["nodes"]))]
 
 
-def _differing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
+def _differing() -> Iterator[Case]:
     """Take and give back devices of random cases, and go through those where kept spaces say something else."""
     for seed in range(40):
         rng = Random(seed)
         case = Cases(rng).case()
         kept, taken = tables_of(case), Taken()
         for number in range(6):
-            monkeypatch.setattr(WIDE, 0)
             found = [said(Allocator(kept, claims_of(case), steps=STEPS), row) for row in range(len(case["nodes"]))]
-            monkeypatch.setattr(WIDE, 1 << 30)
             anew = _searched_anew(case, taken)
             if found != anew and not any(one.get("timeout") for one in (*found, *anew)):
                 yield case
@@ -65,15 +64,27 @@ def _take(made: DeviceTables, taken: Taken, results: Any, number: int) -> None:
         made.allocated.assume(uid, result)
 
 
-def test_what_is_found_in_a_kept_space_is_what_a_new_search_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not list(_differing(monkeypatch))
+def test_what_is_found_in_a_kept_space_is_what_a_new_search_finds() -> None:
+    assert not list(_differing())
 
 
-@pytest.mark.parametrize("broken", ["note", "_look_for_lack"])
-def test_a_space_that_is_kept_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
-    wrong: Any = {"note": lambda *_: None, "_look_for_lack": lambda self, *_: [-1] * len(self._known)}
-    monkeypatch.setattr(WideSpaces, broken, wrong[broken])
-    assert next(_differing(monkeypatch))
+def _read_once(self: SearchSpace, place: int, steps: Budget) -> None:
+    """Read a pool when the space is new only."""
+    if self._states[place] is None:
+        _READ(self, place, steps)
+
+
+_READ = SearchSpace._read
+BROKEN: dict[str, tuple[type, str, Callable[..., Any]]] = {
+    "states": (GroupSearch, "note", lambda *_: None),
+    "space": (SearchSpace, "_read", _read_once),
+}
+
+
+@pytest.mark.parametrize("part", BROKEN)
+def test_a_space_that_is_kept_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    monkeypatch.setattr(*BROKEN[part])
+    assert next(_differing())
 
 
 def _shared(number: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Nodes that own their devices are answered together, as arrays, with one search for all that are alike."""
+"""Many nodes are evaluated together: by counting free devices, or by one search for all whose devices are equal."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from policysched.devices import AllocationAnswer, Allocator, DeviceTables
-from policysched.devices.answers.prepared import PreparedClaims
 from policysched.devices.search import DeviceSearch
 from tests.devices.build import allocate, claim, device, devices, request, slice_of, tables
 
 NODES = [f"n{one}" for one in range(60)]
+NETWORK = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "name", "operator": "In", "values": ["n7"]}]}]}
 PAIR = [{"matchAttribute": "gpu.example.com/numa"}]
 
 
@@ -44,7 +44,6 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_one_search_answers_all_nodes_whose_devices_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     made, told = paired(), searches(monkeypatch)
-    monkeypatch.setattr(PreparedClaims, "_answer_many", None)  # nobody puts nodes together one by one
     codes = Allocator(made, [claim(request(2), constraints=PAIR)]).answers().codes[: len(NODES)].tolist()
     assert codes == [AllocationAnswer.YES, AllocationAnswer.NO] * (len(NODES) // 2)
     assert len(told) == 2
@@ -63,12 +62,14 @@ def test_what_is_taken_tells_nodes_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(told) == 3
 
 
-def test_wide_nodes_are_asked_one_by_one() -> None:
-    many = [at(place, place // 2) for place in range(70)]
-    wide = slice_of("n0", many)
-    made = tables(wide, *(slice_of(name, of_two_nodes(1)) for name in NODES[1:]), nodes=NODES)
-    codes = Allocator(made, [claim(request(2), constraints=PAIR)]).answers().codes[: len(NODES)].tolist()
-    assert codes == [AllocationAnswer.YES] + [AllocationAnswer.NO] * (len(NODES) - 1)
+def test_claims_that_want_enough_devices_are_counted_on_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tables(*(slice_of(name, devices(number % 3)) for number, name in enumerate(NODES)), nodes=NODES)
+    made.set_slice(slice_of("", devices(1), name="net", pool="net", nodeSelector=NETWORK))
+    told = searches(monkeypatch)
+    codes = Allocator(made, [claim(request(2))]).answers().codes[: len(NODES)].tolist()
+    counts = [number % 3 + (number == 7) for number in range(len(NODES))]
+    assert codes == [AllocationAnswer.YES if one >= 2 else AllocationAnswer.NO for one in counts]
+    assert len(told) <= 1  # nodes without pools are no part of the arrays
 
 
 def counting(name: str, amount: int) -> Any:
