@@ -63,14 +63,14 @@ Each command is a function in a module of the same name.
 GROUPS: Final = {"config": "config", "plugin": "new_plugin"}
 """Commands with subcommands, with the name of their Typer object in the module."""
 OWN: Final[Mapping[str, Callable[..., Any]]] = {"version": version, "help": show_help}
-"""Commands of this module."""
+"""Commands that are defined in this module."""
 COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names)
 _LIGHT: Final = {**dict(zip(OWN, OWN, strict=True)), "--version": "version"}
-"""Words that need no other command's module, with the command that is made for them."""
+"""Words that need no other command's module, with the command to create for them."""
 
 
 def make_app(*names: str) -> typer.Typer:
-    """Make the command with these subcommands, by default all; other subcommands are not imported."""
+    """Return the Typer application with these subcommands, by default all; other subcommands are not imported."""
     app = typer.Typer(
         name="policysched",
         cls=CommandGroup,
@@ -104,7 +104,7 @@ def _root(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options of the command itself."""
+    """Define the options of the command itself."""
 
 
 def _found(package: str, command: str) -> Any:
@@ -118,12 +118,12 @@ _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and end the process."""
+    """Run the command and exit the process with its exit code."""
     _open_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A locale that cannot say → and a file's name that is no text are no reason to fail.
+        # A locale without → or a file name that is not text must not cause a failure.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Nothing here multiplies large matrices, and NumPy's threads for that would spin for 0.1 s of each start.
+    # No large matrices are multiplied here, and NumPy's threads would use 0.1 s of each start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _bound_columns()
     show_every_record()
@@ -184,12 +184,13 @@ def _call(arguments: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except SystemExit as end:
-        # Typer and Rich end the process themselves where nobody reads their output.
+        # Typer and Rich exit the process themselves after a broken pipe.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
         raise
     except Exception as error:
-        # Typer's own errors about flags and arguments; their class has had several homes, their shape has not.
+        # Typer's own errors about flags and arguments, recognized by attributes, because their class has moved between
+        # versions.
         message = getattr(error, "format_message", None)
         if message is None:
             raise

@@ -52,7 +52,7 @@ class TableFormat(enum.StrEnum):
 
     @property
     def is_value(self) -> bool:
-        """Whether programs read it."""
+        """Whether the format is for programs."""
         return self in {TableFormat.JSON, TableFormat.YAML}
 
 
@@ -90,20 +90,20 @@ def say_value(value: Any, output: enum.StrEnum) -> None:
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a Markdown table; cells are escaped."""
+    """Return a Markdown table with escaped cells."""
     lines = [columns, ["---"] * len(columns)]
     written = [*lines, *([markdown_text(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in written)
 
 
 def markdown_text(text: str) -> str:
-    """Escape a text for Markdown, so that no part of it is read as markup."""
+    """Escape a text for Markdown."""
     escaped = "".join(_MARKUP.get(one, one) for one in visible(text))
     return _MENTIONS.sub(r"\1<!-- -->", _LINKED.sub(r"\\\g<0>", escaped))
 
 
 def workflow_command(name: str, data: str, properties: Mapping[str, object] | None = None) -> str:
-    """Write a workflow command of GitHub Actions.
+    """Return a workflow command of GitHub Actions.
 
     Args:
         name: `error`, `warning` or `notice`.
@@ -118,7 +118,7 @@ def workflow_command(name: str, data: str, properties: Mapping[str, object] | No
 
 
 def placed_error(problem: str, properties: Mapping[str, object] | None = None) -> str:
-    """Write the workflow command of an error; a leading `FILE:LINE:COLUMN:` becomes its place."""
+    """Return the workflow command of an error; a leading `FILE:LINE:COLUMN:` becomes its properties."""
     match = _PLACED.fullmatch(problem)
     if match is None:
         return workflow_command("error", visible(problem), properties)

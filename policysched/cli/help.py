@@ -26,7 +26,7 @@ _NAMES: Final = 34
 _EXAMPLE: Final = re.compile(r"Example: `(?P<command>.*)`\.?")
 EXIT_CODES: Final = "Exit codes:"
 NO_CHOICE: Final = {bool: "", int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
-"""The value of a flag that states no name for it, by the type of the flag."""
+"""Value names of flags without one, by the type of the flag."""
 
 
 def help_text(command: Any, context: Any) -> str:
@@ -69,7 +69,7 @@ def exit_codes(text: str) -> list[tuple[str, str]]:
 
 
 def value_name(one: Any) -> str:
-    """Return how help names the value of a flag or an argument: its name, its choices, or its type."""
+    """Return the value name of a flag or an argument for help: its own, its choices, or its type."""
     if one.metavar:
         return str(one.metavar)
     if getattr(one, "is_flag", False):
@@ -88,7 +88,7 @@ def default_text(one: Any) -> str:
 
 
 def _sections(command: Any, context: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the commands, the arguments and the flags by section: names and what they do."""
+    """Yield the commands, arguments and flags by section, each name with its help."""
     listed = getattr(command, "commands", {}).items()
     for title, commands in groupby(listed, lambda item: _panel(item[1], "Commands")):
         yield title, [(name, paragraphs(one)[0]) for name, one in commands]
@@ -121,7 +121,7 @@ def _described(one: Any) -> str:
 
 
 def _entries(rows: list[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield the lines of names with texts beside them; a name that is too long has a line of its own."""
+    """Yield lines with names and their texts in two columns; a name that is too long has a line of its own."""
     limit = min(max(len(name) for name, _ in rows), _NAMES, width // 2 - 4)
     indent = " " * (limit + 4)
     for name, text in rows:

@@ -1,4 +1,4 @@
-"""`log_as`: set up logging by flags: format, verbosity and streams."""
+"""Logging setup by flags: format, verbosity and streams."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _without_credentials(value: str) -> str:
 
 
 def _handlers(*, splits: bool) -> list[logging.Handler]:
-    """Make the handlers: stderr only, or errors to stderr and other lines to stdout."""
+    """Return the log handlers: stderr only, or errors to stderr and other lines to stdout."""
     to_stderr = logging.StreamHandler(sys.stderr)
     if not splits:
         return [to_stderr]

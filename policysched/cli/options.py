@@ -24,7 +24,7 @@ _SHELL_OPTIONS: Final = ("install_completion", "show_completion")
 
 
 class _AsTyped:
-    """Takes values as they are typed."""
+    """Accepts the texts of options without validation."""
 
     def coerce(self, value: Any, *, param: Any, **_: Any) -> Any:
         """Return the typed value."""
@@ -34,16 +34,16 @@ class _AsTyped:
 
 
 def take_as_typed(parameter: Any) -> None:
-    """Take the texts of a parameter as they are typed.
+    """Accept the texts of a parameter without a validator.
 
-    Typer makes a validator for each, given or not, with a library that takes longer to import than Typer itself. Where
-    a version of it does otherwise this has no effect.
+    Typer creates a validator for each parameter, even if it is not given, with a library that takes longer to import
+    than Typer itself. With versions of Typer that do otherwise this has no effect.
     """
     parameter._runtime_param = _AsTyped()
 
 
 class _Late:
-    """Takes defaults and texts as they are, and converts other values with a validator that is made on first use."""
+    """Accepts defaults and texts unchanged, and converts other values with a validator created on first use."""
 
     def __init__(self, parameter: Any) -> None:
         self._descriptor, self._made = parameter.type_descriptor, cast("Any", None)
@@ -62,16 +62,16 @@ class _Late:
 
 
 def read_late(parameter: Any) -> None:
-    """Make the validator of a parameter on first use.
+    """Create the validator of a parameter on first use.
 
-    Where a version of it has no such validators this has no effect.
+    With versions of Typer without such validators this has no effect.
     """
     if hasattr(parameter, "type_descriptor") and getattr(parameter, "_runtime_param", None) is None:
         parameter._runtime_param = _Late(parameter)
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands; its own options are taken as they are typed."""
+    """A group of commands, whose own options are not validated."""
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]
         """Return the options of the group, without Typer's options that edit the files of shells."""

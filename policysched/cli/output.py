@@ -43,7 +43,7 @@ _FINDING: Final[Mapping[str, str]] = {
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Make the console of stdout or stderr; Rich reads NO_COLOR, TERM and COLUMNS."""
+    """Return the console of stdout or stderr; Rich reads NO_COLOR, TERM and COLUMNS."""
     from rich.console import Console  # noqa: PLC0415 - see above
 
     stream = sys.stderr if stderr else sys.stdout
@@ -170,7 +170,7 @@ def finding_text(text: str) -> Text:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """Write a number with its noun, such as `2 errors`."""
+    """Return a number with its noun, such as `2 errors`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
@@ -183,7 +183,7 @@ class MessageFormatter(logging.Formatter):
         return "\n".join([line, *(visible_lines(one) for one in self._traceback(record))])
 
     def _traceback(self, record: logging.LogRecord) -> list[str]:
-        """Return the lines of the traceback from the first line of foreign code on, none without foreign code."""
+        """Return the lines of the traceback from the first line of foreign code on; empty without foreign code."""
         _, error, place = record.exc_info or (None, None, None)
         while place is not None and place.tb_frame.f_code.co_filename.startswith(_OWN_CODE):
             place = place.tb_next

@@ -26,7 +26,7 @@ _LEAST_IMPORTANT: Final = 20
 _LEAST_PROSE: Final = 32
 """Smallest width to which a text in the first column is cut. Units: columns."""
 _PROSE: Final = 3
-"""Number of words from which a text in the first column is no name."""
+"""Number of words from which a text in the first column is treated as prose, not as a name."""
 PIPE_WIDTH: Final = 100
 """Width beyond which headers are short if the output is no terminal, and largest width of the line below them there.
 
@@ -101,7 +101,7 @@ def _total(columns: Sequence[_Column]) -> int:
 
 
 def _narrowed(table: ReportTable, columns: list[_Column], width: int | None) -> tuple[list[_Column], list[str]]:
-    """Return the columns that are shown, and the lines below the table about what is not shown in it."""
+    """Return the columns to show, and the lines below the table about what is not shown."""
     limit = width or PIPE_WIDTH
     can_sum_up = len(columns[0].cells) > 1 or _total(columns) > limit
     equal = [one for one in columns if can_sum_up and one.header in table.sums_up and one.is_equal]
@@ -120,7 +120,7 @@ def _narrowed(table: ReportTable, columns: list[_Column], width: int | None) -> 
 
 
 def _fit(table: ReportTable, kept: list[_Column], width: int) -> list[str]:
-    """Break headers between words, leave out columns and cut texts until the columns fit; return what is left out."""
+    """Wrap headers, omit columns and cut texts until the columns fit; return what is omitted."""
     if _total(kept) > width:
         for one in kept:
             one.head = textwrap.wrap(one.head[0], max(map(cell_len, ("", *one.cells))), break_long_words=False) or [""]
@@ -157,7 +157,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _shortened(text: str, width: int) -> str:
-    """Cut a text after its last whole word, or in the word if it is the first."""
+    """Cut a text after its last whole word that fits, or within the first word."""
     if cell_len(text) <= width:
         return text
     cut = set_cell_size(text, width - 1)

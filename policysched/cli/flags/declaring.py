@@ -47,7 +47,7 @@ class Flag:
         return f"No effect: {self.no_effect}." if self.no_effect else f"{self.help}{default}"
 
     def read(self, given: str | list[str] | None) -> Any:
-        """Convert the given text or texts.
+        """Convert the text or texts of a flag.
 
         Raises:
             UsageError: a value is invalid.

@@ -110,7 +110,7 @@ def _stated(given: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _with_groups(stated: Mapping[str, bool]) -> dict[str, bool]:
-    """Add the gates that AllAlpha and AllBeta set, except gates that are given."""
+    """Return gates with those that AllAlpha and AllBeta set, except gates that are given."""
     made = dict(stated)
     for group, stage in _ALL.items():
         if group in stated:

@@ -316,10 +316,10 @@ class RunCommand(FlagCommand):
 
 
 def read_run_flags(given: Mapping[str, Any]) -> RunFlags:
-    """Read the flags that were given.
+    """Return the values of the flags that were given.
 
     Raises:
-        UsageError: a value cannot be used.
+        UsageError: a value is invalid.
     """
     return RunFlags(**{name: read_section(section, given) for name, section in SECTIONS.items()})
 
@@ -333,7 +333,7 @@ def shown_flags(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def without_effect(given: Mapping[str, Any]) -> Iterator[Flag]:
-    """List the flags that were given and have no effect."""
+    """Yield the flags that were given and have no effect."""
     for one in FLAGS:
         if one.no_effect and given.get(one.name.replace("-", "_")) is not None:
             yield one

@@ -1,4 +1,4 @@
-"""`policysched dry-run`: where a pod would go, and why."""
+"""`policysched dry-run`: shows where a pod would be placed, and why."""
 
 from __future__ import annotations
 

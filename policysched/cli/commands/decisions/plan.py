@@ -1,4 +1,4 @@
-"""`policysched plan`: what a change would do to the pods of a cluster."""
+"""`policysched plan`: shows the effect of a change on the pods of a cluster."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
 
 def _refuse_broken(inputs: ClusterInputs) -> None:
-    """Refuse policies to come that do not compile; print all findings."""
+    """Reject new policies that do not compile, and print all findings."""
     from policysched.cli.reports import refuse_broken  # noqa: PLC0415
     from policysched.reading.documents import metadata_of  # noqa: PLC0415 - as above
 
@@ -151,7 +151,7 @@ def _replicas(given: list[str] | tuple[()]) -> Mapping[str, int]:
 
 @contextmanager
 def _telling() -> Iterator[Progress]:
-    """Show on stderr how far it is, where that is a terminal."""
+    """Show progress on stderr if it is a terminal."""
     out = console(stderr=True)
     if not out.is_terminal:
         yield lambda _done, _all: None

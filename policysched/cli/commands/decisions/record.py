@@ -1,4 +1,4 @@
-"""`policysched record`: a cluster as a file that all commands read in place of it."""
+"""`policysched record`: writes a snapshot of a cluster into a file that all commands accept as a cluster."""
 
 from __future__ import annotations
 

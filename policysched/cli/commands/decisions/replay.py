@@ -1,4 +1,4 @@
-"""`policysched replay`: every decision of a record again, or what would have been different that day."""
+"""`policysched replay`: repeats the decisions of a record, optionally with a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`policysched why`: why a pod is where it is, or nowhere, and what would change that."""
+"""`policysched why`: explains why a pod is on its node or pending, and what would change that."""
 
 from __future__ import annotations
 

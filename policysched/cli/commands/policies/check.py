@@ -1,4 +1,4 @@
-"""`policysched check`: what is wrong with policies in files."""
+"""`policysched check`: reports errors in policy files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from policysched.framework import Cluster
 
 _CEL: Final = "CEL"
-"""What stands in the place of a code where a selector of devices is wrong: there is no more to explain."""
+"""Shown instead of an error code for an invalid CEL selector of devices, which `explain` does not cover."""
 
 
 class CheckFormat(enum.StrEnum):
-    """How findings are printed."""
+    """Output formats of findings."""
 
     TABLE = "table"
     JSON = "json"
@@ -77,7 +77,7 @@ def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
 
 def _say_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> None:
-    """Note policies that select no pod of the cluster's files."""
+    """Print a note about policies that select no pod in the files of the cluster."""
     from policysched.app.checking.unselected import unselected  # noqa: PLC0415 - as above
 
     for note in unselected(found.documents, pods):
@@ -143,7 +143,7 @@ def _print_markdown(found: CheckedPolicies) -> None:
 
 
 def _annotation(one: Finding) -> str:
-    """Return the workflow command for a finding."""
+    """Return the GitHub workflow command for a finding."""
     from policysched.reading.files import STDIN, shown  # noqa: PLC0415 - as above
 
     found, place = one.diagnostic, one.place()

@@ -1,4 +1,4 @@
-"""`policysched explain`: what an error code means, why, and what to write instead."""
+"""`policysched explain`: prints the meaning of an error code, its reason and its correction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from policysched.app.checking.explain import Explained
 
 PROSE_WIDTH: Final = 100
-"""Up to which column prose is filled, however wide a terminal is."""
+"""Largest width of prose, also on a wider terminal. Units: columns."""
 
 
 def _complete(incomplete: str) -> list[tuple[str, str]]:
@@ -93,7 +93,7 @@ def _head(code: str, title: str, style: str, title_style: str = "") -> Text:
 
 
 def _marked(prose: str, style: str = "") -> Text:
-    """Colour what prose has between backquotes."""
+    """Color the parts of prose in backquotes."""
     text = Text(prose, style)
     text.highlight_regex(r"`[^`]+`", "cyan")
     return text

@@ -1,4 +1,4 @@
-"""`policysched fmt`: the expressions of policies in files, in canonical form."""
+"""`policysched fmt`: writes the expressions of policy files in canonical form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STYLES: Final = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-":
 
 @dataclass(slots=True)
 class _Run:
-    """What is to be done with files, and how many there were of each sort."""
+    """What to do with each file, and the numbers of files by result."""
 
     check: bool
     diff: bool
@@ -35,7 +35,7 @@ class _Run:
     unusable: int = 0
 
     def take(self, one: FormattedFile) -> None:
-        """Deal with one file."""
+        """Process one file."""
         findings = one.formatted.findings if one.formatted else ()
         for finding in findings:
             print_finding(finding.text(), stderr=True)
@@ -66,7 +66,7 @@ class _Run:
             say(f"{done} {one.shown} ({count(one.count, 'expression')})", stderr=self.err)
 
     def summary(self) -> str:
-        """Say how many files there were of each sort."""
+        """Return the numbers of files by result, as a sentence."""
         done = "would be reformatted" if self.check or self.diff else "reformatted"
         formatted = "is formatted" if self.kept == 1 else "are formatted"
         kept = formatted if self.check or self.diff else "unchanged"
@@ -108,7 +108,7 @@ def fmt(
 
 
 def _without_commands(line: str) -> str:
-    """Return a line of a patch in which a workflow's runner finds no command, behind its first character either."""
+    """Return a line of a patch in which GitHub's runner finds no workflow command, also after its first character."""
     return line[:1] + without_commands(line[1:])
 
 

@@ -1,4 +1,4 @@
-"""`policysched test`: run the tests of policies."""
+"""`policysched test`: runs the tests of policies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from policysched.errors import UsageError
 from policysched.visible import visible
 
 PAUSE: Final = 0.3
-"""How long files are left alone between two looks at them. Units: seconds."""
+"""Interval between two checks of files for changes. Units: seconds."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,10 @@ def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
 
 
 def _watch(names: list[str], once: Callable[[], int]) -> int:
-    """Run tests again and again; return what the last run ended with. What is broken meanwhile is told, too."""
+    """Run tests after every change of a file until interrupted; return the exit code of the last run.
+
+    Errors are printed.
+    """
     from policysched.app.policy_tests.watching import watch  # noqa: PLC0415 - as above
 
     code = 0
@@ -177,7 +180,7 @@ def _print(run: PolicyTestRun, output: OutputFormat) -> None:
 
 
 def _say_problems(run: PolicyTestRun, *, with_text: bool) -> None:
-    """Say on stderr what is wrong with files, once each; policies with the text that does not compile if wanted."""
+    """Print problems of files on stderr, once each; with the source text of invalid policies if wanted."""
     texts = {str(broken): [one.text() for one in broken.errors] for broken in run.broken} if with_text else {}
     for problem in dict.fromkeys(run.problems):
         for text in texts.get(problem, ()):
@@ -202,7 +205,7 @@ def _print_lines(run: PolicyTestRun) -> None:
 
 
 def _beside(run: PolicyTestRun) -> list[str]:
-    """Say what coverage and mutation found."""
+    """Return lines with the results of coverage and mutation."""
     said = [line for one in run.coverage if one.covered < one.total for line in one.lines()]
     said += [f"`unreached` names a part that does not exist or is covered: {one}" for one in run.wrong]
     said += [line for one in run.mutation for line in one.lines()]

@@ -1,4 +1,4 @@
-"""`policysched demo`: show how a policy, or resource claims, place pods; in one process, without a cluster."""
+"""`policysched demo`: shows how a policy, or resource claims, place pods, in one process without a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`policysched run`: the scheduler as a process, outside a cluster or in it."""
+"""`policysched run`: runs the scheduler as a process, outside or inside a cluster."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def run(**given: Any) -> int:
         log.warning("%s has no effect: %s", one.option, one.no_effect)
     from policysched.cli.event_loop import serve, uncollected  # noqa: PLC0415 - the engine is not needed for --help
 
-    with uncollected():  # what modules make as they are imported stays
+    with uncollected():  # objects created by imports live as long as the process
         from policysched.app.running.run import run_scheduler, write_configuration  # noqa: PLC0415 - as above
 
         options = replace(_options(flags), set_verbosity=verbosity.use)
-        gc.freeze()  # or the first collection after this would go through all of it
+        gc.freeze()  # or the next collection would traverse all of them
 
     if flags.misc.write_config_to is not None:
         write_configuration(options, flags.misc.write_config_to)
@@ -64,10 +64,10 @@ def run(**given: Any) -> int:
 
 
 def _options(flags: RunFlags) -> RunOptions:
-    """Say what the process is asked to do.
+    """Return the options of the process from the flags.
 
     Raises:
-        UsageError: the flags do not go together.
+        UsageError: the flags contradict each other.
     """
     from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as above
     from policysched.app.running.run_options import RECORD_LIMIT, RunOptions  # noqa: PLC0415

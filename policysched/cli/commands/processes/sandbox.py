@@ -1,4 +1,4 @@
-"""`policysched sandbox`: an API server in memory, for trying things."""
+"""`policysched sandbox`: runs an API server in memory for trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`policysched webhook`: refuses policies that do not compile as they are applied."""
+"""`policysched webhook`: rejects policies that do not compile when they are applied."""
 
 from __future__ import annotations
 

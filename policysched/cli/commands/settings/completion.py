@@ -1,4 +1,4 @@
-"""`policysched completion`: the script with which a shell completes commands, flags and their values."""
+"""`policysched completion`: prints the shell script that completes commands, flags and values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FISH: Final = (
 
 
 class Shell(enum.StrEnum):
-    """A shell that completes words."""
+    """A shell with a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"

@@ -1,4 +1,4 @@
-"""`policysched config`: a KubeSchedulerConfiguration with its defaults, and all that is wrong with one."""
+"""`policysched config`: prints a completed KubeSchedulerConfiguration, or all its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`policysched crd`: the CustomResourceDefinition of policies."""
+"""`policysched crd`: prints the CustomResourceDefinition of policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`policysched plugin new`: begin a plugin of one's own."""
+"""`policysched plugin new`: creates the package of a new plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`policysched plugins`: which plugins a configuration may enable."""
+"""`policysched plugins`: lists the plugins that a configuration can enable."""
 
 from __future__ import annotations
 
