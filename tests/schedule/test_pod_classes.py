@@ -29,6 +29,7 @@ from policysched.model.objects import (
     Volume,
 )
 from policysched.model.objects.pods import AWSDisk
+from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.pod_classes import LEFT_OUT, class_key
 from tests.build import pod
 from tests.schedule.life_pods import wanted
@@ -193,7 +194,8 @@ def test_equal_keys_give_equal_evaluations(seed: int) -> None:
         if engines[0].classes.key(one) != engines[0].classes.key(sibling):
             continue
         same += 1
-        mine, other = engines[0].find(one), engines[1].find(sibling)
+        mine = Evaluation.of(one, engines[0].classes.results(one))
+        other = Evaluation.of(sibling, engines[1].classes.results(sibling))
         assert mine.rejection == other.rejection, sibling
         assert np.array_equal(mine.first, other.first), sibling
         assert not mine.feasible_count or np.array_equal(mine.ranking(), other.ranking()), sibling

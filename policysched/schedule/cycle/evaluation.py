@@ -200,7 +200,7 @@ class Evaluation:
         Shapes: (N,).
         """
         of_class, further = self.of_class, [one for one in self.further_scores if one.tier == tier]
-        sums = of_class.sums[tier][: self.cluster.nodes.size]
+        sums = of_class.sums[tier][: of_class.cluster.nodes.size]
         uneven = [one for one in of_class.scores if one.normalizes and not one.flat and one.tier == tier]
         if not uneven and not further and self.first is of_class.first:
             return sums
