@@ -1,9 +1,10 @@
-"""Protocols of plugins, statuses, profiles, and adapters for out-of-tree plugins.
+"""Base classes of plugins, statuses, profiles, and adapters for out-of-tree plugins.
 
 | module | contents |
 |---|---|
-| `plugin`, `optional_interfaces` | protocols from PreEnqueue to Score |
-| `post_filter`, `binding` | protocols of PostFilter, and from Reserve to PostBind |
+| `plugin` | base classes from PreEnqueue to Score |
+| `optional_interfaces` | bases of plugins that need more: incremental, what-if, per pod, retries |
+| `post_filter`, `binding` | base classes of PostFilter, and from Reserve to PostBind |
 | `status`, `cycle_state` | answers of plugins, and their state of one attempt |
 | `profile`, `registry` | plugins of one scheduler name, plugins by name |
 | `client` | protocols `Client`, `Clock` and `MetricSource` |
@@ -44,19 +45,11 @@ from policysched.framework.client import (
     pod_condition,
 )
 from policysched.framework.optional_interfaces import (
-    FilterAffecting,
-    FilterAlone,
-    FilterOfChangedRow,
-    FilterOfChangedRows,
-    InRange,
-    LeavingOut,
-    PodsBounding,
-    RejectionListener,
-    ScoreAffecting,
-    ScoreAlone,
+    Incremental,
+    PerPod,
+    RetryControl,
     Together,
-    per_pod,
-    tier_of,
+    WhatIfFilter,
     together_of,
 )
 from policysched.framework.plugin import (
@@ -65,7 +58,6 @@ from policysched.framework.plugin import (
     PREFIX,
     SKIP,
     Codes,
-    Everywhere,
     FilterPlugin,
     Hint,
     HintIndex,
@@ -74,7 +66,11 @@ from policysched.framework.plugin import (
     Nothing,
     Plugin,
     PreEnqueuePlugin,
+    PreparedFilter,
+    PreparedScore,
     QueueSortPlugin,
+    RowFilter,
+    RowScore,
     ScorePlugin,
     Scores,
     default_normalize,
@@ -124,18 +120,12 @@ __all__ = [
     "DeviceWait",
     "DeviceWaitOutcome",
     "Event",
-    "Everywhere",
     "FailedDecision",
-    "FilterAffecting",
-    "FilterAlone",
-    "FilterOfChangedRow",
-    "FilterOfChangedRows",
     "FilterPlugin",
     "Handle",
     "Hint",
     "HintIndex",
-    "InRange",
-    "LeavingOut",
+    "Incremental",
     "Mask",
     "MetricAnswer",
     "MetricKey",
@@ -143,11 +133,11 @@ __all__ = [
     "MetricSource",
     "Narrow",
     "Nothing",
+    "PerPod",
     "PermitPlugin",
     "Plugin",
     "PodInPreBind",
     "PodStatusChange",
-    "PodsBounding",
     "PolicyEvent",
     "PostBindPlugin",
     "PostFilterPlugin",
@@ -155,17 +145,19 @@ __all__ = [
     "PreBindPlugin",
     "PreEnqueuePlugin",
     "PreFlight",
+    "PreparedFilter",
+    "PreparedScore",
     "Protection",
     "QueueSortPlugin",
-    "RejectionListener",
     "ReservePlugin",
     "Resource",
+    "RetryControl",
+    "RowFilter",
     "RowNumbers",
+    "RowScore",
     "RowVerdicts",
     "Rows",
     "Sample",
-    "ScoreAffecting",
-    "ScoreAlone",
     "ScorePlugin",
     "Scores",
     "Status",
@@ -175,11 +167,10 @@ __all__ = [
     "WaitingPod",
     "Wanted",
     "WhatIf",
+    "WhatIfFilter",
     "default_normalize",
-    "per_pod",
     "plugin_name",
     "pod_condition",
-    "tier_of",
     "together_of",
     "unresolvable",
     "unschedulable",

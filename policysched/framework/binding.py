@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -215,7 +216,7 @@ class PodInPreBind:
 
     def _cancel_running(self) -> None:
         for task, plugin in self._running.items():
-            if not runs_to_its_end(plugin):
+            if not plugin.runs_to_its_end:
                 task.cancel()
 
 
@@ -265,12 +266,14 @@ class Handle:
     """Is notified how a wait for devices ended."""
 
 
-class ReservePlugin(Plugin, Protocol):
-    """A plugin at Reserve; if it rejects pods, it has a method `events` as filters do."""
+class ReservePlugin(Plugin, ABC):
+    """A plugin at Reserve."""
 
+    @abstractmethod
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Reserve resources for the pod on its node; `unreserve` is also called after a failure of this method."""
 
+    @abstractmethod
     def unreserve(self, assumed: AssumedPod) -> Undo | None:
         """Release the reserved resources, if any; called after any later failure.
 
@@ -278,19 +281,27 @@ class ReservePlugin(Plugin, Protocol):
         """
 
 
-class PermitPlugin(Plugin, Protocol):
-    """A plugin at Permit; it has a method `events` as filters do, for the pods that it rejects."""
+class PermitPlugin(Plugin, ABC):
+    """A plugin at Permit."""
 
+    @abstractmethod
     def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:
         """Return None to allow the binding, a Wait to delay it, or a rejection."""
 
 
-class PreBindPlugin(Plugin, Protocol):
+class PreBindPlugin(Plugin, ABC):
     """A plugin at PreBind."""
 
+    @property
+    def runs_to_its_end(self) -> bool:
+        """Whether PreBind is awaited, never cancelled."""
+        return False
+
+    @abstractmethod
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight | Status:
         """Return whether and how `pre_bind` runs for the pod, or a failure."""
 
+    @abstractmethod
     def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Coroutine[Any, Any, Status | None]:
         """Do the work that must precede the binding.
 
@@ -298,21 +309,18 @@ class PreBindPlugin(Plugin, Protocol):
         """
 
 
-def runs_to_its_end(plugin: Plugin) -> bool:
-    """Return whether a plugin has `runs_to_its_end = True`: its PreBind is awaited, never cancelled."""
-    return bool(getattr(plugin, "runs_to_its_end", False))
-
-
-class BindPlugin(Plugin, Protocol):
+class BindPlugin(Plugin, ABC):
     """A plugin at Bind."""
 
+    @abstractmethod
     async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
         """Bind the pod, or return a status with code SKIP to leave the binding to the next plugin."""
 
 
-class PostBindPlugin(Plugin, Protocol):
+class PostBindPlugin(Plugin, ABC):
     """A plugin at PostBind."""
 
+    @abstractmethod
     async def post_bind(self, assumed: AssumedPod, handle: Handle) -> None:
         """Handle the notification that the pod is bound."""
 

@@ -1,138 +1,126 @@
-"""Partial plugins: a configuration enables Filter or Score without the PreFilter or PreScore that belongs to it.
+"""Partial plugins: a configuration enables Filter or Score of a plugin, but not its PreFilter or PreScore.
 
-Knows which plugins can do without what their first point prepares, by their protocols. The others fail, as
-kube-scheduler's do, which looks for what was prepared and finds nothing.
+Some plugins work without the first point (`filters_alone`, `scores_alone`). The others fail for every pod, as in
+kube-scheduler, where Filter or Score looks for the state of the first point and finds none.
 
+Shapes: R rows selected.
 Source: pkg/scheduler/framework/plugins, v1.36 (getPreFilterState, getPreScoreState and their callers).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from policysched.framework.optional_interfaces import (
-    FilterAffecting,
-    FilterAlone,
-    FilterOfChangedRow,
-    ScoreAlone,
-    per_pod,
-)
+from policysched.framework.optional_interfaces import PerPod
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
-from policysched.framework.plugin import SKIP, Codes, Everywhere, FilterPlugin, Hint, Mask, ScorePlugin, Scores
+from policysched.framework.plugin import Codes, FilterPlugin, Hint, RowFilter, RowScore, ScorePlugin, Scores
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
-from policysched.state.tables.columns import RowNumbers, Rows
-from policysched.state.tables.journal import Aspect
+from policysched.state.tables.columns import Rows
 from policysched.state.tables.nodes import NodeTable
-from policysched.state.what_if import ChangedRow
-
-
-class FilterOnly:
-    """A filter without its PreFilter."""
-
-    def __init__(self, plugin: FilterPlugin) -> None:
-        self.plugin = plugin
-        self.name = plugin.name
-        self.filter_reads: Aspect = plugin.filter_reads
-        self.per_pod = per_pod(plugin) if isinstance(plugin, FilterAlone) else None
-
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Return the plugin's own state, or the failure of one that cannot do without PreFilter."""
-        if not isinstance(self.plugin, FilterAlone):
-            why = f"{self.name} cannot filter while its preFilter is disabled"
-            return Everywhere(Status(Code.ERROR, (why,)))
-        state = self.plugin.filter_alone(pod, cluster)
-        return Everywhere(state) if isinstance(state, Status) else state
-
-    def filter(self, state: Any, rows: Rows) -> Codes:
-        """Ask the plugin, unless it says the same everywhere."""
-        if isinstance(state, Everywhere):
-            return np.ones(rows.stop - (rows.start or 0) if isinstance(rows, slice) else rows.size, np.int32)
-        return self.plugin.filter(state, rows)
-
-    def filter_affected(self, state: Any, rows: RowNumbers) -> Rows:
-        """Ask the plugin, if it looks at other rows."""
-        if isinstance(self.plugin, FilterAffecting) and not isinstance(state, Everywhere):
-            return self.plugin.filter_affected(state, rows)
-        return rows
-
-    def filter_changed(self, state: Any, changed: ChangedRow) -> Status | None:
-        """Ask the plugin, unless it says the same everywhere; only one that reads pods is asked."""
-        if isinstance(state, Everywhere):
-            return state.status
-        return cast("FilterOfChangedRow", self.plugin).filter_changed(state, changed)
-
-    def reason(self, state: Any, code: int) -> Status:
-        """Ask the plugin, unless it says the same everywhere."""
-        if isinstance(state, Everywhere):
-            return state.status
-        return self.plugin.reason(state, code)
-
-    def events(self) -> Sequence[Hint]:
-        """Ask the plugin."""
-        return self.plugin.events()
-
-    def generation(self, cluster: Cluster) -> Hashable:
-        """Ask the plugin."""
-        return self.plugin.generation(cluster)
 
 
 @dataclass(frozen=True, slots=True)
-class Zeros:
-    """The state of a plugin that scores every node 0."""
+class Everywhere:
+    """The state of a filter that rejects every node with one status."""
 
-    nodes: NodeTable
-
-
-class ScoreOnly:
-    """A score plugin without its PreScore, which therefore never skips a pod."""
-
-    def __init__(self, plugin: ScorePlugin) -> None:
-        self.plugin = plugin
-        self.name = plugin.name
-        self.score_reads: Aspect = plugin.score_reads
-        self.normalizes: bool = plugin.normalizes
-
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Return the plugin's own state, or the failure of one that cannot do without PreScore."""
-        if not isinstance(self.plugin, ScoreAlone):
-            return Status(Code.ERROR, (f"{self.name} cannot score while its preScore is disabled",))
-        state = self.plugin.score_alone(pod, cluster)
-        return Zeros(cluster.nodes) if state is SKIP else state
-
-    def score(self, state: Any, rows: Rows) -> Scores:
-        """Ask the plugin, unless every node scores 0."""
-        if isinstance(state, Zeros):
-            return np.zeros(len(state.nodes.present.data[rows]), np.int64)
-        return self.plugin.score(state, rows)
-
-    def normalize(self, state: Any, scores: Scores, feasible: Mask) -> Scores | None:
-        """Ask the plugin, unless every node scores 0."""
-        return scores if isinstance(state, Zeros) else self.plugin.normalize(state, scores, feasible)
-
-    def generation(self, cluster: Cluster) -> Hashable:
-        """Ask the plugin."""
-        return self.plugin.generation(cluster)
+    status: Status
 
 
-class ScoreWithoutPreFilter(ScoreOnly):
-    """A score plugin that needs what PreFilter would have prepared, and fails without it."""
+class EverywhereFilter(RowFilter[Everywhere]):
+    """A filter that rejects every node, because a plugin without PreFilter has one status for all nodes."""
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
-        """Fail."""
-        return Status(Code.ERROR, (f"{self.name} cannot score while its preFilter is disabled",))
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def filter(self, state: Everywhere, rows: Rows) -> Codes:  # noqa: ARG002 - it rejects all rows
+        """Reject all rows."""
+        return np.ones(rows.stop - (rows.start or 0) if isinstance(rows, slice) else rows.size, np.int32)
+
+    def reason(self, state: Everywhere, code: int) -> Status:  # noqa: ARG002 - there is one reason
+        """Return the status."""
+        return state.status
 
 
-def filter_only(plugin: Any) -> Any:
-    """Return a filter where its PreFilter is not enabled."""
-    return plugin.but("preFilter") if isinstance(plugin, OutOfTreePlugin) else FilterOnly(plugin)
+class FailingFilter(EverywhereFilter, FilterPlugin[Everywhere]):
+    """A filter that fails on every node, because its PreFilter is disabled."""
+
+    pre_filters = False
+
+    def __init__(self, plugin: FilterPlugin[Any]) -> None:
+        super().__init__(plugin.name)
+        self._hints = plugin.events()
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Everywhere:  # noqa: ARG002 - it fails for every pod
+        """Return the failure."""
+        why = f"{self.name} cannot filter while its preFilter is disabled"
+        return Everywhere(Status(Code.ERROR, (why,)))
+
+    def events(self) -> Sequence[Hint]:
+        """Return the hints of the plugin."""
+        return self._hints
 
 
-def score_only(plugin: Any) -> Any:
-    """Return a score plugin where its PreScore is not enabled."""
-    return plugin.but("preScore") if isinstance(plugin, OutOfTreePlugin) else ScoreOnly(plugin)
+class ZeroScore(RowScore[NodeTable]):
+    """A score plugin that gives every node the score 0."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def score(self, state: NodeTable, rows: Rows) -> Scores:
+        """Return zeros."""
+        return np.zeros(len(state.present.data[rows]), np.int64)
+
+
+class AlwaysZeroScore(ZeroScore, ScorePlugin[NodeTable]):
+    """A score plugin that gives every node the score 0 for every pod, because its PreScore is disabled."""
+
+    pre_scores = False
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> NodeTable:  # noqa: ARG002 - it scores all pods alike
+        """Return the nodes."""
+        return cluster.nodes
+
+
+class FailingScore(ZeroScore, ScorePlugin[NodeTable]):
+    """A score plugin that fails for every pod, because a point is disabled."""
+
+    pre_scores = False
+
+    def __init__(self, name: str, point: str) -> None:
+        super().__init__(name)
+        self._failure = Status(Code.ERROR, (f"{name} cannot score while its {point} is disabled",))
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Status:  # noqa: ARG002 - it fails for every pod
+        """Return the failure."""
+        return self._failure
+
+
+def filter_only(plugin: FilterPlugin[Any] | OutOfTreePlugin) -> FilterPlugin[Any] | OutOfTreePlugin:
+    """Return a filter for a profile that does not enable its PreFilter."""
+    if isinstance(plugin, OutOfTreePlugin):
+        return plugin.but("preFilter")
+    if not plugin.filters_alone:
+        return FailingFilter(plugin)
+    made = copy(plugin)
+    made.pre_filters = False
+    return made
+
+
+def score_only(plugin: ScorePlugin[Any] | OutOfTreePlugin) -> ScorePlugin[Any] | OutOfTreePlugin:
+    """Return a score plugin for a profile that does not enable its PreScore."""
+    if isinstance(plugin, OutOfTreePlugin):
+        return plugin.but("preScore")
+    if not plugin.scores_alone:
+        return FailingScore(plugin.name, "preScore")
+    if isinstance(plugin, PerPod):
+        return AlwaysZeroScore(plugin.name)
+    made = copy(plugin)
+    made.pre_scores = False
+    return made

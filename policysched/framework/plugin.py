@@ -1,25 +1,23 @@
-"""Plugin interfaces from PreEnqueue to NormalizeScore: one state per pod class, all nodes per call.
+"""Base classes of plugins from PreEnqueue to NormalizeScore: one state per pod class, all nodes per call.
 
-A pod class is a set of pods that are equal in all fields that scheduling reads. `prepare_filter` and `prepare_score`
-return a state for one class, which the scheduler reuses in many cycles. So `filter` and `score` may read only the
-state and the declared aspects of the nodes. After a change, they are called again for the rows that changed in a
-declared aspect; all other results are reused. If results depend on
+A plugin inherits the base class of each extension point at which it acts. A pod class is a set of pods that are equal
+in all fields that scheduling reads. `prepare_filter` and `prepare_score` return a state for one class, which the
+scheduler reuses in many cycles. So `filter` and `score` may read only the state and the declared aspects of the nodes.
+After a change, they are called again for the rows that changed in a declared aspect; all other results are reused.
 
-- other rows, `filter_affected` and `score_affected` return the rows to evaluate again;
-- values outside the rows, `generation` returns a value: if it changes, all classes are prepared again;
-- labels of namespaces, `is_outdated` or `reads_own_namespace` limits this to the classes that read the labels.
-
-All of these except `generation` are optional, see `optional_interfaces`.
+A plugin that needs more inherits a base of `optional_interfaces`: `Incremental` if its results depend on more than
+that, `WhatIfFilter`, `PerPod` or `RetryControl`.
 
 Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an array of row numbers.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +34,7 @@ from policysched.state.tables.journal import Aspect
 Codes = NDArray[np.int32]
 Scores = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+StateT = TypeVar("StateT")
 MAX_NODE_SCORE = 100
 PREFIX = "SchedulingPolicy/"
 """What the names of policies' plugins begin with."""
@@ -56,18 +55,17 @@ SKIP = Nothing.SKIP
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow:
+class Narrow(Generic[StateT]):
     """A prepared state and the names of the only nodes that can match; all other nodes are rejected."""
 
-    state: Any
+    state: StateT
     nodes: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Everywhere:
-    """The state of a filter that returns the same status for every node."""
-
-    status: Status
+PreparedFilter: TypeAlias = StateT | Narrow[StateT] | Nothing | Status
+"""The result of `prepare_filter`."""
+PreparedScore: TypeAlias = StateT | Nothing | Status
+"""The result of `prepare_score`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,91 +101,124 @@ ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resour
 """The hints of a plugin without `events`: every change of an object or metric retries the pod."""
 
 
-class Plugin(Protocol):
+class Plugin:
     """The members of all plugins."""
 
-    @property
-    def name(self) -> str:
-        """The plugin's name in configurations, statuses and decision records."""
+    name: str
+    """The plugin's name in configurations, statuses and decision records."""
+    hints: Sequence[Hint] = ANY_CHANGE
+    """The result of `events`; by default every change."""
+
+    def events(self) -> Sequence[Hint]:
+        """Return the events that can make a pod schedulable that the plugin rejected."""
+        return self.hints
+
+    def take_over(self, before: Plugin) -> None:
+        """Take over work under way from the plugin of the same name in a profile that is replaced."""
 
 
-@runtime_checkable
-class FilterPlugin(Plugin, Protocol):
+class RowFilter(ABC, Generic[StateT]):
+    """The part of a filter that is evaluated on rows, with a prepared state."""
+
+    name: str
+    filter_reads: Aspect = Aspect.NONE
+    """The aspects that `filter` reads: a node is filtered again if one of them or PRESENCE changes."""
+
+    @abstractmethod
+    def filter(self, state: StateT, rows: Rows) -> Codes:
+        """Return 0 for each feasible row, else a positive reason code, which `reason` translates.
+
+        Shapes: (R,) int32.
+        """
+
+    @abstractmethod
+    def reason(self, state: StateT, code: int) -> Status:
+        """Return the status for a reason code of this state."""
+
+
+class FilterPlugin(Plugin, RowFilter[StateT]):
     """A plugin at PreFilter and Filter that evaluates all nodes in one call."""
 
-    @property
-    def filter_reads(self) -> Aspect:
-        """The aspects that `filter` reads: a node is filtered again if one of them or PRESENCE changes."""
+    filters_alone: bool = False
+    """Whether Filter works if a configuration disables PreFilter; if not, it fails, as in kube-scheduler."""
+    pre_filters: bool = True
+    """Whether the configuration enables PreFilter. If not, a status of `prepare_filter` rejects each node at Filter."""
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    @abstractmethod
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[StateT]:
         """Return a state for `filter`, a Narrow, SKIP, or a Status that rejects the pod on every node.
 
         A rejection should have code UNSCHEDULABLE_AND_UNRESOLVABLE, because without a state preemption cannot be
         simulated.
         """
 
-    def filter(self, state: Any, rows: Rows) -> Codes:
-        """Return 0 for each feasible row, else a positive reason code, which `reason` translates.
 
-        Shapes: (R,) int32.
-        """
+class RowScore(ABC, Generic[StateT]):
+    """The part of a score plugin that is evaluated on rows, with a prepared state."""
 
-    def reason(self, state: Any, code: int) -> Status:
-        """Return the status for a reason code of this state."""
+    name: str
+    score_reads: Aspect = Aspect.NONE
+    """The aspects that `score` reads: a node is scored again if one of them or PRESENCE changes."""
+    normalizes: bool = False
+    """Whether the final score depends on which nodes are feasible."""
+    tier: int = 0
+    """Scores of a higher tier decide before the scores of lower tiers."""
 
-    def events(self) -> Sequence[Hint]:
-        """Return the events that can make a rejected pod schedulable."""
-
-    def generation(self, cluster: Cluster) -> Hashable:
-        """Return a value; if it changes, all classes are prepared again."""
-
-
-@runtime_checkable
-class ScorePlugin(Plugin, Protocol):
-    """A plugin at PreScore, Score and NormalizeScore that evaluates all nodes in one call."""
-
-    @property
-    def score_reads(self) -> Aspect:
-        """The aspects that `score` reads: a node is scored again if one of them or PRESENCE changes."""
-
-    @property
-    def normalizes(self) -> bool:
-        """Whether the final score depends on which nodes are feasible."""
-
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
-        """Return a state for `score`, SKIP, or a Status with code ERROR."""
-
-    def score(self, state: Any, rows: Rows) -> Scores:
+    @abstractmethod
+    def score(self, state: StateT, rows: Rows) -> Scores:
         """Return the scores of rows, feasible or not; 0 to 100 unless the plugin normalizes.
 
         Shapes: (R,) int64.
         """
 
-    def normalize(self, state: Any, scores: Scores, feasible: Mask) -> Scores | None:
+    def normalize(self, state: StateT, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002 - for subclasses
         """Return the final scores of all rows, 0 to 100, computed from the feasible rows; None if all are 0.
 
         If all scores are 0, all final scores must be equal.
 
         Shapes: scores (N,), feasible (N,) -> (N,); values of infeasible rows are ignored.
         """
+        return scores
 
-    def generation(self, cluster: Cluster) -> Hashable:
-        """Return a value; if it changes, all classes are prepared again."""
+    def stays_in_range(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
+        """Return whether every final score is known to be 0 to 100; if not, the scheduler checks the scores.
+
+        Called after each `score` if the plugin does not normalize, else after `prepare_score`.
+        """
+        return False
+
+    def leaves_out(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
+        """Return whether kube-scheduler would skip the plugin at PreScore: all scores are 0, and records omit it."""
+        return False
 
 
-class PreEnqueuePlugin(Plugin, Protocol):
+class ScorePlugin(Plugin, RowScore[StateT]):
+    """A plugin at PreScore, Score and NormalizeScore that evaluates all nodes in one call."""
+
+    scores_alone: bool = False
+    """Whether Score works if a configuration disables PreScore; if not, it fails, as in kube-scheduler."""
+    scores_after_pre_filter: bool = False
+    """Whether Score fails if a configuration disables PreFilter."""
+    pre_scores: bool = True
+    """Whether the configuration enables PreScore. If not, SKIP of `prepare_score` scores all nodes 0."""
+
+    @abstractmethod
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[StateT]:
+        """Return a state for `score`, SKIP, or a Status with code ERROR."""
+
+
+class PreEnqueuePlugin(Plugin, ABC):
     """A plugin at PreEnqueue, which decides whether a pod may enter the active queue."""
 
+    @abstractmethod
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
         """Return None to admit the pod, or a status that keeps it out (gated)."""
 
-    def events(self) -> Sequence[Hint]:
-        """Return the events that can admit a gated pod."""
 
-
-class QueueSortPlugin(Plugin, Protocol):
+class QueueSortPlugin(Plugin, ABC):
     """The plugin at QueueSort, which orders the active queue."""
 
+    @abstractmethod
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
         """Return the sort key; the pod with the smallest key is scheduled first."""
 

@@ -9,6 +9,7 @@ Source: k8s.io/kube-scheduler/framework/interface.go (PostFilterPlugin, PostFilt
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from policysched.framework.binding import Handle
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.extender import Extender
-from policysched.framework.plugin import Codes, Hint, Mask, Plugin
+from policysched.framework.plugin import Codes, Mask, Plugin
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -76,9 +77,10 @@ class Protection:
     """Returns the values that the guard read of the pod at an index; empty if it read none."""
 
 
-class VictimGuard(Plugin, Protocol):
-    """A plugin that protects placed pods from preemption."""
+class VictimGuard(Plugin, ABC):
+    """A plugin that protects placed pods from preemption; its `events` can end the protection."""
 
+    @abstractmethod
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
         """Return which pods are protected.
 
@@ -90,9 +92,6 @@ class VictimGuard(Plugin, Protocol):
         Returns:
             None if the guard does not apply to the preemptor.
         """
-
-    def events(self) -> Sequence[Hint]:
-        """Return the events that can end the protection of pods."""
 
 
 class FailedDecision(Protocol):
@@ -169,9 +168,10 @@ class PostFilterResult:
     """Calls extenders and returns the result that replaces this one. The cluster may change meanwhile."""
 
 
-class PostFilterPlugin(Plugin, Protocol):
+class PostFilterPlugin(Plugin, ABC):
     """A plugin that runs when no node was feasible."""
 
+    @abstractmethod
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
         """Look for a way to make the pod fit.
 

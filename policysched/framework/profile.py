@@ -5,29 +5,16 @@ Policies come after the configured plugins of a point. A profile is immutable; a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.extender import EXTENDER, Extender
-from policysched.framework.optional_interfaces import (
-    FilterOfChangedRow,
-    PerPod,
-    PuttingOff,
-    SharedKey,
-    Successor,
-    class_filter,
-    class_score,
-    is_lasting,
-    per_pod,
-    reads_own_namespace,
-    shared_key,
-)
+from policysched.framework.optional_interfaces import Incremental, PerPod, RetryControl, WhatIfFilter
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
-from policysched.framework.partial_plugins import FilterOnly
 from policysched.framework.plugin import (
     ANY_CHANGE,
     FilterPlugin,
@@ -42,14 +29,17 @@ from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.journal import ABOUT_PODS
 
+Filter: TypeAlias = FilterPlugin[Any] | OutOfTreePlugin
+Score: TypeAlias = ScorePlugin[Any] | OutOfTreePlugin
+
 
 class PerPodPlugins(NamedTuple):
-    """The plugins that have answers of one pod's own."""
+    """The plugins that evaluate one pod instead of its class."""
 
-    filters: tuple[tuple[int, FilterPlugin], ...]
-    """Each with its place where they are prepared."""
-    scores: tuple[tuple[ScorePlugin, int | None], ...]
-    """With their weights, None for those at PreScore alone; in the order of PreScore."""
+    filters: tuple[tuple[int, Filter], ...]
+    """The filters, each with its place in the order of PreFilter."""
+    scores: tuple[tuple[Score, int | None], ...]
+    """The score plugins in the order of PreScore, with their weights; None for a plugin at PreScore only."""
 
 
 @dataclass(frozen=True)
@@ -59,57 +49,56 @@ class Profile:
     scheduler_name: str
     queue_sort: QueueSortPlugin
     pre_enqueue: tuple[PreEnqueuePlugin, ...] = ()
-    filters: tuple[FilterPlugin, ...] = ()
-    """Filters in their order: of those that reject a node the first reports."""
-    pre_filters: tuple[FilterPlugin, ...] | None = None
-    """The order in which filters are prepared, where it is another one. It has every filter, and those plugins too
-    of which only PreFilter is enabled."""
-    scores: tuple[tuple[ScorePlugin, int], ...] = ()
-    """Score plugins with their weights."""
-    pre_scores: tuple[ScorePlugin, ...] = ()
-    """The plugins of which only PreScore is enabled."""
+    filters: tuple[Filter, ...] = ()
+    """The filters in the order of Filter: if several reject a node, the first is reported."""
+    pre_filters: tuple[Filter, ...] | None = None
+    """The filters in the order of PreFilter, with plugins at PreFilter only; None if the order is that of Filter."""
+    scores: tuple[tuple[Score, int], ...] = ()
+    """The score plugins with their weights."""
+    pre_scores: tuple[Score, ...] = ()
+    """The plugins at PreScore only."""
     pre_score_order: tuple[str, ...] = ()
-    """The names of the plugins at PreScore, in their order there."""
+    """The names of the plugins at PreScore, in their order."""
     post_filters: tuple[PostFilterPlugin, ...] = ()
     victim_guards: tuple[VictimGuard, ...] = ()
-    """What keeps pods from being victims of preemption: policies."""
+    """The guards that protect pods from preemption: policies."""
     shadow_guards: tuple[VictimGuard, ...] = ()
-    """What would keep pods from being victims, and is only counted: policies in Shadow mode."""
+    """The guards of policies in Shadow mode, which are only counted."""
     reserves: tuple[ReservePlugin, ...] = ()
     permits: tuple[PermitPlugin, ...] = ()
     pre_binds: tuple[PreBindPlugin, ...] = ()
     binds: tuple[BindPlugin, ...] = ()
-    """The plugins that bind pods: each is asked until one does not skip the pod."""
+    """The plugins at Bind, called in order until one does not skip the pod."""
     post_binds: tuple[PostBindPlugin, ...] = ()
     extenders: tuple[Extender, ...] = ()
-    """The services outside that take part in decisions, in the order in which they are asked."""
+    """The extenders, in the order of their calls."""
     policies_filter: bool = True
     policies_score: bool = True
-    """Whether SchedulingPolicies act at these points."""
+    """Whether SchedulingPolicies filter and score."""
     handle: PluginHandle | None = None
-    """What its out-of-tree plugins reach the scheduler with."""
+    """The handle of the out-of-tree plugins."""
     extra_key: Callable[[Pod, Cluster], Hashable] | None = None
-    """What policies read of a pod beyond the fields that always make its class, and what they make of the time."""
+    """Returns what policies read of a pod, or compute from the time, beyond the fields of every pod class."""
 
     def __post_init__(self) -> None:
-        """Check what every filter owes to those who ask what would be with other pods on a node.
+        """Check that each filter that reads pods computes what-ifs.
 
         Raises:
-            TypeError: A filter reads pods and does not answer for changed rows.
+            TypeError: a filter does not.
         """
         for plugin in self.filters:
-            if plugin.filter_reads & ABOUT_PODS and not isinstance(plugin, FilterOfChangedRow):
-                raise TypeError(f"{plugin.name} reads the pods of nodes and has no filter_changed")
+            if plugin.filter_reads & ABOUT_PODS and not isinstance(plugin, WhatIfFilter | OutOfTreePlugin):
+                raise TypeError(f"{plugin.name} reads the pods of nodes and is no WhatIfFilter")
 
     def with_policies(
         self,
-        filters: tuple[FilterPlugin, ...],
-        scores: tuple[tuple[ScorePlugin, int], ...],
+        filters: tuple[FilterPlugin[Any], ...],
+        scores: tuple[tuple[ScorePlugin[Any], int], ...],
         extra_key: Callable[[Pod, Cluster], Hashable] | None,
         victim_guards: tuple[VictimGuard, ...] = (),
         shadow_guards: tuple[VictimGuard, ...] = (),
     ) -> Profile:
-        """Return this profile with policies behind its plugins."""
+        """Return this profile with policies after its plugins."""
         return replace(
             self,
             filters=self.filters + filters,
@@ -121,19 +110,20 @@ class Profile:
         )
 
     @property
-    def prepared(self) -> tuple[FilterPlugin, ...]:
-        """The filters in the order in which they are prepared."""
+    def prepared(self) -> tuple[Filter, ...]:
+        """The filters in the order of PreFilter."""
         return self.filters if self.pre_filters is None else self.pre_filters
 
     @cached_property
     def pre_filter_names(self) -> tuple[str, ...]:
-        """The names of the plugins at PreFilter, as they are prepared; an empty one for a filter not enabled there."""
-        return tuple("" if isinstance(plugin, FilterOnly) else plugin.name for plugin in self.prepared)
+        """The names of `prepared`; empty for a filter whose PreFilter is disabled."""
+        enabled = (isinstance(plugin, OutOfTreePlugin) or plugin.pre_filters for plugin in self.prepared)
+        return tuple(plugin.name if on else "" for plugin, on in zip(self.prepared, enabled, strict=True))
 
     @property
     def plugin_names(self) -> frozenset[str]:
         """The names of the plugins that are enabled at any point."""
-        plugins = (
+        plugins: tuple[Plugin, ...] = (
             *self.pre_enqueue, *self.prepared, *self.filters, *self.pre_scores, *self.post_filters,
             *self.reserves, *self.permits, *self.pre_binds, *self.binds, *self.post_binds,
         )  # fmt: skip
@@ -141,17 +131,114 @@ class Profile:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The places of the filters in their order, by name."""
+        """The places of the filters in the order of Filter, by name."""
         return {plugin.name: place for place, plugin in enumerate(self.filters)}
 
     @cached_property
-    def class_filters(self) -> tuple[tuple[int, FilterPlugin], ...]:
-        """The filters whose answers hold for a whole pod class, each with its place where they are prepared."""
-        parts = ((place, class_filter(plugin)) for place, plugin in enumerate(self.prepared))
-        return tuple((place, plugin) for place, plugin in parts if plugin is not None)
+    def _prepared_scores(self) -> tuple[tuple[Score, int | None], ...]:
+        """The plugins at PreScore with their weights; None for a plugin at PreScore only. Empty if none scores."""
+        return (*self.scores, *((plugin, None) for plugin in self.pre_scores)) if self.scores else ()
+
+    @cached_property
+    def _cycle_plugins(self) -> tuple[Filter | Score, ...]:
+        """The plugins from PreFilter to Score, each once."""
+        plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
+        return tuple({id(plugin): plugin for plugin in plugins}.values())
+
+    @cached_property
+    def class_filters(self) -> tuple[tuple[int, FilterPlugin[Any]], ...]:
+        """The filters that evaluate whole pod classes, each with its place in the order of PreFilter."""
+        parts = (one.class_filter if isinstance(one, PerPod) else one for one in self.prepared)
+        return tuple((place, plugin) for place, plugin in enumerate(parts) if plugin is not None)
+
+    @cached_property
+    def class_scores(self) -> tuple[tuple[ScorePlugin[Any], int | None], ...]:
+        """The score plugins that evaluate whole pod classes, with their weights."""
+        parts = ((one.class_score if isinstance(one, PerPod) else one, weight) for one, weight in self._prepared_scores)
+        return tuple((plugin, weight) for plugin, weight in parts if plugin is not None)
+
+    @cached_property
+    def _per_pod(self) -> tuple[PerPod, ...]:
+        return tuple(one for one in self._cycle_plugins if isinstance(one, PerPod))
+
+    @cached_property
+    def _checks(self) -> frozenset[Callable[[Pod, Cluster], bool]]:
+        return frozenset(one.has_own_results for one in self._per_pod)
+
+    @cached_property
+    def _sharing(self) -> tuple[PerPod, ...]:
+        return tuple(one for one in self._per_pod if one.class_filter is not None or one.class_score is not None)
+
+    def per_pod_plugins(self, pod: Pod, cluster: Cluster) -> PerPodPlugins | None:
+        """Return the plugins that evaluate the pod instead of its class; None if there are none."""
+        reading = {check for check in self._checks if check(pod, cluster)}
+        if not reading:
+            return None
+        own = [one for one in self._per_pod if one.has_own_results in reading and one.shared_key(pod, cluster) is None]
+        return self._ordered(own) if own else None
+
+    def _ordered(self, plugins: Collection[PerPod]) -> PerPodPlugins | None:
+        order = {name: place for place, name in enumerate(self.pre_score_order)}
+        scores = [(plugin, weight) for plugin, weight in self._prepared_scores if plugin in plugins]
+        scores.sort(key=lambda one: order.get(one[0].name, len(order)))
+        filters = tuple((place, plugin) for place, plugin in enumerate(self.prepared) if plugin in plugins)
+        return PerPodPlugins(filters, tuple(scores))
+
+    def shared_keys(self, pod: Pod, cluster: Cluster) -> tuple[Hashable, ...]:
+        """Return what plugins add to the class of a pod whose results it shares with others; empty if nothing."""
+        keys = tuple([one.shared_key(pod, cluster) for one in self._sharing])
+        return keys if any(key is not None for key in keys) else ()
+
+    def reserving(self, pod: Pod, cluster: Cluster) -> tuple[ReservePlugin, ...]:
+        """Return the Reserve plugins of a pod, in their order."""
+        plugins = [(plugin, plugin if isinstance(plugin, PerPod) else None) for plugin in self.reserves]
+        return tuple([plugin for plugin, own in plugins if own is None or own.has_own_results(pod, cluster)])
+
+    @cached_property
+    def hints(self) -> dict[str, Sequence[Hint]]:
+        """The events that can help rejected pods, by rejector.
+
+        A policy that filters and guards victims has one name for both.
+        """
+        rejecting: tuple[Plugin, ...] = (*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits)
+        named = {plugin.name: plugin.events() for plugin in rejecting}
+        guards = {guard.name: (*named.get(guard.name, ()), *guard.events()) for guard in self.victim_guards}
+        return named | guards | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
+
+    def put_off_by(self, pod: Pod, cluster: Cluster) -> str:
+        """Return the name of a plugin that puts the pod off, see `RetryControl`; empty if there is none."""
+        return next((plugin.name for plugin in self.retry_controls if plugin.puts_off(pod, cluster)), "")
+
+    @cached_property
+    def retry_controls(self) -> tuple[RetryControl, ...]:
+        """The filters that control when pods are tried."""
+        return tuple(plugin for plugin in self.prepared if isinstance(plugin, RetryControl))
+
+    @cached_property
+    def _incremental(self) -> tuple[Incremental[Any], ...]:
+        plugins: tuple[Plugin, ...] = self._cycle_plugins
+        return tuple(plugin for plugin in plugins if isinstance(plugin, Incremental))
+
+    def generations(self, cluster: Cluster) -> Hashable:
+        """Return a value; if it changes, all pod classes are prepared again."""
+        return tuple([plugin.generation(cluster) for plugin in self._incremental])
+
+    @cached_property
+    def reads_own_namespace(self) -> bool:
+        """Whether a plugin prepares states by the labels of the pod's own namespace."""
+        return any(plugin.reads_own_namespace for plugin in self._incremental)
+
+    @cached_property
+    def out_of_tree_cycle(self) -> frozenset[str]:
+        """The names of the out-of-tree plugins from PreFilter to Score."""
+        return frozenset(plugin.name for plugin in self._cycle_plugins if isinstance(plugin, OutOfTreePlugin))
+
+    def extending(self, pod: Pod) -> list[Extender]:
+        """Return the extenders that are interested in a pod."""
+        return [one for one in self.extenders if one.is_interested(pod)]
 
     def has_plugins_of(self, other: Profile) -> bool:
-        """Return whether the same plugins decide in scheduling cycles, in the same order, perhaps by other weights."""
+        """Return whether decisions differ from those of another profile by weights at most."""
         return self.deciding == other.deciding
 
     @cached_property
@@ -162,128 +249,8 @@ class Profile:
         return (*(tuple(map(id, plugins)) for plugins in points), self.pre_score_order, self.extra_key)
 
     def take_over(self, before: Profile) -> None:
-        """Let plugins go on with what those of the same names have under way in a profile that this one replaces."""
+        """Let the plugins take over work under way from those of the same names in a profile that this one replaces."""
         old = {plugin.name: plugin for plugin in (*before.pre_enqueue, *before.post_filters)}
         for plugin in (*self.pre_enqueue, *self.post_filters):
-            if isinstance(plugin, Successor) and plugin.name in old:
+            if plugin.name in old:
                 plugin.take_over(old[plugin.name])
-
-    def reserving(self, pod: Pod, cluster: Cluster) -> tuple[ReservePlugin, ...]:
-        """Return the Reserve plugins that have to do with a pod, in their order."""
-        return tuple([plugin for plugin, asked in self._reserving if asked is None or asked(pod, cluster)])
-
-    @cached_property
-    def _reserving(self) -> tuple[tuple[ReservePlugin, PerPod | None], ...]:
-        return tuple((plugin, per_pod(plugin)) for plugin in self.reserves)
-
-    @cached_property
-    def hints(self) -> dict[str, Sequence[Hint]]:
-        """The changes that can help pods which plugins rejected, by plugin.
-
-        One at Reserve or Permit that names none is helped by every change, and so is an extender. A policy that guards
-        victims and filters, too, has one name for both.
-        """
-        rejecting = (*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits)
-        named = {plugin.name: plugin.events() if hasattr(plugin, "events") else ANY_CHANGE for plugin in rejecting}
-        guards = {guard.name: (*named.get(guard.name, ()), *guard.events()) for guard in self.victim_guards}
-        return named | guards | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
-
-    @cached_property
-    def _prepared_scores(self) -> tuple[tuple[ScorePlugin, int | None], ...]:
-        """The plugins at PreScore with their weights, None for those that are not at Score; none where none scores."""
-        return (*self.scores, *((plugin, None) for plugin in self.pre_scores)) if self.scores else ()
-
-    @cached_property
-    def class_scores(self) -> tuple[tuple[ScorePlugin, int | None], ...]:
-        """Those whose answers hold for a whole pod class."""
-        parts = ((class_score(plugin), weight) for plugin, weight in self._prepared_scores)
-        return tuple((plugin, weight) for plugin, weight in parts if plugin is not None)
-
-    def per_pod_plugins(self, pod: Pod, cluster: Cluster) -> PerPodPlugins | None:
-        """Return the plugins that have answers of the pod's own, None where there is none."""
-        asked = tuple(
-            [
-                check(pod, cluster) and (share is None or share(pod, cluster) is None)
-                for check, share in self._per_pod_checks
-            ]
-        )
-        if asked not in self._per_pod:
-            self._per_pod[asked] = self._chosen(dict(zip(self._per_pod_checks, asked, strict=True)))
-        return self._per_pod[asked]
-
-    @cached_property
-    def _per_pod_checks(self) -> tuple[tuple[PerPod, SharedKey | None], ...]:
-        """What plugins with answers of a pod's own ask of it, each question once, and what they find pods to share."""
-        plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
-        asked = ((per_pod(plugin), shared_key(plugin)) for plugin in plugins)
-        return tuple(dict.fromkeys((check, share) for check, share in asked if check is not None))
-
-    def shared_keys(self, pod: Pod, cluster: Cluster) -> tuple[Hashable, ...]:
-        """Return what a pod shares with others about whose own things plugins answer alike."""
-        found: tuple[Hashable, ...] = ()
-        shares = False
-        for share in self._sharing:
-            one = share(pod, cluster)
-            shares = shares or one is not None
-            found = (*found, one)
-        return found if shares else ()
-
-    @cached_property
-    def _sharing(self) -> tuple[SharedKey, ...]:
-        return tuple(share for _, share in self._per_pod_checks if share is not None)
-
-    @cached_property
-    def _per_pod(self) -> dict[tuple[bool, ...], PerPodPlugins | None]:
-        """Those plugins, by what the questions were answered."""
-        return {}
-
-    def _chosen(self, answers: Mapping[tuple[PerPod, SharedKey | None], bool]) -> PerPodPlugins | None:
-        order = {name: place for place, name in enumerate(self.pre_score_order)}
-        ordered = sorted(self._prepared_scores, key=lambda one: order.get(one[0].name, len(order)))
-
-        def has(plugin: FilterPlugin | ScorePlugin) -> bool:
-            asked = per_pod(plugin)
-            return asked is not None and answers[asked, shared_key(plugin)]
-
-        filters = tuple((place, plugin) for place, plugin in enumerate(self.prepared) if has(plugin))
-        scores = tuple((plugin, weight) for plugin, weight in ordered if has(plugin))
-        return PerPodPlugins(filters, scores) if filters or scores else None
-
-    def put_off_by(self, pod: Pod, cluster: Cluster) -> str:
-        """Return the name of a plugin for which the pod is to be tried later, empty for none: see `PuttingOff`."""
-        return next((plugin.name for plugin in self._putting_off if plugin.puts_off(pod, cluster)), "")
-
-    @cached_property
-    def _putting_off(self) -> tuple[PuttingOff, ...]:
-        return tuple(plugin for plugin in self.prepared if isinstance(plugin, PuttingOff))
-
-    def _preparing(self) -> Iterable[Plugin]:
-        """List the plugins that filter or score, each once."""
-        return {id(one): one for one in (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))}.values()
-
-    @cached_property
-    def out_of_tree_cycle(self) -> frozenset[str]:
-        """The names of the out-of-tree plugins that act before a node is chosen."""
-        plugins = (*self.prepared, *(plugin for plugin, _ in self._prepared_scores))
-        return frozenset(plugin.name for plugin in plugins if isinstance(plugin, OutOfTreePlugin))
-
-    def extending(self, pod: Pod) -> list[Extender]:
-        """Return the extenders that are interested in a pod."""
-        return [one for one in self.extenders if one.is_interested(pod)]
-
-    def generations(self, cluster: Cluster) -> Hashable:
-        """Return a value whose change makes prepared states stale."""
-        return tuple([plugin.generation(cluster) for plugin in self._moving])
-
-    @cached_property
-    def reads_own_namespace(self) -> bool:
-        """Whether labels of a pod's own namespace decide about what some plugin prepares for it."""
-        return any(reads_own_namespace(one) for one in self._preparing())
-
-    @cached_property
-    def _moving(self) -> tuple[FilterPlugin | ScorePlugin, ...]:
-        """The plugins whose prepared states can go stale as a whole, each once."""
-        plugins: tuple[FilterPlugin | ScorePlugin, ...] = (
-            *self.prepared, *(plugin for plugin, _ in self.scores), *self.pre_scores
-        )  # fmt: skip
-        return tuple({id(plugin): plugin for plugin in plugins if not is_lasting(plugin)}.values())

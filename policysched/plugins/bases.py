@@ -1,85 +1,59 @@
-"""Base classes of plugins with common answers, and of filters with one reason.
+"""Bases that several default plugins share: filters with one reason, and scores that stay in range.
 
-Shapes: R rows asked for.
+Shapes: R rows selected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol, TypeVar
 
-from policysched.framework import Cluster, Codes, Hint, Mask, Rows, Scores, Status
+from policysched.framework import Codes, FilterPlugin, Mask, Rows, Status
 from policysched.plugins.columns import codes_where
 
 
-class OwnRowOnly:
-    """Base of plugins whose results depend on their own row alone, so a prepared state stays current."""
-
-    lasting = True
-
-    def generation(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - the protocol's signature
-        """Return a constant."""
-        return 0
-
-
-class HintTable:
-    """Base of plugins whose queueing hints are a fixed table."""
-
-    hints: ClassVar[Sequence[Hint]] = ()
-
-    def events(self) -> Sequence[Hint]:
-        """Return the changes that can help a pod which the plugin rejected."""
-        return self.hints
-
-
 class RejectedRows(Protocol):
-    """State of a filter with one reason."""
+    """The state of a filter that has one reason."""
 
     def rejects(self, rows: Rows) -> Mask:
         """Return which rows are rejected. Shapes: (R,)."""
 
 
+RejectedT = TypeVar("RejectedT", bound=RejectedRows)
+
+
 @dataclass(frozen=True, slots=True)
 class RowTest:
-    """State that consists of a function, and an object whose memory it reports."""
+    """A state that consists of a function, and of the object that it uses."""
 
     rejects: Callable[[Rows], Mask]
     keeps: Any = None
 
     @property
     def nbytes(self) -> int:
-        """The memory of the kept object. Units: bytes."""
+        """The memory of the object. Units: bytes."""
         return int(getattr(self.keeps, "nbytes", 0))
 
 
-class OneReasonFilter(OwnRowOnly, HintTable):
-    """Base of filters with one reason; the prepared state computes the rejected rows."""
+class OneReasonFilter(FilterPlugin[RejectedT]):
+    """A filter with one reason; the state of `prepare_filter` returns the rejected rows."""
 
-    rejection: ClassVar[Status]
+    rejection: Status
+    """The status of rejected rows."""
 
-    def filter(self, state: RejectedRows, rows: Rows) -> Codes:
+    def filter(self, state: RejectedT, rows: Rows) -> Codes:
         """Return code 1 for rejected rows."""
         return codes_where(state.rejects(rows))
 
-    def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - there is one reason
+    def reason(self, state: RejectedT, code: int) -> Status:  # noqa: ARG002 - there is one reason
         """Return the only reason."""
         return self.rejection
 
 
 class ScoresInRange:
-    """Base of score plugins whose final scores are always 0 to 100."""
+    """A score plugin whose final scores are 0 to 100 for all possible objects."""
 
-    def stays_in_range(self, state: object) -> bool:  # noqa: ARG002 - the protocol's signature
+    def stays_in_range(self, state: object) -> bool:  # noqa: ARG002 - the base's signature
         """Return True."""
         return True
-
-
-class FinalScores:
-    """Base of score plugins without normalization."""
-
-    normalizes = False
-
-    def normalize(self, state: object, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - as above
-        """Return the scores as they are."""
-        return scores

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from policysched.framework import ApiError, AssumedPod, Code, Handle, Status
+from policysched.framework import ApiError, AssumedPod, BindPlugin, Code, Handle, Status
 from policysched.framework.client import LostAnswer
 from policysched.state.placed.pods import pod_id
 
@@ -17,7 +17,7 @@ READ_AGAIN: Final = 1.0
 """Pause before asking the API server again whether a pod is bound. Units: seconds."""
 
 
-class DefaultBinder:
+class DefaultBinder(BindPlugin):
     """The DefaultBinder plugin: sends the binding to the API server."""
 
     name = "DefaultBinder"

@@ -10,14 +10,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from policysched.framework import Action, Cluster, Hint, Resource, Status, unresolvable
+from policysched.framework import (
+    Action,
+    Cluster,
+    Hint,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    Resource,
+    Status,
+    unresolvable,
+)
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
-from policysched.plugins.bases import HintTable
 from policysched.plugins.hint_parts import updates_itself
 
 
-class PrioritySort:
+class PrioritySort(QueueSortPlugin):
     """The PrioritySort plugin: higher priority first, then the pod that was queued earlier."""
 
     name = "PrioritySort"
@@ -27,7 +35,7 @@ class PrioritySort:
         return (-pod_priority(pod), queued_at)
 
 
-class SchedulingGates(HintTable):
+class SchedulingGates(PreEnqueuePlugin):
     """The SchedulingGates plugin: a pod with gates stays out of the active queue until its last gate is removed."""
 
     name = "SchedulingGates"

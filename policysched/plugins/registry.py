@@ -48,7 +48,7 @@ DEFAULT_ORIGIN: Final = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class EnginePart:
+class EnginePart(Plugin):
     """The place in the order of a plugin that has no code of its own.
 
     The engine does its work itself, or there is none: the plugins for groups of pods have nothing to do with a pod

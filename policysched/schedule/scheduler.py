@@ -22,7 +22,6 @@ from policysched.framework import (
     Client,
     Clock,
     MetricAnswer,
-    RejectionListener,
     Resource,
 )
 from policysched.framework.out_of_tree.watch import PluginWatch
@@ -356,7 +355,7 @@ def _interests(profiles: Mapping[str, Profile]) -> dict[str, Interests]:
         name: Interests(
             profile.pre_enqueue,
             profile.hints,
-            {plugin.name: plugin for plugin in profile.filters if isinstance(plugin, RejectionListener)},
+            {plugin.name: plugin for plugin in profile.retry_controls},
         )
         for name, profile in profiles.items()
     }

@@ -124,7 +124,7 @@ def reasons(policy: str, rule: dict[str, str], around: Cluster) -> list[str]:
     made = compile_policy(decode_policy({"metadata": {"name": policy}, "spec": {"filters": [rule]}})).policy
     assert made is not None
     plugin = PolicyPlugin(made)
-    state = plugin.prepare_filter(pod(), around)
+    state: Any = plugin.prepare_filter(pod(), around)
     answers = (plugin.reason(state, int(code)).reasons for code in plugin.filter(state, slice(0, 2)))
     return [reason for one in answers for reason in one]
 

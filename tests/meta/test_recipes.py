@@ -105,22 +105,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from policysched.framework import Aspect, Cluster, Rows, Scores
+from policysched.framework import Cluster, Rows, ScorePlugin, Scores
 from policysched.model.objects import Pod
-from policysched.plugins.bases import FinalScores, OwnRowOnly, ScoresInRange
+from policysched.plugins.bases import ScoresInRange
+from policysched.state.tables.nodes import NodeTable
 
 
-class NodeNameLength(OwnRowOnly, ScoresInRange, FinalScores):
+class NodeNameLength(ScoresInRange, ScorePlugin[NodeTable]):
     """The plugin."""
 
     name = "NodeNameLength"
-    score_reads = Aspect.NONE
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> object:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> NodeTable:
         """Read the nodes."""
         return cluster.nodes
 
-    def score(self, state, rows: Rows) -> Scores:
+    def score(self, state: NodeTable, rows: Rows) -> Scores:
         """Give the lengths of the names."""
         names = [state.strings.text(code) if code >= 0 else "" for code in state.name.data[rows]]
         return np.array([min(len(name), 100) for name in names], np.int64)

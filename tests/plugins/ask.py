@@ -23,7 +23,7 @@ from policysched.framework import (
 from policysched.model.objects import Pod
 
 
-def filtered(plugin: FilterPlugin, pod: Pod, cluster: Cluster) -> dict[str, Status] | Status | Nothing:
+def filtered(plugin: FilterPlugin[Any], pod: Pod, cluster: Cluster) -> dict[str, Status] | Status | Nothing:
     """Rejections by node, the status that rejected the pod as a whole, or SKIP."""
     state = plugin.prepare_filter(pod, cluster)
     if isinstance(state, Status | Nothing):
@@ -39,14 +39,14 @@ def filtered(plugin: FilterPlugin, pod: Pod, cluster: Cluster) -> dict[str, Stat
     }
 
 
-def rejected(plugin: FilterPlugin, pod: Pod, cluster: Cluster) -> set[str]:
+def rejected(plugin: FilterPlugin[Any], pod: Pod, cluster: Cluster) -> set[str]:
     """The nodes that are rejected, none for a pod that is skipped."""
     answer = filtered(plugin, pod, cluster)
     assert not isinstance(answer, Status), answer
     return set() if isinstance(answer, Nothing) else set(answer)
 
 
-def raw_scores(plugin: ScorePlugin, pod: Pod, cluster: Cluster, rows: Rows | None = None) -> Any:
+def raw_scores(plugin: ScorePlugin[Any], pod: Pod, cluster: Cluster, rows: Rows | None = None) -> Any:
     """Scores as an array over the rows, before normalisation."""
     state = plugin.prepare_score(pod, cluster)
     assert state is not SKIP
@@ -55,7 +55,7 @@ def raw_scores(plugin: ScorePlugin, pod: Pod, cluster: Cluster, rows: Rows | Non
     return scores
 
 
-def scored(plugin: ScorePlugin, pod: Pod, cluster: Cluster) -> dict[str, int] | Nothing:
+def scored(plugin: ScorePlugin[Any], pod: Pod, cluster: Cluster) -> dict[str, int] | Nothing:
     """Final scores by node, all nodes being feasible, or SKIP."""
     state = plugin.prepare_score(pod, cluster)
     if isinstance(state, Nothing):

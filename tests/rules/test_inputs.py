@@ -116,7 +116,7 @@ def test_the_generation_moves_with_what_says_whether_rules_speak(spec: Spec, mov
 )
 def test_only_what_looks_around_reaches_other_rows(text: str, reaches: bool) -> None:
     made, around = plugin(filters=filtering(text), scores=scoring([f"{text} → 1", "else → 0"])), cluster(X)
-    states = made.prepare_filter(pod(), around), made.prepare_score(pod(), around)
+    states: Any = made.prepare_filter(pod(), around), made.prepare_score(pod(), around)
     assert [bool(state.affected.dependencies) for state in states] == [reaches, reaches]
 
 

@@ -18,8 +18,8 @@ from policysched.framework import (
     Cluster,
     Codes,
     Event,
-    FilterPlugin,
     Hint,
+    Incremental,
     Mask,
     Narrow,
     PodStatusChange,
@@ -29,9 +29,10 @@ from policysched.framework import (
     ScorePlugin,
     Scores,
     Status,
+    WhatIfFilter,
     unschedulable,
 )
-from policysched.framework.profile import Profile
+from policysched.framework.profile import Filter, Profile, Score
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from policysched.model.policy import Policy
 from policysched.plugins.default_binder import DefaultBinder
@@ -65,7 +66,7 @@ class Fake:
         return names
 
 
-class FakeFilter(Fake):
+class FakeFilter(Fake, WhatIfFilter[Any], Incremental[Any]):
     """Rejects the nodes of its answer, or answers a preparation with it."""
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
@@ -86,7 +87,7 @@ class FakeFilter(Fake):
         return unschedulable(f"{self.name} says no")
 
 
-class FakeScore(Fake):
+class FakeScore(Fake, ScorePlugin[Any], Incremental[Any]):
     """Gives nodes the scores of its answer."""
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
@@ -101,7 +102,7 @@ class FakeScore(Fake):
         return 100 * scores // max(1, int(scores.max(initial=0, where=feasible)))
 
 
-def profile(filters: Sequence[FilterPlugin] = (), scores: Sequence[tuple[ScorePlugin, int]] = ()) -> Profile:
+def profile(filters: Sequence[Filter] = (), scores: Sequence[tuple[Score, int]] = ()) -> Profile:
     def having(method: str) -> tuple[Any, ...]:
         return tuple(one for one in filters if hasattr(one, method))
 
@@ -120,8 +121,8 @@ def profile(filters: Sequence[FilterPlugin] = (), scores: Sequence[tuple[ScorePl
 
 def engine(
     cluster: Cluster,
-    filters: Sequence[FilterPlugin] = (),
-    scores: Sequence[tuple[ScorePlugin, int]] = (),
+    filters: Sequence[Filter] = (),
+    scores: Sequence[tuple[Score, int]] = (),
     seed: int = 0,
 ) -> Engine:
     return Engine(cluster, profile(filters, scores), random.Random(seed))

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from policysched.framework import Action, Change, Cluster, Hint, Resource, Status, unschedulable
+from policysched.framework import (
+    Action,
+    Change,
+    Cluster,
+    Hint,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    Resource,
+    Status,
+    unschedulable,
+)
 from policysched.model.objects import Metadata, Node, Pod, PodSpec, SchedulingGate
 from policysched.schedule.queue.hints import Interests
 from policysched.schedule.queue.queue import Queue
@@ -30,14 +40,14 @@ class StandingClock:
         return self.at
 
 
-class ByPriority:
+class ByPriority(QueueSortPlugin):
     name = "PrioritySort"
 
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
         return (-(pod.spec.priority or 0), queued_at)
 
 
-class Gates:
+class Gates(PreEnqueuePlugin):
     """Keeps pods with scheduling gates out."""
 
     name = "SchedulingGates"

@@ -8,10 +8,15 @@ from typing import Any
 from policysched.framework import (
     Action,
     AssumedPod,
+    BindPlugin,
     Code,
     Handle,
     Hint,
+    PermitPlugin,
+    PostBindPlugin,
+    PreBindPlugin,
     PreFlight,
+    ReservePlugin,
     Resource,
     Status,
     WaitingPod,
@@ -33,7 +38,7 @@ SKIPPED = Status(Code.SKIP)
 PENDING = Status(Code.PENDING, ("not yet",))
 
 
-class Recorder(FakeFilter):
+class Recorder(FakeFilter, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
     """A plugin at every point that notes what it is asked, and answers there as it was told: nothing is success."""
 
     def __init__(self, name: str, log: list[str], **answers: Any) -> None:
@@ -56,7 +61,7 @@ class Recorder(FakeFilter):
     def reserve(self, assumed: AssumedPod) -> Any:
         return self._said("reserve", assumed)
 
-    def unreserve(self, assumed: AssumedPod) -> None:
+    def unreserve(self, assumed: AssumedPod) -> Any:
         self._said("unreserve", assumed)
 
     def permit(self, assumed: AssumedPod, handle: Handle) -> Any:  # noqa: ARG002 - the protocol's signature

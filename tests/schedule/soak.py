@@ -18,7 +18,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import AssumedPod, Event, Handle, PodStatusChange, PolicyEvent, Status, Wait, unschedulable
+from policysched.framework import (
+    AssumedPod,
+    Event,
+    Handle,
+    PermitPlugin,
+    PodStatusChange,
+    PolicyEvent,
+    Status,
+    Wait,
+    unschedulable,
+)
 from policysched.model.objects import Pod, SchedulingGate, Taint
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed.pods import pod_id
@@ -34,7 +44,7 @@ TURNS = 3
 """How many turns of the loop follow each event."""
 
 
-class Gatekeeper:
+class Gatekeeper(PermitPlugin):
     """A Permit plugin that does what the pod's label says."""
 
     name = "Gatekeeper"

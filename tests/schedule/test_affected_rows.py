@@ -20,7 +20,7 @@ class AffectingFilter(FakeFilter):
 
     affected: Any = None
 
-    def filter_affected(self, state: Any, rows: Any) -> Any:
+    def affected_rows(self, state: Any, rows: Any) -> Any:
         return rows if self.affected is None else self.affected
 
 
@@ -30,7 +30,7 @@ class AffectingScore(FakeScore):
     affected: Any = None
     left_out = False
 
-    def score_affected(self, state: Any, rows: Any) -> Any:
+    def affected_rows(self, state: Any, rows: Any) -> Any:
         return rows if self.affected is None else self.affected
 
     def leaves_out(self, state: Any) -> bool:

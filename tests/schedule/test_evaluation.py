@@ -21,7 +21,7 @@ def nodes() -> Any:
     return cluster(*map(node, ABC))
 
 
-def only(*names: str) -> Narrow:
+def only(*names: str) -> Narrow[None]:
     return Narrow(None, frozenset(names))
 
 

@@ -86,7 +86,7 @@ PAIRS: list[tuple[Any, type, Aspect]] = [
 def profiles(replaced: int, declares: bool, scores: bool) -> tuple[Profile, Profile]:
     """A profile of default plugins, and one in which out-of-tree ones stand in the place of some of them."""
     handle = PluginHandle()
-    own: list[FilterPlugin] = []
+    own: list[FilterPlugin[Any]] = []
     other: list[Any] = []
     for bit, (plugin, same, reads) in enumerate(PAIRS):
         own.append(plugin)

@@ -10,11 +10,11 @@ from policysched.framework import (
     ABOUT_PODS,
     Aspect,
     Code,
-    FilterOfChangedRow,
     Status,
     unschedulable,
 )
 from policysched.schedule.cycle.record import make_record
+from policysched.schedule.cycle.results.out_of_tree_results import OutOfTreeResults
 from tests.build import cluster, node, pod
 from tests.schedule.out_of_tree import (
     ABC,
@@ -67,7 +67,7 @@ def test_no_kept_answer_stands_for_one_in_a_what_if_that_was_never_given() -> No
     assert "X.filter b" not in plugin.log
     [results] = [one for one in decision.evaluation.filters if one.plugin.name == "X"]
     assert results.reads & ABOUT_PODS
-    assert isinstance(results.plugin, FilterOfChangedRow)
+    assert isinstance(results, OutOfTreeResults)
 
 
 def test_failure_is_not_remembered() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import SKIP, Aspect, Cluster, Code, Status, unresolvable, unschedulable
+from policysched.framework import SKIP, Aspect, Cluster, Code, PerPod, Status, unresolvable, unschedulable
 from policysched.model.objects import ClaimSource, Pod, Volume
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
@@ -23,10 +23,11 @@ ABC = ("a", "b", "c")
 SOFT, HARD = unschedulable("soft"), unresolvable("hard")
 
 
-class ByPod(FakeFilter):
+class ByPod(FakeFilter, PerPod):
     """A filter that is asked anew for every pod."""
 
-    def per_pod(self, pod: Pod, cluster: Cluster) -> bool:
+    @staticmethod
+    def has_own_results(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG004 - the base's signature
         return bool(pod.spec.volumes)
 
 
@@ -65,18 +66,27 @@ def test_the_first_filter_of_the_profile_gives_the_status_whichever_it_is(kinds:
     assert decision.rejectors() == {"A", "B"}
 
 
-class Named(FakeFilter):
-    """A filter that has answers of their own for pods of its answer's names."""
+class Named(FakeFilter, PerPod):
+    """A filter that has answers of their own for pods whose names begin with its name."""
 
-    def per_pod(self, pod: Pod, cluster: Cluster) -> bool:
-        return pod.metadata.name.startswith(self.name)
+    @staticmethod
+    def has_own_results(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG004 - the base's signature
+        return pod.metadata.name.startswith("a")
 
     def filter(self, state: Any, rows: Any) -> Any:
         return np.ones(len(self._names(state, rows)), np.int32)
 
 
+class LongerNamed(Named):
+    """The same for a longer beginning."""
+
+    @staticmethod
+    def has_own_results(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG004 - the base's signature
+        return pod.metadata.name.startswith("ab")
+
+
 def test_each_plugin_says_itself_which_pods_it_has_own_answers_about() -> None:
-    first, second = Named("a"), Named("ab")
+    first, second = Named("a"), LongerNamed("ab")
     engine = made(first, second)
     decisions = [engine.decide(pod(name)) for name in ("x", "a1", "ab1", "ab2", "x2")]
     assert [decision.rejectors() for decision in decisions] == [set(), {"a"}, {"a"}, {"a"}, set()]
@@ -161,10 +171,10 @@ def test_a_nominated_node_must_pass_too() -> None:
     assert (decision.nominated, decision.node in {"b", "c"}) == (False, True)
 
 
-class OwnScore(FakeScore):
+class OwnScore(FakeScore, PerPod):
     """A score plugin that has answers of a pod's own."""
 
-    per_pod = ByPod.per_pod
+    has_own_results = staticmethod(ByPod.has_own_results)
 
 
 def test_scores_of_a_pod_of_its_own_are_added_and_not_kept() -> None:

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import Code, FailedDecision, Handle, PostFilterResult, Status, unresolvable, unschedulable
+from policysched.framework import (
+    Code,
+    FailedDecision,
+    Handle,
+    PostFilterPlugin,
+    PostFilterResult,
+    Status,
+    unresolvable,
+    unschedulable,
+)
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodStatus
 from policysched.plugins.node_resources.fit import NodeResourcesFit
@@ -23,7 +32,7 @@ from tests.schedule.stand import running
 BIG = pod("big", requests={"cpu": 9})
 
 
-class Answering:
+class Answering(PostFilterPlugin):
     """A PostFilter plugin of one answer."""
 
     def __init__(self, name: str, answer: Any) -> None:

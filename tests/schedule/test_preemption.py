@@ -10,7 +10,19 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import ApiError, AssumedPod, Event, Handle, PostFilterResult, PreFlight, Status, Wait
+from policysched.framework import (
+    ApiError,
+    AssumedPod,
+    Event,
+    Handle,
+    PermitPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreFlight,
+    ReservePlugin,
+    Status,
+    Wait,
+)
 from policysched.model.objects import Pod, PodCondition, PodStatus
 from policysched.plugins.default_preemption import eviction
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -246,7 +258,7 @@ async def test_preemptor_that_is_deleted_gives_its_place_back() -> None:
         assert stand.bound == {"mid": "n1"}
 
 
-class Waiting:
+class Waiting(PermitPlugin):
     """Lets pods of one name wait at Permit."""
 
     name = "Waiting"
@@ -268,15 +280,19 @@ async def test_victim_that_waits_at_permit_is_turned_away_and_not_deleted() -> N
         assert "waiting on permit for pod: preempted" in stand.notes
 
 
-class Attaching:
+class Attaching(ReservePlugin, PreBindPlugin):
     """Has work at PreBind for pods of one name, until it is told to go on; it may refuse to be cancelled."""
 
     name = "Attaching"
 
     def __init__(self, *, stubborn: bool = False, runs_to_its_end: bool = False) -> None:
-        self.stubborn, self.runs_to_its_end = stubborn, runs_to_its_end
+        self.stubborn, self._runs_to_its_end = stubborn, runs_to_its_end
         self.go = asyncio.Event()
         self.heard: list[str] = []
+
+    @property
+    def runs_to_its_end(self) -> bool:
+        return self._runs_to_its_end
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
         return PreFlight(works=assumed.pod.metadata.name == "low")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import Wait
+from policysched.framework import PermitPlugin, Wait
 from policysched.model.objects import Pod, SchedulingGate
 from tests.build import node, pod
 from tests.schedule.parts import FakeFilter, profile, refused
@@ -19,7 +19,7 @@ SMALL = node("n1", allocatable={"cpu": 1})
 GATED = pod("big", requests={"cpu": 3}, scheduling_gates=[SchedulingGate(name="g")])
 
 
-class Waiting(FakeFilter):
+class Waiting(FakeFilter, PermitPlugin):
     """Lets every pod wait at Permit."""
 
     def permit(self, *_: Any) -> Wait:

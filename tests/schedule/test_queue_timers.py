@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from policysched.framework import Action, Change, Cluster, Hint, Resource
+from policysched.framework import Action, Change, Cluster, Hint, Resource, RetryControl
 from policysched.model.objects import Pod
 from policysched.schedule.queue.hints import LARGEST, MOST, Interests
 from policysched.schedule.queue.queue import Queue
@@ -19,15 +19,12 @@ START = 1000.25
 LARGE = {f"label-{number}": "v" * 60 for number in range(LARGEST // 64)}
 
 
-class Timed:
+class Timed(RetryControl):
     """A filter that lets each pod pass from a moment of its own on."""
 
     def __init__(self, clock: StandingClock, moments: Mapping[str, float], seconds: float = 0.0) -> None:
         self._clock, self._moments, self._seconds = clock, moments, seconds
         self.asked: list[str] = []
-
-    def on_rejected(self, of: Pod, cluster: Cluster) -> None:
-        """Nothing has to be remembered."""
 
     def retry_at(self, of: Pod, cluster: Cluster) -> float | None:  # noqa: ARG002 - the protocol's signature
         moment = self._moments.get(of.metadata.name)

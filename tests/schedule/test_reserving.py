@@ -15,6 +15,8 @@ from policysched.framework import (
     Code,
     FailedDecision,
     Handle,
+    PerPod,
+    PostFilterPlugin,
     PostFilterResult,
     PreFlight,
     Status,
@@ -135,7 +137,7 @@ async def test_binding_that_the_server_refuses_undoes_everything() -> None:
     assert log == [*ORDER, *UNDONE]
 
 
-class Outside(Recorder):
+class Outside(Recorder, PostFilterPlugin):
     """Takes something back outside that takes long."""
 
     def __init__(self, **answers: Any) -> None:
@@ -288,9 +290,10 @@ def test_binding_plugins_are_those_of_the_configuration() -> None:
 
 
 async def test_a_plugin_that_names_pods_of_its_own_is_not_asked_to_reserve_for_others() -> None:
-    class ForVolumes(Recorder):
-        def per_pod(self, of: Pod, cluster: Cluster) -> bool:  # noqa: ARG002 - the protocol's signature
-            return bool(of.spec.volumes)
+    class ForVolumes(Recorder, PerPod):
+        @staticmethod
+        def has_own_results(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG004 - the base's signature
+            return bool(pod.spec.volumes)
 
     log: list[str] = []
     async with running(node("n1"), of=profile([ForVolumes("A", log, pre_flight=PreFlight(works=False))])) as stand:

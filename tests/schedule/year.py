@@ -14,7 +14,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import Cluster, MetricAnswer, MetricKey, RejectionListener, Sample, plugin_name
+from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample, plugin_name
 from policysched.framework.profile import Profile
 from policysched.model.objects import Metadata, Namespace, Node, Pod, PodStatus, Workload
 from policysched.model.policy import PolicyKey
@@ -236,7 +236,7 @@ def _interests(profiles: dict[str, Profile]) -> dict[str, Interests]:
         name: Interests(
             profile.pre_enqueue,
             {plugin.name: plugin.events() for plugin in profile.prepared},
-            {plugin.name: plugin for plugin in profile.filters if isinstance(plugin, RejectionListener)},
+            {plugin.name: plugin for plugin in profile.retry_controls},
         )
         for name, profile in profiles.items()
     }

@@ -21,7 +21,7 @@ from policysched.app.configuration.reading import ConfigurationInput, ReadConfig
 from policysched.errors import UsageError
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
-from policysched.framework.partial_plugins import ScoreWithoutPreFilter, filter_only, score_only
+from policysched.framework.partial_plugins import FailingScore, filter_only, score_only
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
 from policysched.plugins import EnginePart, default_registry
@@ -257,7 +257,7 @@ class _Parts:
             if not _scores(plugin):
                 continue
             weight = self._lists.weights[plugin.name]
-            if getattr(plugin, "scores_after_pre_filter", False) and self._lacks(plugin.name, "preFilter"):
-                yield ScoreWithoutPreFilter(plugin), weight
+            if plugin.scores_after_pre_filter and self._lacks(plugin.name, "preFilter"):
+                yield FailingScore(plugin.name, "preFilter"), weight
             else:
                 yield score_only(plugin) if self._lacks(plugin.name, "preScore") else plugin, weight

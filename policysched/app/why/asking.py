@@ -111,7 +111,7 @@ class Asking:
         scores = tuple((one, own) for one, own in changed if own)
         return Engine(self.cluster, replace_field(profile, scores=scores), self.rng)
 
-    def answers(self, plugin: FilterPlugin, pod: Pod) -> tuple[Codes, Reason]:
+    def answers(self, plugin: FilterPlugin[Any], pod: Pod) -> tuple[Codes, Reason]:
         """Return what one filter says of a pod on all rows, and what its codes mean.
 
         Shapes: (N,).

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from policysched.app.why.asking import Asking
 from policysched.app.why.results import NodeComparison, ScoreDifference, Turn
-from policysched.framework import tier_of
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.ranking import deciding_tier, ranked, sums_by_tier
 
@@ -36,7 +35,7 @@ def compare(asking: Asking, decision: Decision, record: Record, here: str, there
         here: The better node.
         there: The other one.
     """
-    own = {plugin.name: (weight, tier_of(plugin)) for plugin, weight in asking.engine.profile.scores}
+    own = {plugin.name: (weight, plugin.tier) for plugin, weight in asking.engine.profile.scores}
     scores = record.get("scores", {})
     plugins = list(scores.get(here, {}))
     found = [

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from policysched.app.why.changes import Edit, Object, edited, more, requesting_l
 from policysched.app.why.pod_parts import PodPart, parts
 from policysched.app.why.results import RepairKind
 from policysched.app.why.rule_parts import RulePart, rule_parts
-from policysched.framework import Codes, Mask, RowNumbers
+from policysched.framework import Codes, FilterPlugin, Mask, RowNumbers
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import any_conflict, host_ports
 from policysched.model.requests import incoming_requests
@@ -191,12 +191,12 @@ class _Finder:
         elif isinstance(plugin, PolicyPlugin):
             for rule in rule_parts(self._asking, plugin, self._pod):
                 yield _rule(plugin, rule, rejected)
-        else:
+        elif isinstance(plugin, FilterPlugin):
             for part in islice((one for one in parts(self._raw) if plugin.name in one.plugins), MOST_PARTS):
-                yield from self._part(results, part, rejected)
+                yield from self._part(plugin, part, rejected)
 
-    def _part(self, results: FilterResults, part: PodPart, rejected: Mask) -> Iterator[Against]:
-        codes, reasons = self._asking.answers(results.plugin, self._asking.pod(part.alone(self._raw)))
+    def _part(self, plugin: FilterPlugin[Any], part: PodPart, rejected: Mask) -> Iterator[Against]:
+        codes, reasons = self._asking.answers(plugin, self._asking.pod(part.alone(self._raw)))
         found = {code: reasons(code) for code in np.unique(codes[codes != 0]).tolist()}
         ours = [code for code, said in found.items() if part.reasons is None or part.reasons & {*said}]
         rows: Mask = np.isin(codes, ours) & rejected
@@ -207,8 +207,8 @@ class _Finder:
             fixes.insert(0, Fix(RepairKind.NODE, part.on_node_text, part.on_node))
         said = sorted({reason for code in ours for reason in found[code]})
         text = f"{part.text}: {', '.join(said)}" if part.names_reason else part.text
-        detail = self._port_users(part) if results.plugin.name == NODE_PORTS else None
-        yield Against(results.plugin.name, text, rows, lambda _: fixes, detail)
+        detail = self._port_users(part) if plugin.name == NODE_PORTS else None
+        yield Against(plugin.name, text, rows, lambda _: fixes, detail)
 
     def _port_users(self, part: PodPart) -> Callable[[RowNumbers], str]:
         """Return what names the pods that use a host port on some rows."""

@@ -20,8 +20,19 @@ from typing import Any, Final
 import numpy as np
 
 from policysched.errors import UsageError
-from policysched.framework.binding import AssumedPod, Handle, PreFlight, Wait
+from policysched.framework.binding import (
+    AssumedPod,
+    BindPlugin,
+    Handle,
+    PermitPlugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    PreFlight,
+    ReservePlugin,
+    Wait,
+)
 from policysched.framework.cycle_state import CycleState
+from policysched.framework.optional_interfaces import PerPod
 from policysched.framework.out_of_tree.answers import (
     AnsweredError,
     error_of,
@@ -36,8 +47,17 @@ from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.methods import NodeScore, QueuedPodInfo
 from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo, NodeInfos
 from policysched.framework.out_of_tree.worker_threads import WorkerThreads, plain
-from policysched.framework.plugin import ANY_CHANGE, SKIP, Codes, Hint, Nothing, Scores
-from policysched.framework.post_filter import FailedDecision, PostFilterResult
+from policysched.framework.plugin import (
+    ANY_CHANGE,
+    SKIP,
+    Codes,
+    Hint,
+    Nothing,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    Scores,
+)
+from policysched.framework.post_filter import FailedDecision, PostFilterPlugin, PostFilterResult
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -89,7 +109,17 @@ class StatusByNode:
         return NodeInfos(self._failed.cluster, self._failed.rows_with(code))
 
 
-class OutOfTreePlugin:
+class OutOfTreePlugin(
+    PerPod,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    PostFilterPlugin,
+    ReservePlugin,
+    PermitPlugin,
+    PreBindPlugin,
+    BindPlugin,
+    PostBindPlugin,
+):
     """An out-of-tree plugin under the name by which it is registered.
 
     Args:
@@ -105,7 +135,8 @@ class OutOfTreePlugin:
     filter_reads: Final = ABOUT_PODS
     score_reads: Final = Aspect.NONE
     normalizes: Final = False
-    lasting: Final = True
+    scores_after_pre_filter: Final = False
+    tier: Final = 0
 
     def __init__(self, name: str, plugin: Any, handle: PluginHandle, without: frozenset[str] = frozenset()) -> None:
         self.name, self.plugin, self.handle, self.without = name, plugin, handle, without
@@ -128,8 +159,9 @@ class OutOfTreePlugin:
         """Return whether the plugin has a method, wherever it is enabled."""
         return hasattr(self.plugin, method)
 
-    def per_pod(self, pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG002 - the protocol's signature
-        """Say that it is asked about each pod anew."""
+    @staticmethod
+    def has_own_results(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG004 - the base's signature
+        """Return True: out-of-tree plugins are called for each pod."""
         return True
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature

@@ -26,7 +26,9 @@ from policysched.framework import (
     Handle,
     Hint,
     Plugin,
+    PostFilterPlugin,
     PostFilterResult,
+    PreEnqueuePlugin,
     Resource,
     Status,
     unresolvable,
@@ -125,7 +127,11 @@ class PreemptionDetails:
         return cost
 
 
-class DefaultPreemption:
+def _never_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+    return False
+
+
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     """The plugin DefaultPreemption.
 
     Args:
@@ -133,6 +139,8 @@ class DefaultPreemption:
     """
 
     name = DEFAULT_PREEMPTION
+    hints = (Hint(Resource.ASSIGNED_POD, Action.DELETE, _never_helps),)
+    """The deletion of pods with a hint that never matches: the hints of other plugins decide."""
 
     def __init__(self, given: PreemptionArguments | None = None) -> None:
         self._given = given or PreemptionArguments()
@@ -147,10 +155,6 @@ class DefaultPreemption:
         """Take over the running preemptions of an earlier profile."""
         if isinstance(before, DefaultPreemption):
             self._evictions = before._evictions
-
-    def events(self) -> Sequence[Hint]:
-        """Return the deletion of pods with a hint that never matches: the hints of other plugins decide."""
-        return (Hint(Resource.ASSIGNED_POD, Action.DELETE, _never_helps),)
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
         """Find the node where preemption costs least, and the pods to evict there."""
@@ -201,10 +205,6 @@ class DefaultPreemption:
             return self._evictions.start(Preemption(pod, node, going, cluster), handle)
 
         return PostFilterResult(None, node, act, victims, details)
-
-
-def _never_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    return False
 
 
 def _ineligible(pod: Pod, failed: FailedDecision) -> str:

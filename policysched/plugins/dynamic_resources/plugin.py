@@ -27,12 +27,22 @@ from policysched.framework import (
     Code,
     Codes,
     FailedDecision,
+    FilterPlugin,
     Handle,
     Hint,
+    Incremental,
     Mask,
+    PerPod,
+    PostFilterPlugin,
     PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
     PreFlight,
+    PreparedFilter,
+    ReservePlugin,
+    RetryControl,
     Rows,
+    ScorePlugin,
     Scores,
     Status,
     default_normalize,
@@ -94,7 +104,17 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
                 yield field, f'"{text}" is shorter than {least // SECOND}s'
 
 
-class DynamicResources:
+class DynamicResources(
+    PerPod,
+    RetryControl,
+    FilterPlugin["ClaimRows"],
+    ScorePlugin[Scores],
+    Incremental["ClaimRows | Scores"],
+    PreEnqueuePlugin,
+    PostFilterPlugin,
+    ReservePlugin,
+    PreBindPlugin,
+):
     """The plugin.
 
     Args:
@@ -103,10 +123,9 @@ class DynamicResources:
 
     name = NAME
     filter_reads = Aspect.LABELS | Aspect.CAPACITY
-    score_reads = Aspect.NONE
     normalizes = True
     scores_after_pre_filter = True
-    per_pod = staticmethod(has_claims)
+    has_own_results = staticmethod(has_claims)
 
     def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
         self._binding_timeout = binding_timeout
@@ -176,7 +195,7 @@ class DynamicResources:
             known.pending_allocation(claim.metadata.uid) is not None for claim in claims
         )
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[ClaimRows]:
         """Find the pod's claims and look at every row."""
         self._last = None
         found = self._claims_of(pod, cluster)
@@ -199,7 +218,7 @@ class DynamicResources:
         """Return what moves when other resources have device classes."""
         return cluster.mapped_resources.generation
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores:
         """Take part with every pod; without claims all rows score 0."""
         rows = self._last[1] if self._last is not None and self._last[0] is pod else None
         return np.zeros(cluster.nodes.size, np.int64) if rows is None else rows.scores

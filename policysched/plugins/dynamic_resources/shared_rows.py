@@ -8,26 +8,26 @@ Shapes: N rows in use, R rows asked about.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from policysched.framework import (
     NO_ROWS,
     SKIP,
-    Aspect,
     Cluster,
     Code,
     Codes,
-    Hint,
+    FilterPlugin,
+    Incremental,
+    Nothing,
     RowNumbers,
     Rows,
+    ScorePlugin,
     Scores,
     Status,
 )
 from policysched.model.objects import Pod
-from policysched.plugins.bases import FinalScores
 from policysched.plugins.columns import row_count
 from policysched.plugins.dynamic_resources.extended_resources import asks_for_classes
 from policysched.plugins.dynamic_resources.pod_claims import INVALID_POOLS, NO_DEVICES
@@ -83,16 +83,16 @@ class SharedRows:
         return np.array(rows, np.int64)
 
 
-class SharedFilter:
+class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
     """Filters the pods that share answers."""
 
     name = NAME
-    filter_reads = Aspect.NONE
+    follows_changes = True
 
     def __init__(self, finder: ClaimFinder) -> None:
         self._finder = finder
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> SharedRows | Nothing:
         """Take part with pods that share answers with others."""
         allocator = self._finder.shared_allocator(pod, cluster)
         return SKIP if allocator is None else SharedRows(allocator, cluster.nodes)
@@ -101,9 +101,10 @@ class SharedFilter:
         """Reject rows where the claims cannot be had."""
         return state.codes(rows)
 
-    def filter_moved(self, state: SharedRows) -> RowNumbers:
-        """Name the rows whose devices are others, or otherwise in use, so far as that matters."""
-        return state.moved()
+    def affected_rows(self, state: SharedRows, rows: RowNumbers) -> RowNumbers:
+        """Add the rows whose devices changed, or are used by others, if that changes the result."""
+        moved = state.moved()
+        return np.concatenate((rows, moved)) if moved.size else rows
 
     def reason(self, state: SharedRows, code: int) -> Status:  # noqa: ARG002 - its reasons are the same for all
         """Return what stands against a row."""
@@ -113,25 +114,16 @@ class SharedFilter:
             return NO_DEVICES
         return INVALID_POOLS if code == AllocationAnswer.INVALID_POOLS else _OF_ONE_POD
 
-    def events(self) -> Sequence[Hint]:
-        """Events belong to the plugin."""
-        return ()
 
-    def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when other resources have device classes."""
-        return cluster.mapped_resources.generation
-
-
-class ScoreOfOthers(FinalScores):
+class ScoreOfOthers(ScorePlugin[NodeTable]):
     """Scores 0 for the pods that need no devices, or share answers with others."""
 
     name = NAME
-    score_reads = Aspect.NONE
 
     def __init__(self, finder: ClaimFinder) -> None:
         self._finder = finder
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> NodeTable | Nothing:
         """Take part with every such pod."""
         is_own = has_claims(pod, cluster) and self._finder.shared_allocator(pod, cluster) is None
         return SKIP if is_own else cluster.nodes
@@ -139,7 +131,3 @@ class ScoreOfOthers(FinalScores):
     def score(self, state: NodeTable, rows: Rows) -> Scores:
         """Score every row 0."""
         return np.zeros(row_count(state, rows), np.int64)
-
-    def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when other resources have device classes."""
-        return cluster.mapped_resources.generation

@@ -10,7 +10,6 @@ validation_pluginargs.go for the arguments.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -26,12 +25,17 @@ from policysched.framework import (
     Code,
     Codes,
     Hint,
+    Incremental,
     Mask,
+    PreparedFilter,
+    PreparedScore,
     Resource,
     RowNumbers,
     Rows,
+    ScorePlugin,
     Scores,
     Status,
+    WhatIfFilter,
     unresolvable,
     unschedulable,
 )
@@ -56,7 +60,12 @@ REPELLING = {TermKind.REPELS: 1}
 """The kinds of existing terms that reject a pod, each with its weight."""
 
 
-class InterPodAffinity(ScoresInRange):
+class InterPodAffinity(
+    ScoresInRange,
+    WhatIfFilter[RequiredState],
+    ScorePlugin[PreferredState],
+    Incremental[RequiredState | PreferredState],
+):
     """The plugin.
 
     Args:
@@ -73,7 +82,7 @@ class InterPodAffinity(ScoresInRange):
         self._ignore_preferred = ignore_preferred
         self._weights = {TermKind.PREFERRED: 0} | ({TermKind.REQUIRED: hard_weight} if hard_weight > 0 else {})
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RequiredState]:
         """Resolve what the pod requires of placed pods, and prepare to match the anti-affinity of placed pods."""
         terms = pod_terms(pod)
         if terms.faults:
@@ -88,10 +97,6 @@ class InterPodAffinity(ScoresInRange):
             cluster=cluster,
             may_be_first=bool(affinity.terms) and all(one.peers.matches(pod) for one in affinity.terms),
         )
-
-    def filter_affected(self, state: RequiredState, rows: RowNumbers) -> Rows:
-        """Return the rows whose answers may change."""
-        return state.refresh(rows)
 
     def filter(self, state: RequiredState, rows: Rows) -> Codes:
         """Reject rows by the pods in their domains."""
@@ -115,7 +120,7 @@ class InterPodAffinity(ScoresInRange):
         """Return the status of a code."""
         return STATUSES[code]
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[PreferredState]:
         """Resolve what the pod prefers, and prepare to match the preferences of placed pods."""
         terms = pod_terms(pod)
         prefers = _states_preferences(pod)
@@ -128,10 +133,6 @@ class InterPodAffinity(ScoresInRange):
         avoided = ((-one.weight, one.term) for one in terms.preferred_anti)
         preferences = ResolvedTerms((*terms.preferred, *avoided), cluster)
         return PreferredState(preferences, MatchingExistingTerms(pod, cluster, self._weights), cluster)
-
-    def score_affected(self, state: PreferredState, rows: RowNumbers) -> Rows:
-        """Return the rows whose scores may change."""
-        return state.refresh(rows)
 
     def score(self, state: PreferredState, rows: Rows) -> Scores:
         """Add up the weights of the pods in the domains of each row."""
@@ -160,6 +161,10 @@ class InterPodAffinity(ScoresInRange):
     def generation(self, cluster: Cluster) -> Hashable:
         """Return whether there ever was an existing term: until then pods without terms are skipped."""
         return cluster.existing_terms.ever
+
+    def affected_rows(self, state: RequiredState | PreferredState, rows: RowNumbers) -> Rows:
+        """Return the rows whose results may change."""
+        return state.refresh(rows)
 
     def is_outdated(self, state: RequiredState | PreferredState) -> bool:
         """Return whether labels of namespaces changed so that other pods, or other terms, may match."""

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Rows, Scores
+from policysched.framework import MAX_NODE_SCORE, SKIP, Aspect, Cluster, Nothing, Rows, ScorePlugin, Scores
 from policysched.model.objects import Pod
 from policysched.plugins.arguments import Fault, PluginArguments
-from policysched.plugins.bases import FinalScores, OwnRowOnly
 from policysched.plugins.columns import ONE, constant
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
@@ -42,7 +40,7 @@ MIDDLE = constant(MAX_NODE_SCORE + MAX_NODE_SCORE // 2)
 Floats = NDArray[np.float64]
 
 
-class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
+class NodeResourcesBalancedAllocation(ScorePlugin[CachedAnswers]):
     """The plugin.
 
     Args:
@@ -51,20 +49,19 @@ class NodeResourcesBalancedAllocation(OwnRowOnly, FinalScores):
 
     name = "NodeResourcesBalancedAllocation"
     score_reads = Aspect.CAPACITY | Aspect.USAGE
+    scores_alone = True
 
     def __init__(self, resources: Sequence[ResourceWeight] = CPU_AND_MEMORY) -> None:
         self._resources = tuple(resources)
         self._kept = SharedScores(balanced, None)
         self._pairs = SharedScores(balanced, balanced_on_row)
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers | Nothing:
         """Work out the pod's amounts; a pod that requests none of the resources would crowd one node: skip it."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=False)
         if not wanted.amounts.any():
             return SKIP
         return (self._pairs if len(wanted.resources) == PAIR else self._kept).of(wanted, cluster)
-
-    score_alone = prepare_score
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
         """Return whether all amounts that were looked at are ordinary."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from msgspec.structs import force_setattr
@@ -29,16 +29,18 @@ from policysched.framework import (
     Code,
     Codes,
     Hint,
+    Incremental,
     Resource,
     Rows,
+    ScorePlugin,
     Scores,
     Status,
+    WhatIfFilter,
 )
 from policysched.model.objects import Node, Pod
 from policysched.model.requests import Allocatable, Requests, allocatable, incoming_requests, placed_requests
 from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name
 from policysched.plugins.arguments import Fault, Given, Int32, PluginArguments
-from policysched.plugins.bases import FinalScores, HintTable
 from policysched.plugins.columns import SharedByCluster
 from policysched.plugins.hint_parts import leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.plugins.node_resources.allocation import (
@@ -145,7 +147,7 @@ def by_name(amounts: Requests | Allocatable) -> dict[str, int]:
     }
 
 
-class NodeResourcesFit(FinalScores, HintTable):
+class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incremental[CachedAnswers]):
     """The plugin.
 
     Args:
@@ -158,6 +160,7 @@ class NodeResourcesFit(FinalScores, HintTable):
     name = "NodeResourcesFit"
     filter_reads = Aspect.CAPACITY | Aspect.USAGE
     score_reads = Aspect.CAPACITY | Aspect.USAGE
+    scores_alone = True
     hints = (
         Hint(Resource.ASSIGNED_POD, FREES, _pod_helps),
         Hint(Resource.PENDING_POD, FREES, _pod_helps),
@@ -179,7 +182,7 @@ class NodeResourcesFit(FinalScores, HintTable):
         self._ignored = ignored
         self._ignored_groups = ignored_groups
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> FitState:
         """List what the pod requests."""
         requests = by_name(incoming_requests(pod))
         wanted = {name: amount for name, amount in requests.items() if amount > 0 and not self._ignores(name)}
@@ -215,14 +218,12 @@ class NodeResourcesFit(FinalScores, HintTable):
         kind = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if short.unresolvable else Code.UNSCHEDULABLE
         return Status(kind, tuple(reasons))
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers:
         """Work out the pod's amounts of the scored resources."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=True)
         if any(name in cluster.mapped_resources for name in wanted.resources):
             return self._scores.apart(with_devices(wanted, cluster), cluster)
         return self._scores.of(wanted, cluster)
-
-    score_alone = prepare_score
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
         """Return whether all amounts that were looked at are ordinary."""

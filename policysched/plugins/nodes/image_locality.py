@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Rows, Scores
+from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Incremental, Rows, ScorePlugin, Scores
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import container_count, pod_images
-from policysched.plugins.bases import FinalScores, ScoresInRange
+from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.columns import row_count
 from policysched.state.tables.columns import from_floats
 from policysched.state.tables.nodes import NodeTable
@@ -41,13 +40,13 @@ class ImageScores:
         return 0 if self.scores is None else self.scores.nbytes
 
 
-class ImageLocality(FinalScores, ScoresInRange):
+class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageScores]):
     """The ImageLocality plugin: prefers nodes that have the pod's images."""
 
     name = "ImageLocality"
     score_reads = Aspect.IMAGES
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> ImageScores:
         """Compute all scores from the sizes of the images on each row; an image used twice is counted twice."""
         nodes, there = cluster.nodes, False
         present = np.zeros(nodes.columns.capacity, np.int64)

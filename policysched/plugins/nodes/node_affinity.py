@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,11 +22,15 @@ from policysched.framework import (
     Cluster,
     Code,
     Codes,
+    FilterPlugin,
     Hint,
     Mask,
     Narrow,
+    PreparedFilter,
+    PreparedScore,
     Resource,
     Rows,
+    ScorePlugin,
     Scores,
     Status,
     default_normalize,
@@ -46,7 +49,6 @@ from policysched.model.selection.node_selectors import (
 )
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Fault, PluginArguments
-from policysched.plugins.bases import OwnRowOnly
 from policysched.plugins.columns import row_count
 from policysched.plugins.hint_parts import nodes_of
 from policysched.plugins.nodes.node_selection import AskedRows, SelectorTest, terms_nbytes
@@ -83,7 +85,7 @@ class PreferredNodes:
     """The memory of the terms. Units: bytes."""
 
 
-class NodeAffinity(OwnRowOnly):
+class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
     """The NodeAffinity plugin: required and preferred node selectors.
 
     Args:
@@ -97,6 +99,7 @@ class NodeAffinity(OwnRowOnly):
     filter_reads = Aspect.LABELS
     score_reads = Aspect.LABELS
     normalizes = True
+    filters_alone = scores_alone = True
 
     def __init__(self, added_affinity: objects.NodeAffinitySpec | None = None) -> None:
         added = added_affinity or objects.NodeAffinitySpec()
@@ -104,21 +107,17 @@ class NodeAffinity(OwnRowOnly):
         self._has_preferred = bool(added.preferred)
         self._preferred = preferred_terms(added.preferred)
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RequiredNodes]:
         """Compile the required terms; narrow the nodes if every term names nodes."""
         required = _node_affinity(pod).required
-        if required is None and self._enforced is None and not pod.spec.node_selector:
+        if self.pre_filters and required is None and self._enforced is None and not pod.spec.node_selector:
             return SKIP
-        state = self.filter_alone(pod, cluster)
-        names = _named_nodes(required)
+        enforced = None if self._enforced is None else SelectorTest(self._enforced, cluster.nodes)
+        state = RequiredNodes(enforced, SelectorTest(required_nodes(pod), cluster.nodes))
+        names = _named_nodes(required) if self.pre_filters else None
         if names is None:
             return state
         return Narrow(state, names) if names else unresolvable("pod affinity terms conflict")
-
-    def filter_alone(self, pod: Pod, cluster: Cluster) -> RequiredNodes:
-        """Compile the required terms without narrowing."""
-        enforced = None if self._enforced is None else SelectorTest(self._enforced, cluster.nodes)
-        return RequiredNodes(enforced, SelectorTest(required_nodes(pod), cluster.nodes))
 
     def filter(self, state: RequiredNodes, rows: Rows) -> Codes:
         """Reject rows that do not match the configuration's terms, or the pod's."""
@@ -131,7 +130,7 @@ class NodeAffinity(OwnRowOnly):
         """Return the status of a reason code."""
         return unresolvable(REASONS[code])
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[PreferredNodes]:
         """Compile the preferred terms; an invalid term, which API servers reject, gives an error status."""
         if not _node_affinity(pod).preferred and not self._has_preferred:
             return SKIP
@@ -140,8 +139,6 @@ class NodeAffinity(OwnRowOnly):
         except SelectorError as error:
             return Status(Code.ERROR, (str(error),))
         return PreferredNodes(cluster.nodes, terms, terms_nbytes(one.term for one in terms))
-
-    score_alone = prepare_score
 
     def score(self, state: PreferredNodes, rows: Rows) -> Scores:
         """Add the weights of the terms that each row matches."""

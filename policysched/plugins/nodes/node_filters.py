@@ -26,10 +26,13 @@ from policysched.framework import (
     Codes,
     Hint,
     Mask,
+    Nothing,
     Resource,
     Rows,
+    ScorePlugin,
     Scores,
     Status,
+    WhatIfFilter,
     default_normalize,
     unresolvable,
     unschedulable,
@@ -46,15 +49,14 @@ BYTES_PER_TOLERATION = 256
 BYTES_PER_PORT = 256
 
 
-class NodeName(OneReasonFilter):
+class NodeName(OneReasonFilter[RowTest]):
     """The NodeName plugin: a pod with a nodeName fits only that node."""
 
     name = "NodeName"
-    filter_reads = Aspect.NONE
     rejection = unresolvable("node(s) didn't match the requested node name")
     hints = (Hint(Resource.NODE, Action.ADD),)
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Nothing:
         """Skip pods without a nodeName.
 
         The name is looked up at each evaluation, so a node with this name can appear later.
@@ -75,7 +77,7 @@ def _tolerates_cordon(pod: Pod, change: Change, cluster: Cluster) -> bool:  # no
     return TolerationMatcher(new.spec.tolerations).covers(UNSCHEDULABLE_TAINT)
 
 
-class NodeUnschedulable(OneReasonFilter):
+class NodeUnschedulable(OneReasonFilter[RowTest]):
     """The NodeUnschedulable plugin: rejects cordoned nodes for pods that do not tolerate their taint."""
 
     name = "NodeUnschedulable"
@@ -86,7 +88,7 @@ class NodeUnschedulable(OneReasonFilter):
         Hint(Resource.PENDING_POD, Action.UPDATE_POD_TOLERATION, _tolerates_cordon),
     )
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Nothing:
         """Skip pods that tolerate cordoned nodes."""
         if TolerationMatcher(pod.spec.tolerations).covers(UNSCHEDULABLE_TAINT):
             return SKIP
@@ -120,7 +122,7 @@ def _stops_repelling(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noq
     return old is None or not tolerations.covers_all(old.spec.taints)
 
 
-class TaintToleration(OneReasonFilter, ScoresInRange):
+class TaintToleration(OneReasonFilter[TaintAnswers], ScoresInRange, ScorePlugin[TaintAnswers]):
     """The TaintToleration plugin: rejects nodes with untolerated taints, prefers few PreferNoSchedule taints."""
 
     name = "TaintToleration"
@@ -133,13 +135,13 @@ class TaintToleration(OneReasonFilter, ScoresInRange):
         Hint(Resource.PENDING_POD, Action.UPDATE_POD_TOLERATION, updates_itself),
     )
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> TaintAnswers:
         """Prepare to evaluate whether each set of taints contains one that the pod does not tolerate."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: not own.covers_all(taints))
         return TaintAnswers(cluster, answers, len(pod.spec.tolerations))
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> TaintAnswers:
         """Prepare to count the untolerated PreferNoSchedule taints of each set."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, own.count_intolerable)
@@ -176,7 +178,7 @@ def _gives_a_port_back(pod: Pod, change: Change, cluster: Cluster) -> bool:  # n
     return gone is not None and leaves_a_place(gone) and any_conflict(host_ports(pod), host_ports(gone))
 
 
-class NodePorts(OneReasonFilter):
+class NodePorts(OneReasonFilter[RequiredPorts], WhatIfFilter[RequiredPorts]):
     """The NodePorts plugin: rejects nodes where a needed host port is in use."""
 
     name = "NodePorts"
@@ -188,7 +190,7 @@ class NodePorts(OneReasonFilter):
         Hint(Resource.NODE, Action.ADD),
     )
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> RequiredPorts | Nothing:
         """List the pod's host ports; skip pods without any."""
         ports = host_ports(pod)
         return RequiredPorts(cluster, WantedPorts(ports)) if ports else SKIP
@@ -221,7 +223,7 @@ def _requires_others(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noq
     return required_features(old) != required_features(new)
 
 
-class NodeDeclaredFeatures(OneReasonFilter):
+class NodeDeclaredFeatures(OneReasonFilter[RowTest]):
     """The NodeDeclaredFeatures plugin: a pod that needs kubelet features fits nodes that declare them."""
 
     name = "NodeDeclaredFeatures"
@@ -232,7 +234,7 @@ class NodeDeclaredFeatures(OneReasonFilter):
         Hint(Resource.PENDING_POD, Action.UPDATE, _requires_others),
     )
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Nothing:
         """Skip pods that need no feature; `required_features` infers the features of a pod."""
         required, nodes = required_features(pod), cluster.nodes
         if not required:

@@ -10,7 +10,7 @@ validation_pluginargs.go for the arguments.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec.structs import force_setattr
@@ -24,11 +24,16 @@ from policysched.framework import (
     Code,
     Codes,
     Hint,
+    Incremental,
     Mask,
+    PreparedFilter,
+    PreparedScore,
     RowNumbers,
     Rows,
+    ScorePlugin,
     Scores,
     Status,
+    WhatIfFilter,
 )
 from policysched.model.objects import Pod, TopologySpreadConstraint
 from policysched.model.selection.name_validation import is_qualified_name
@@ -49,7 +54,7 @@ from policysched.plugins.pod_topology_spread.rows import CountedRows, Inclusion,
 from policysched.plugins.pod_topology_spread.score import SoftConstraint, SoftOverDomains, SoftOverNodes, SoftState
 
 
-class PodTopologySpread:
+class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Incremental[HardState | SoftState]):
     """The plugin.
 
     Args:
@@ -58,14 +63,13 @@ class PodTopologySpread:
 
     name = "PodTopologySpread"
     filter_reads = Aspect.LABELS | Aspect.TAINTS | Aspect.PODS
-    score_reads = Aspect.NONE
     normalizes = True
 
     def __init__(self, defaults: Defaults = SYSTEM_DEFAULTS) -> None:
         self._defaults = defaults
         self._rows: SharedByCluster[CountedRows] = SharedByCluster()
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[HardState]:
         """Compile the hard constraints; a pod without any is skipped."""
         try:
             constraints = self._defaults.constraints_of(pod, DO_NOT_SCHEDULE, cluster)
@@ -87,9 +91,9 @@ class PodTopologySpread:
         """Reject rows without a label, and rows whose domain would become too full."""
         return state.codes(rows)
 
-    def filter_affected(self, state: HardState, rows: RowNumbers) -> Rows:
-        """Name the rows of the domains whose verdict became another, too."""
-        return state.affected(rows)
+    def affected_rows(self, state: HardState | SoftState, rows: RowNumbers) -> Rows:
+        """Add the rows of the domains that became too full, or no longer are."""
+        return state.affected(rows) if isinstance(state, HardState) else rows
 
     def filter_changed(self, state: HardState, changed: ChangedRow) -> Status | None:
         """Judge a row by the sums that its domains would have."""
@@ -104,7 +108,7 @@ class PodTopologySpread:
         """Translate a code."""
         return REASONS[code]
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[SoftState]:
         """Compile the soft constraints; a pod without any is skipped."""
         try:
             constraints = self._defaults.constraints_of(pod, SCHEDULE_ANYWAY, cluster)

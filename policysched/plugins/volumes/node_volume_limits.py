@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +27,17 @@ from policysched.framework import (
     Codes,
     Hint,
     Mask,
+    Nothing,
+    PerPod,
     Resource,
     Rows,
     Status,
+    WhatIfFilter,
     unresolvable,
     unschedulable,
 )
 from policysched.model.csi_translation import TranslationError, inline_migration_of, translate_inline
 from policysched.model.objects import CSINode, Pod, VolumeAttachment
-from policysched.plugins.bases import HintTable, OwnRowOnly
 from policysched.plugins.columns import codes_where, row_count
 from policysched.plugins.hint_parts import leaves_a_place, pods_of
 from policysched.plugins.volumes.claims import uses_claim, uses_volumes
@@ -132,7 +134,7 @@ def _detaching_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noq
     return False
 
 
-class NodeVolumeLimits(OwnRowOnly, HintTable):
+class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
     """The plugin."""
 
     name = "NodeVolumeLimits"
@@ -145,9 +147,10 @@ class NodeVolumeLimits(OwnRowOnly, HintTable):
         Hint(Resource.CLAIM, Action.ADD, uses_claim),
         Hint(Resource.ATTACHMENT, Action.DELETE, _detaching_helps),
     )
-    per_pod = staticmethod(uses_volumes)
+    filters_alone = True
+    has_own_results = staticmethod(uses_volumes)
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> AddedVolumes | Nothing:
         """Name the volumes that the pod brings."""
         if not _may_be_csi(pod):
             return SKIP
@@ -157,8 +160,6 @@ class NodeVolumeLimits(OwnRowOnly, HintTable):
         everywhere = np.count_nonzero(cluster.attachments.has_csi_node[:size]) == size
         without_node = frozenset() if everywhere else _brought(pod, cluster, False)
         return AddedVolumes(cluster, _brought(pod, cluster, True), without_node, errors)
-
-    filter_alone = prepare_filter
 
     def filter(self, state: AddedVolumes, rows: Rows) -> Codes:
         """Reject rows where some driver's volumes would be more than its limit."""

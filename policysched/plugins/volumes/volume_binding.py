@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,12 +25,19 @@ from policysched.framework import (
     Cluster,
     Code,
     Codes,
+    FilterPlugin,
     Handle,
     Hint,
     Mask,
+    Nothing,
+    PerPod,
+    PreBindPlugin,
     PreFlight,
+    PreparedFilter,
+    ReservePlugin,
     Resource,
     Rows,
+    ScorePlugin,
     Scores,
     Status,
     unresolvable,
@@ -47,12 +54,12 @@ from policysched.model.objects import (
 from policysched.model.objects.storage import MIGRATED_PLUGINS, NO_PROVISIONER, SELECTED_NODE, class_of
 from policysched.model.quantity import MAX, value
 from policysched.plugins.arguments import Fault, Int64, PluginArguments
-from policysched.plugins.bases import FinalScores, HintTable, OwnRowOnly
-from policysched.plugins.columns import codes_where
+from policysched.plugins.columns import codes_where, row_count
 from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim, uses_volumes
 from policysched.plugins.volumes.matching import Match, Matcher, smallest_first
 from policysched.plugins.volumes.reservation import VolumeReservation
 from policysched.plugins.volumes.volume_topology import VolumeTopology
+from policysched.state.tables.nodes import NodeTable
 
 BIND_TIMEOUT: Final = 600.0
 """Units: seconds."""
@@ -281,7 +288,7 @@ def _limit(capacity: CSIStorageCapacity) -> int | None:
     return None if amount is None else value(amount)
 
 
-class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
+class VolumeBinding(PerPod, FilterPlugin[VolumeRows], ScorePlugin[NodeTable], ReservePlugin, PreBindPlugin):
     """The plugin.
 
     Args:
@@ -290,8 +297,8 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
 
     name = "VolumeBinding"
     filter_reads = Aspect.LABELS
-    score_reads = Aspect.NONE
-    per_pod = staticmethod(uses_volumes)
+    scores_alone = True
+    has_own_results = staticmethod(uses_volumes)
 
     hints = (
         Hint(Resource.STORAGE_CLASS, Action.ADD | Action.UPDATE, _class_helps),
@@ -307,7 +314,7 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
         self._bind_timeout = bind_timeout
         self._reach: VolumeTopology | None = None
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[VolumeRows]:
         """Sort the pod's claims and look at every row."""
         claims = claims_of(pod, cluster.storage)
         if claims is None:
@@ -325,19 +332,13 @@ class VolumeBinding(OwnRowOnly, FinalScores, HintTable):
             return Status(Code.ERROR, (state.errors[code - FAILED],))
         return unresolvable(*(text for bit, text in REASONS.items() if code & bit))
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Nothing:  # noqa: ARG002 - the protocol's signature
         """Skip every pod: where storage capacity does not score, nothing does."""
         return SKIP
 
-    score_alone = prepare_score
-
-    def score(self, state: Any, rows: Rows) -> Scores:
-        """Refuse: no pod gets this far.
-
-        Raises:
-            RuntimeError: always, because there is no state that could be asked.
-        """
-        raise RuntimeError(f"{self.name} does not score, but was called with {rows} and {state!r}")
+    def score(self, state: NodeTable, rows: Rows) -> Scores:
+        """Return zeros."""
+        return np.zeros(row_count(state, rows), np.int64)
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Assume the volumes and claims that the pod takes on its node, where anything is left to bind."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,15 +24,17 @@ from policysched.framework import (
     Cluster,
     Codes,
     Hint,
+    PerPod,
+    PreparedFilter,
     Resource,
     Rows,
     Status,
+    WhatIfFilter,
     unresolvable,
     unschedulable,
 )
 from policysched.model.objects import Pod
 from policysched.model.objects.storage import READ_WRITE_ONCE_POD
-from policysched.plugins.bases import HintTable, OwnRowOnly
 from policysched.plugins.columns import row_count
 from policysched.plugins.hint_parts import pods_of
 from policysched.plugins.volumes.claims import claim_missing, stated_claims, states_claim, stored_claim, uses_volumes
@@ -116,7 +118,7 @@ def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa
     return Disks(pod).conflict_with(gone) or not set(stated_claims(pod)).isdisjoint(stated_claims(gone))
 
 
-class VolumeRestrictions(OwnRowOnly, HintTable):
+class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
     """The plugin."""
 
     name = "VolumeRestrictions"
@@ -127,9 +129,9 @@ class VolumeRestrictions(OwnRowOnly, HintTable):
         Hint(Resource.NODE, Action.ADD),
         Hint(Resource.CLAIM, Action.ADD, states_claim),
     )
-    per_pod = staticmethod(uses_volumes)
+    has_own_results = staticmethod(uses_volumes)
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[Conflicts]:
         """Find the rows that hold a pod with one of these disks, and claims in use.
 
         Cost: O(its volumes, and the placed pods that use them).

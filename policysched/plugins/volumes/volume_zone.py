@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from policysched.framework import (
     Cluster,
     Hint,
     Mask,
+    PerPod,
+    PreparedFilter,
     Resource,
     Rows,
     Status,
@@ -120,7 +122,7 @@ def _outside(topologies: Iterable[Topology], nodes: NodeTable, rows: Rows) -> Ma
     return labelled & outside
 
 
-class VolumeZone(OneReasonFilter):
+class VolumeZone(PerPod, OneReasonFilter[RowTest]):
     """The plugin."""
 
     name = "VolumeZone"
@@ -132,9 +134,10 @@ class VolumeZone(OneReasonFilter):
         Hint(Resource.CLAIM, Action.ADD | Action.UPDATE, states_claim),
         Hint(Resource.VOLUME, Action.ADD | Action.UPDATE, _topology_changed),
     )
-    per_pod = staticmethod(uses_volumes)
+    filters_alone = True
+    has_own_results = staticmethod(uses_volumes)
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RowTest]:
         """Gather the topologies of the volumes that the pod's claims are bound to."""
         topologies: list[Topology] = []
         for name in stated_claims(pod):
@@ -145,5 +148,3 @@ class VolumeZone(OneReasonFilter):
                 topologies += topologies_of(volume)
         distinct = list(dict.fromkeys(topologies))
         return RowTest(lambda rows: _outside(distinct, cluster.nodes, rows)) if distinct else SKIP
-
-    filter_alone = prepare_filter

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from policysched.framework import Action, Change, Cluster, Codes, Hint, Protection, Resource, RowNumbers
+from policysched.framework import Action, Change, Cluster, Codes, Hint, Protection, Resource, RowNumbers, VictimGuard
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import ANY_KEY, Op, Typed, steps
 from policysched.language.ir.types import Unit
@@ -41,7 +41,7 @@ MOST_VALUES: Final = 4
 """Of how many inputs a reason tells the values."""
 
 
-class PolicyGuard:
+class PolicyGuard(VictimGuard):
     """The guard of one policy.
 
     Args:

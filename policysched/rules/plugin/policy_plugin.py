@@ -29,12 +29,17 @@ from policysched.framework import (
     Cluster,
     Codes,
     Hint,
+    Incremental,
     Mask,
+    Nothing,
     Resource,
+    RetryControl,
     RowNumbers,
     Rows,
+    ScorePlugin,
     Scores,
     Status,
+    WhatIfFilter,
     plugin_name,
     unresolvable,
 )
@@ -166,7 +171,12 @@ def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:
     return bool(true) or (unknown and bool(lacking))
 
 
-class PolicyPlugin:
+class PolicyPlugin(
+    WhatIfFilter[PolicySlice[FilterRow]],
+    ScorePlugin[Slice],
+    Incremental[PolicySlice[FilterRow] | Slice],
+    RetryControl,
+):
     """One policy at the points Filter and Score.
 
     Args:
@@ -252,7 +262,7 @@ class PolicyPlugin:
         """Return the score rules that speak for a pod."""
         return self.selection.speaking(self.score_rows, pod, context, unknown=False)
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> PolicySlice[FilterRow] | Nothing | Status:
         """Keep the filter rules that speak for the pod; reject it while a namespace that they need is not known."""
         context = self.context(cluster)
         waiting = self.selection.awaits(pod, context)
@@ -261,7 +271,7 @@ class PolicyPlugin:
         found = self.group.on(context).filters(pod, self.name)
         return SKIP if found is None else found
 
-    def filter_affected(self, state: PolicySlice[FilterRow], rows: RowNumbers) -> Rows:
+    def affected_rows(self, state: PolicySlice[FilterRow] | Slice, rows: RowNumbers) -> Rows:
         """Add the rows that see another aggregate, or another value for all rows."""
         return state.affected_rows(rows)
 
@@ -278,11 +288,11 @@ class PolicyPlugin:
         """Reject rows where a rule would not hold if their pods were others, None where each has to be asked."""
         return state.changed_codes(changed)
 
-    def reason(self, state: object, code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
+    def reason(self, state: PolicySlice[FilterRow], code: int) -> Status:  # noqa: ARG002 - codes name rules of the policy
         """Name the policy, the rule and what it says."""
         return reason(self.policy.key, self.filter_rows, code)
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Slice | Nothing:
         """Keep the score rules that speak for the pod."""
         if self.normalizes:
             found: Slice | None = self.normalized_scores(pod, cluster)
@@ -297,10 +307,6 @@ class PolicyPlugin:
         independent = self.group.on(context).independent
         return NormalizedScores(independent, context.inputs(pod), rules) if rules else None
 
-    def score_affected(self, state: Slice, rows: RowNumbers) -> Rows:
-        """Add the rows that see another aggregate, or another value for all rows."""
-        return state.affected_rows(rows)
-
     def score(self, state: Slice, rows: Rows) -> Scores:
         """Score rows; where a rule normalises, the final scores come with `normalize` alone."""
         return state.answers(rows)
@@ -312,11 +318,6 @@ class PolicyPlugin:
     def normalize(self, state: Slice, scores: Scores, feasible: Mask) -> Scores:
         """Normalise each rule's values over the feasible rows and combine them."""
         return state.final(feasible) if isinstance(state, NormalizedScores) else scores
-
-    @property
-    def lasting(self) -> bool:
-        """Whether the generation is always the same."""
-        return not (self._reads_other_namespaces or self._depends_on_images)
 
     def generation(self, cluster: Cluster) -> Hashable:
         """Move with what rules read of others for all classes: labels of namespaces of placed pods, sizes of images."""

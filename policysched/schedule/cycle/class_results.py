@@ -17,8 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, NO_ROWS, Code, RowNumbers, Rows, Status
-from policysched.framework.optional_interfaces import outdated_check
+from policysched.framework import MAX_NODE_SCORE, NO_ROWS, Code, Incremental, RowNumbers, Rows, Status
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.preparing import PreFilter, prepare_scores
@@ -128,8 +127,7 @@ class ClassResults:
             # changes that plugins made while they prepared are in the results, unless results are reused
             self._recompute(cluster.journal.position if earlier is None else self._position, earlier)
         prepared: tuple[FilterResults | ScoreResults, ...] = (*self.filters, *self.scores)
-        checks = [(outdated_check(one.plugin), one) for one in prepared]
-        self._outdated_checks = [(check, results) for check, results in checks if check is not None]
+        self._incremental = [(one.plugin, one.state) for one in prepared if isinstance(one.plugin, Incremental)]
 
     def is_current(self, profile: Profile, generations: Hashable) -> bool:
         """Return whether `refresh` is enough for the next decision; otherwise all plugins have to prepare again."""
@@ -143,7 +141,7 @@ class ClassResults:
         own = self.cluster.namespaces.get(self._namespace)
         if own is not self._namespace_labels and own != self._namespace_labels and self.profile.reads_own_namespace:
             return True
-        if any(check(results.state) for check, results in self._outdated_checks):
+        if any(plugin.is_outdated(state) for plugin, state in self._incremental):
             return True
         self._namespaces_generation = generation
         return False
@@ -211,7 +209,7 @@ class ClassResults:
             self._recompute(journal.position)
             return
         self._position = journal.position
-        followed = [rows for one in self._following if (rows := one.update_moved()).size]
+        followed = [rows for one in self._following if (rows := one.update(NO_ROWS)).size]
         changes = RowChanges(*changed)
         found = self._updated(self._filtering, changes, FILTER) + followed
         if (present := changes.of(PRESENCE)) is not None:
@@ -258,7 +256,7 @@ class ClassResults:
         for one in [one for one in self.filters if earlier is None or not earlier.answers_filter(one)]:
             asked(self._times, one.plugin.name, FILTER, one.recompute, capacity, nodes.size)
         self._filtering = joint_filters(self.filters)
-        self._following = [one for one in self.filters if one.follows]
+        self._following = [one for one in self.filters if one.follows_changes]
         self._judge(slice(0, nodes.size))
         self._lap(FILTERED)
         if self.feasible_count:

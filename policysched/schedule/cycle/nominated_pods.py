@@ -11,7 +11,6 @@ pkg/scheduler/schedule_one.go (evaluateNominatedNode).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +20,12 @@ from policysched.framework import (
     ChangedRow,
     ChangedRows,
     Codes,
-    FilterOfChangedRow,
-    FilterPlugin,
     RowNumbers,
     Status,
+    WhatIfFilter,
 )
 from policysched.schedule.cycle.evaluation import NARROWED, Evaluation, NominatedNode
-from policysched.schedule.cycle.results.plugin_results import FilterResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults, GivenCodes
 from policysched.schedule.cycle.what_if import codes_on, verdicts_on
 
 
@@ -114,32 +112,22 @@ class _RemainingRows:
             changed = self._rows[row] = ChangedRow(self._evaluation.cluster, row)
             for pod in self._evaluation.nominated_pods[row]:
                 changed.add(pod)
-        status = cast("FilterOfChangedRow", one.plugin).filter_changed(one.state, changed)
+        status = one.plugin.filter_changed(one.state, changed) if isinstance(one.plugin, WhatIfFilter) else None
         if status is not None:
             self.rejections[row] = status.by(one.plugin.name)
             self._remaining[place] = False
 
 
-class _NoPlugin:
-    """The plugin of results that come from several plugins."""
-
-    name = ""
-
-
-_NO_PLUGIN = _NoPlugin()
-
-
 class _WithNominatedPods(FilterResults):
     """The rejections of nodes with the pods nominated to them; these precede the rejections without these pods."""
 
-    __slots__ = ("_statuses",)
+    __slots__ = ()
 
     def __init__(self, found: dict[int, Status], capacity: int) -> None:
         statuses = list(dict.fromkeys(found.values()))
-        self._statuses = statuses
         numbers = {status: number for number, status in enumerate(statuses, 1)}
         self.place = -1
-        self.plugin = cast("FilterPlugin", _NO_PLUGIN)
+        self.plugin = GivenCodes("", statuses)
         self.state = None
         self.rejects_any = True
         self.codes: Codes = np.zeros(capacity, np.int32)
@@ -151,4 +139,4 @@ class _WithNominatedPods(FilterResults):
 
     def reason(self, code: int) -> Status:
         """Return the status of the rejecting plugin."""
-        return self._statuses[code - 1]
+        return self.plugin.reason(self.state, code)

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from policysched.framework import SKIP, FilterPlugin, Status
+from policysched.framework import SKIP, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
-from policysched.framework.profile import PerPodPlugins
+from policysched.framework.profile import Filter, PerPodPlugins
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.preparing import PreFilter, prepare_scores
 from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers, OutOfTreeResults, call_scores
@@ -59,7 +59,7 @@ class _PodPreFilter(PreFilter):
         super().__init__(evaluation.profile.places)
         self._evaluation, self._cycle, self._times = evaluation, cycle, times
 
-    def run(self, plugins: Sequence[tuple[int, FilterPlugin | None]]) -> None:
+    def run(self, plugins: Sequence[tuple[int, Filter | None]]) -> None:
         """Call the plugins in order, until PreFilter ends."""
         known = {place: (name, outcome) for place, name, outcome in self._evaluation.pre_filter.outcomes}
         if known:
@@ -80,13 +80,16 @@ class _PodPreFilter(PreFilter):
         cluster = self._evaluation.cluster
         return FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
 
-    def _call(self, place: int, plugin: FilterPlugin) -> bool:
+    def _call(self, place: int, plugin: Filter) -> bool:
         """Call a plugin; return whether it ends PreFilter by a rejection."""
-        times, of = self._times, self._evaluation
-        if self._cycle is None or not isinstance(plugin, OutOfTreePlugin):
-            state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, of.pod, of.cluster)
-            return self.ends(place, plugin, state)
-        answer = asked(times, plugin.name, PRE_FILTER, plugin.pre_filter, self._cycle)
+        if isinstance(plugin, OutOfTreePlugin):
+            return self._cycle is not None and self._call_out_of_tree(place, plugin, self._cycle)
+        of = self._evaluation
+        state = asked(self._times, plugin.name, PRE_FILTER, plugin.prepare_filter, of.pod, of.cluster)
+        return self.ends(place, plugin, state)
+
+    def _call_out_of_tree(self, place: int, plugin: OutOfTreePlugin, cycle: PodCycle) -> bool:
+        answer = asked(self._times, plugin.name, PRE_FILTER, plugin.pre_filter, cycle)
         if answer is SKIP:
             return False
         if isinstance(answer, Status | frozenset) and self.ends_with(place, plugin.name, answer):

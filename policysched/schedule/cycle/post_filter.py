@@ -21,13 +21,13 @@ from policysched.framework import (
     NO_ROWS,
     ChangedRows,
     Code,
-    PodsBounding,
     PostFilterPlugin,
     PostFilterResult,
     RowNumbers,
     RowVerdicts,
     Status,
     VictimGuard,
+    WhatIfFilter,
     unschedulable,
 )
 from policysched.framework.extender import Extender
@@ -100,8 +100,9 @@ class FailedCycle:
         """Return an upper limit for the number of other pods with which each row can pass the filters."""
         most = np.full(rows.size, np.iinfo(np.int64).max)
         for one in self.filters:
-            if isinstance(one.plugin, PodsBounding):
-                np.minimum(most, one.plugin.most_pods(one.state, rows), out=most)
+            limit = one.plugin.most_pods(one.state, rows) if isinstance(one.plugin, WhatIfFilter) else None
+            if limit is not None:
+                np.minimum(most, limit, out=most)
         return most
 
     @property

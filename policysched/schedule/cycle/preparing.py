@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from policysched.framework import SKIP, Code, FilterPlugin, Narrow, ScorePlugin, Status, unresolvable
+from policysched.framework.partial_plugins import Everywhere, EverywhereFilter, ZeroScore
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.results.carried_over import EarlierResults
@@ -76,12 +77,16 @@ class PreFilter:
             narrowed = FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
             self.filters.insert(0, narrowed)
 
-    def ends(self, place: int, plugin: FilterPlugin, state: Any) -> bool:
+    def ends(self, place: int, plugin: FilterPlugin[Any], state: Any) -> bool:
         """Note a plugin's answer; return whether it ends PreFilter by a rejection."""
         if state is SKIP:
             return False
         if isinstance(state, Status):
-            return self.ends_with(place, plugin.name, state)
+            if plugin.pre_filters:
+                return self.ends_with(place, plugin.name, state)
+            filter_ = EverywhereFilter(plugin.name)
+            self.filters.append(FilterResults(filter_, Everywhere(state), self._places[plugin.name]))
+            return False
         if isinstance(state, Narrow):
             if self.ends_with(place, plugin.name, state.nodes):
                 return True
@@ -114,7 +119,7 @@ def _narrowed_to_nothing(plugins: tuple[str, ...]) -> str:
 
 
 def prepare_scores(
-    plugins: Sequence[tuple[ScorePlugin, int | None]],
+    plugins: Sequence[tuple[ScorePlugin[Any], int | None]],
     pod: Pod,
     cluster: Cluster,
     times: CycleTimes | None = None,
@@ -137,6 +142,10 @@ def prepare_scores(
             state = asked(times, plugin.name, PRE_SCORE, plugin.prepare_score, pod, cluster)
         if isinstance(state, Status):
             return [], state.by(plugin.name)
-        if state is not SKIP and weight is not None:
+        if weight is None:
+            continue
+        if state is not SKIP:
             found.append(ScoreResults(plugin, weight, state))
+        elif not plugin.pre_scores:
+            found.append(ScoreResults(ZeroScore(plugin.name), weight, cluster.nodes))
     return found, None

@@ -11,7 +11,7 @@ RunFilterPluginsWithNominatedPods).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
@@ -21,10 +21,9 @@ from policysched.framework import (
     ChangedRows,
     Cluster,
     Codes,
-    FilterOfChangedRow,
-    FilterOfChangedRows,
     RowVerdicts,
     Status,
+    WhatIfFilter,
 )
 from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.out_of_tree.node_info import NodeInfo
@@ -127,8 +126,8 @@ class Trial:
                 status = one.out_of_tree.filter_changed(cycle, changed)
                 if status is not None:
                     return status
-            elif changed.history and one.reads & POD_ASPECTS:
-                status = cast("FilterOfChangedRow", one.plugin).filter_changed(one.state, changed)
+            elif changed.history and one.reads & POD_ASPECTS and isinstance(one.plugin, WhatIfFilter):
+                status = one.plugin.filter_changed(one.state, changed)
                 if status is not None:
                     return status.by(one.plugin.name)
             elif one.rejects_any and (code := int(one.codes[changed.row])):
@@ -193,7 +192,7 @@ def codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
     """
     if one.reads & POD_ASPECTS:
         plugin = one.plugin
-        return plugin.filter_changed_rows(one.state, changed) if isinstance(plugin, FilterOfChangedRows) else None
+        return plugin.filter_changed_rows(one.state, changed) if isinstance(plugin, WhatIfFilter) else None
     return one.codes[changed.rows] if one.rejects_any else np.zeros(changed.rows.size, np.int32)
 
 

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from policysched.framework import Aspect, Cluster, Code, Codes, Hint, Mask, Rows, Scores, Status
+from policysched.framework import Code, Rows, RowScore, Scores, Status
 from policysched.framework.extender import EXTENDER, Extender, ExtenderError
 from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import BEHIND_ALL, Evaluation
-from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults, GivenCodes, ScoreResults
 
 log = logging.getLogger(__name__)
 NOT_ASKED = Status(Code.UNSCHEDULABLE, ("node(s) became feasible while extenders evaluated others",), EXTENDER)
@@ -164,7 +164,7 @@ def _with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
     codes = {strings.find(name): places[status] for name, status in answers.rejected.items()}
     codes |= {strings.find(name): 0 for name in answers.passed}
     by_row = np.array([codes.get(name, 1) for name in names], np.int32)
-    rejections = FilterResults(ExtenderFilter(statuses), by_row, BEHIND_ALL)
+    rejections = FilterResults(GivenCodes(EXTENDER, statuses), by_row, BEHIND_ALL)
     rejections.recompute(capacity, size)
     scores: list[ScoreResults] = []
     for extender, given in answers.scores.items():
@@ -175,62 +175,19 @@ def _with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
     return evaluation.with_results([rejections], scores)
 
 
-class ExtenderFilter:
-    """The rejections of extenders as a filter; its state is the array of codes by row."""
-
-    name = EXTENDER
-    filter_reads = Aspect.NONE
-
-    def __init__(self, statuses: Sequence[Status]) -> None:
-        self._statuses = statuses
-
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Codes:
-        """Never called: the state is given."""
-        raise AssertionError((pod, cluster))
-
-    def filter(self, state: Codes, rows: Rows) -> Codes:
-        """Return the codes."""
-        return state[rows]
-
-    def reason(self, state: Codes, code: int) -> Status:  # noqa: ARG002 - all states have the same statuses
-        """Return the status of the extender."""
-        return self._statuses[code - 1]
-
-    def events(self) -> Sequence[Hint]:
-        """Return nothing: `Profile.hints` has the hints of extenders."""
-        return ()
-
-    def generation(self, cluster: Cluster) -> int:  # noqa: ARG002 - used in one decision
-        """Return a constant: the state never becomes invalid."""
-        return 0
-
-
-class ExtenderScore:
+class ExtenderScore(RowScore[Scores]):
     """The scores of one extender as a score plugin with weight 1; its state is the array of scores by row."""
 
-    score_reads = Aspect.NONE
     normalizes = True
     """True, so that scores outside 0 to 100 are allowed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores:
-        """Never called: the state is given."""
-        raise AssertionError((pod, cluster))
-
     def score(self, state: Scores, rows: Rows) -> Scores:
         """Return the scores."""
         return state[rows]
 
-    def normalize(self, state: Scores, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - nothing to do
-        """Return the scores as they are."""
-        return scores
-
     def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - no state is checked
         """Return True, so that the range is not checked."""
         return True
-
-    def generation(self, cluster: Cluster) -> int:  # noqa: ARG002 - used in one decision
-        """Return a constant: the state never becomes invalid."""
-        return 0

@@ -26,8 +26,8 @@ from policysched.framework import (
     Hint,
     HintIndex,
     PreEnqueuePlugin,
-    RejectionListener,
     Resource,
+    RetryControl,
 )
 from policysched.model.objects import Pod
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -41,7 +41,7 @@ MOST: Final = 0.1
 LARGEST: Final = 1 << 15
 """How much the waiting pod and the changed one may state together. Units: bytes of JSON."""
 _ENCODER: Final = msgspec.json.Encoder()
-NOBODY: Mapping[str, RejectionListener] = MappingProxyType({})
+NOBODY: Mapping[str, RetryControl] = MappingProxyType({})
 Matching = Mapping[str, Sequence[Hint]]
 """Plugin names and their hints that match a change's resource and action."""
 
@@ -63,7 +63,7 @@ class Interests:
         self,
         pre_enqueue: Sequence[PreEnqueuePlugin] = (),
         hints: Mapping[str, Sequence[Hint]] | None = None,
-        listeners: Mapping[str, RejectionListener] = NOBODY,
+        listeners: Mapping[str, RetryControl] = NOBODY,
     ) -> None:
         self.pre_enqueue = {plugin.name: plugin for plugin in pre_enqueue}
         self._hints: dict[str, Sequence[Hint]] = {plugin.name: plugin.events() for plugin in pre_enqueue}

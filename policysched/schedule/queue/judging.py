@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from policysched.framework import Action, Change, Clock, Cluster, RejectionListener, Resource
+from policysched.framework import Action, Change, Clock, Cluster, Resource, RetryControl
 from policysched.schedule.queue.hints import NO_INTERESTS, HintBudget, Interests, QueueingStrategy, judge
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -42,7 +42,7 @@ class Judging:
         """Return those of some plugins that hear which pods they rejected, under the pod's profile."""
         return plugins & self.interests(queued).listeners.keys()
 
-    def listeners(self, queued: QueuedPod) -> list[RejectionListener]:
+    def listeners(self, queued: QueuedPod) -> list[RetryControl]:
         """Return what hears of a pod among the plugins that rejected it."""
         known = self.interests(queued).listeners
         return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from itertools import count
 
-from policysched.framework import Clock, Cluster, RejectionListener
+from policysched.framework import Clock, Cluster, RetryControl
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 
 log = logging.getLogger(__name__)
@@ -43,14 +43,14 @@ class Timers:
             self._take_first()
         return self._heap[0][0] if self._heap else math.inf
 
-    def set(self, queued: QueuedPod, filters: Iterable[RejectionListener]) -> None:
+    def set(self, queued: QueuedPod, filters: Iterable[RetryControl]) -> None:
         """See to it that a pod is judged when one of the filters that turned it away can change its mind."""
         times = [self.retry_at(plugin, queued) for plugin in filters]
         time = min((one for one in times if one is not None), default=math.inf)
         if time < math.inf:
             self._set(queued, min(max(time - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
 
-    def retry_at(self, plugin: RejectionListener, queued: QueuedPod) -> float | None:
+    def retry_at(self, plugin: RetryControl, queued: QueuedPod) -> float | None:
         """Ask a plugin when time alone may change its mind; after a while where it cannot tell.
 
         Units: seconds since the epoch.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from policysched import dry_run
-from policysched.framework.optional_interfaces import FilterAlone, ScoreAlone
+from policysched.framework import FilterPlugin, ScorePlugin
 from policysched.plugins import default_plugins
 from policysched.plugins.registry import PLUGINS
 from tools.documents.markdown import ROOT, blocks, prose
@@ -43,9 +43,9 @@ def test_the_document_names_the_plugins_that_it_speaks_of() -> None:
     taking = frozenset(name for name, entry in PLUGINS.items() if entry.arguments is not None)
     assert f"arguments of {listed(taking)}" in text
     plugins = [one.plugin for one in default_plugins()]
-    alone = sorted(one.name for one in plugins if isinstance(one, FilterAlone))
+    alone = sorted(one.name for one in plugins if isinstance(one, FilterPlugin) and one.filters_alone)
     assert f"{listed(alone)} filter" in text
-    scoring = {one.name for one in plugins if isinstance(one, ScoreAlone)}
+    scoring = {one.name for one in plugins if isinstance(one, ScorePlugin) and one.scores_alone}
     named = ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "VolumeBinding"]
     assert set(named) == scoring
     assert f"{', '.join(named[:-1])} and {named[-1]} score all the same" in text

@@ -9,8 +9,8 @@ import pytest
 
 from policysched.app.configuration.profiles import configured_profiles, default_profile
 from policysched.errors import UsageError
-from policysched.framework import Plugin
-from policysched.framework.partial_plugins import FilterOnly, ScoreOnly, ScoreWithoutPreFilter
+from policysched.framework import FilterPlugin, Plugin, ScorePlugin
+from policysched.framework.partial_plugins import FailingScore
 from policysched.framework.profile import Profile
 from tests.app.configuration.test_reading import HEAD
 
@@ -149,7 +149,7 @@ def test_a_plugin_may_act_at_pre_filter_alone() -> None:
 
 def test_a_plugin_may_act_at_filter_alone() -> None:
     profile = one(preFilter=disabled("NodeAffinity", "NodePorts"))
-    partial = [plugin.name for plugin in profile.filters if isinstance(plugin, FilterOnly)]
+    partial = [one.name for one in profile.filters if isinstance(one, FilterPlugin) and not one.pre_filters]
     assert partial == ["NodeAffinity", "NodePorts"]
     assert named(profile.filters) == FILTERS
     assert named(profile.prepared)[-2:] == ["NodeAffinity", "NodePorts"] or set(partial) <= set(named(profile.prepared))
@@ -165,15 +165,13 @@ def test_a_plugin_may_act_at_pre_score_alone() -> None:
 def test_a_plugin_may_act_at_score_alone() -> None:
     profile = one(preScore=disabled("*"))
     assert scores(profile) == SCORES
-    whole = [plugin.name for plugin, _ in profile.scores if not isinstance(plugin, ScoreOnly)]
+    whole = [one.name for one, _ in profile.scores if isinstance(one, ScorePlugin) and one.pre_scores]
     assert whole == ["DynamicResources", "ImageLocality"]
 
 
 def test_a_plugin_that_scores_what_pre_filter_prepared_needs_it() -> None:
     profile = one(preFilter=disabled("DynamicResources"))
-    assert [plugin.name for plugin, _ in profile.scores if isinstance(plugin, ScoreWithoutPreFilter)] == [
-        "DynamicResources"
-    ]
+    assert [plugin.name for plugin, _ in profile.scores if isinstance(plugin, FailingScore)] == ["DynamicResources"]
     off = one(preFilter=disabled("*"), score=disabled("*"))
     assert off.scores == ()
 

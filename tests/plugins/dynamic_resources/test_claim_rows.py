@@ -48,8 +48,10 @@ def asked(of: Pod, around: Cluster, timeout: float = 600) -> Any:
 def test_pods_that_need_no_devices_are_skipped_and_score_nothing() -> None:
     plugin, around = DynamicResources(), cluster(node("a"), node("b"))
     assert filtered(plugin, pod(), around) is SKIP
-    assert scored(plugin.class_score, pod(), around) == {"a": 0, "b": 0}
-    assert plugin.class_score.prepare_score(claiming("c"), around) is SKIP
+    of_class = plugin.class_score
+    assert of_class is not None
+    assert scored(of_class, pod(), around) == {"a": 0, "b": 0}
+    assert of_class.prepare_score(claiming("c"), around) is SKIP
 
 
 def test_a_pod_goes_where_its_claims_can_be_allocated() -> None:
@@ -213,7 +215,7 @@ def test_a_resource_that_nobody_provides_keeps_the_pod_off() -> None:
 def after_filters(of: Pod, around: Cluster, *others: FakeFilter) -> tuple[Status | None, bool]:
     """What it says at PostFilter, having been asked at PreFilter after others, and whether it acts."""
     plugin = DynamicResources()
-    decision = Engine(around, profile([*others, plugin]), random.Random(0)).decide(of)
+    decision = Engine(around, profile((*others, plugin)), random.Random(0)).decide(of)
     result = plugin.post_filter(of, FailedCycle(decision, random.Random(0)))
     return result.status, bool(result.cleanups)
 
@@ -316,5 +318,5 @@ def test_its_generation_moves_with_the_classes_of_resources() -> None:
 )
 def test_pods_are_asked_about_apart_only_where_they_need_devices(requests: dict[str, str], needs: bool) -> None:
     around = extended()
-    assert DynamicResources.per_pod(pod(requests=requests), around) is needs
-    assert DynamicResources.per_pod(claiming("c", requests=requests), around)
+    assert DynamicResources.has_own_results(pod(requests=requests), around) is needs
+    assert DynamicResources.has_own_results(claiming("c", requests=requests), around)

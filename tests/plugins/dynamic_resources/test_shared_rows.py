@@ -247,7 +247,7 @@ def test_a_cycle_in_which_steps_run_out_is_told_the_same_all_along(monkeypatch: 
         assert len(set(shared)) == 1
         said.append(shared[0])
         if shared[0]:
-            state = found.prepare_filter(pod, around)
+            state: Any = found.prepare_filter(pod, around)
             assert state.codes.any()
     assert said[0]
     assert not said[-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from policysched.framework import SKIP, Status, unresolvable
@@ -217,11 +219,11 @@ def test_match_label_keys_mean_nothing_but_what_the_api_server_made_of_them() ->
 
 def test_a_class_is_outdated_by_labels_of_namespaces_only_where_a_term_reads_them() -> None:
     plugin, around = InterPodAffinity(), scene(ONE)
-    every = plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=both()))), around)
+    every: Any = plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=both()))), around)
     before = plugin.generation(around)
     around.remove_namespace("one-a")
     assert not plugin.is_outdated(every)
-    of_one = plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=team("one")))), around)
+    of_one: Any = plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=team("one")))), around)
     assert not plugin.is_outdated(of_one)
     around.remove_namespace("one-b")
     assert plugin.is_outdated(of_one)

@@ -51,7 +51,7 @@ def on(name: str, labels: dict[str, str] | None = None, affinity: Affinity | Non
 def scores(incoming: Pod, around: list[Node], placed: list[Pod], plugin: InterPodAffinity | None = None) -> Any:
     """Final scores by node, all feasible, as kube-scheduler would have them."""
     asked, made = plugin or InterPodAffinity(), scene(*around, *placed)
-    state = asked.prepare_score(incoming, made)
+    state: Any = asked.prepare_score(incoming, made)
     if state is SKIP:
         return SKIPPED
     asked.score(state, slice(0, made.nodes.size))
@@ -221,7 +221,7 @@ def test_placed_pods_preferences_can_be_ignored_by_pods_without_any(affinity: Af
 
 def test_preferences_that_cannot_be_parsed_fail_where_the_filter_did_not_reject_the_pod() -> None:
     bad = likes(1, term(label("app", operator="Like")))
-    answer = InterPodAffinity().prepare_score(pod(affinity=bad), scene(*THREE))
+    answer: Any = InterPodAffinity().prepare_score(pod(affinity=bad), scene(*THREE))
     why = 'failed to parse pod: preferredAffinityTerms: "Like" is not a valid label selector operator'
     assert answer == Status(Code.ERROR, (why,))
     skipping = InterPodAffinity(ignore_preferred=True)
@@ -246,7 +246,7 @@ def test_sums_of_feasible_nodes_are_stretched(
     sums: list[int], feasible: list[bool], expected: list[int | None]
 ) -> None:
     plugin, made = InterPodAffinity(), scene(*THREE, on("n1", affinity=TO_S1))
-    state = plugin.prepare_score(pod(), made)
+    state: Any = plugin.prepare_score(pod(), made)
     found = plugin.normalize(state, np.array(sums, np.int64), np.array(feasible))
     final = [0] * len(sums) if found is None else found.tolist()
     assert [value if holds else None for value, holds in zip(final, feasible, strict=True)] == expected
@@ -262,6 +262,7 @@ def test_a_node_that_is_away_is_not_counted_until_it_is_back() -> None:
     plugin, made = InterPodAffinity(), scene(*THREE, on("n1", S1))
     incoming = pod(affinity=likes(1, term(IS_S1, "region")))
     made.remove_node("n1")
-    assert plugin.leaves_out(plugin.prepare_score(incoming, made))
+    state: Any = plugin.prepare_score(incoming, made)
+    assert plugin.leaves_out(state)
     made.set_node(node("n1", labels=CHINA))
     assert scored(plugin, incoming, made) == {"n1": 100, "n2": 0, "n3": 0}

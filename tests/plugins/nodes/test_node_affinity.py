@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,7 +143,7 @@ def test_node_affinity_skips_pods_without_demands(incoming: Pod) -> None:
 def test_node_affinity_narrows_where_every_term_names_nodes(
     terms: Sequence[NodeSelectorTerm], names: set[str] | None
 ) -> None:
-    prepared = NodeAffinity().prepare_filter(demanding(*terms), cluster(*NODES))
+    prepared: Any = NodeAffinity().prepare_filter(demanding(*terms), cluster(*NODES))
     assert (set(prepared.nodes) if isinstance(prepared, Narrow) else None) == names
 
 
@@ -196,7 +197,7 @@ def test_node_affinity_does_not_score_pods_without_wishes() -> None:
 
 def test_node_affinity_broken_wish_is_an_error() -> None:
     incoming = pod(affinity=Affinity(node_affinity=wishes((1, label("k", "Like")))))
-    answer = NodeAffinity().prepare_score(incoming, cluster(*NODES))
+    answer: Any = NodeAffinity().prepare_score(incoming, cluster(*NODES))
     assert answer == Status(Code.ERROR, ('"Like" is not a valid selector operator',))
 
 
@@ -265,7 +266,7 @@ def test_node_affinity_equals_matching_node_by_node() -> None:
         matching = [
             one is not None and matcher.matches(one.metadata.name, one.metadata.labels) for one in state.nodes.nodes
         ]
-        prepared = NodeAffinity().prepare_filter(incoming, state)
+        prepared: Any = NodeAffinity().prepare_filter(incoming, state)
         assert (NodeAffinity().filter(prepared, slice(0, 100)) == 0).tolist() == matching
         assert (NodeAffinity().filter(prepared, subset) == 0).tolist() == [matching[row] for row in subset]
         liking = pod(affinity=Affinity(node_affinity=wishes(*((3 + i, term) for i, term in enumerate(terms)))))
@@ -290,11 +291,18 @@ def test_node_affinity_about_single_nodes_equals_matching_node_by_node() -> None
     for _ in range(300):
         incoming = demanding(*(host_term(draw) for _ in range(draw.choice((1, 2, 5)))))
         matcher = required_nodes(incoming)
-        prepared = NodeAffinity().filter_alone(incoming, state)
+        prepared: Any = alone().prepare_filter(incoming, state)
         matching = [one is not None and matcher.matches(one.metadata.name, one.metadata.labels)
                     for one in state.nodes.nodes]  # fmt: skip
         assert (NodeAffinity().filter(prepared, slice(0, 50)) == 0).tolist() == matching
         assert (NodeAffinity().filter(prepared, subset) == 0).tolist() == [matching[row] for row in subset]
+
+
+def alone() -> NodeAffinity:
+    """The plugin without its PreFilter, which neither skips pods nor narrows."""
+    made = NodeAffinity()
+    made.pre_filters = False
+    return made
 
 
 def in_all(*terms: NodeSelectorTerm) -> NodeSelectorTerm:
@@ -316,7 +324,7 @@ def test_many_terms_take_few_operations_on_all_nodes(term: Callable[[int], NodeS
     state = cluster(*(node(f"n{i}", labels={"host": f"n{i}", "x": str(i % 4)}) for i in range(50)))
 
     def work(count: int) -> tuple[int, int]:
-        prepared = NodeAffinity().filter_alone(demanding(*map(term, range(count))), state)
+        prepared: Any = alone().prepare_filter(demanding(*map(term, range(count))), state)
         plugin = NodeAffinity()
         rows = slice(0, state.nodes.size)
         run = lines(lambda: plugin.filter(prepared, rows))
@@ -332,7 +340,7 @@ def test_node_affinity_prepared_once_follows_labels_that_come_and_go() -> None:
     state = cluster(*(node(f"n{i}") for i in range(6)))
     pods = [demanding(random_term(draw), random_term(draw), **random_labels(draw)) for _ in range(40)]
     pods += [demanding(named("n1"), named("n7", operator="NotIn"))]
-    prepared = [NodeAffinity().filter_alone(one, state) for one in pods]
+    prepared: list[Any] = [alone().prepare_filter(one, state) for one in pods]
     for _ in range(60):
         labels = {key: str(draw.randrange(8)) for key in ("x", "y", "z", "absent") if draw.random() < 0.2}
         state.set_node(node(f"n{draw.randrange(8)}", labels=labels))

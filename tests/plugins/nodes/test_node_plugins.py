@@ -70,7 +70,7 @@ def test_node_name_lets_the_pod_on_that_node_alone() -> None:
 def test_node_name_state_knows_a_node_that_comes_later() -> None:
     state = cluster(node("a"))
     plugin = NodeName()
-    prepared = plugin.prepare_filter(pod(on="late"), state)
+    prepared: Any = plugin.prepare_filter(pod(on="late"), state)
     state.set_node(node("late"))
     codes = plugin.filter(prepared, slice(0, state.nodes.size))
     assert codes.tolist() == [1, 0]
@@ -108,7 +108,7 @@ def test_taint_toleration_needs_every_repelling_taint_tolerated(
 def test_taint_toleration_judges_sets_of_taints_that_come_later() -> None:
     state = cluster(node("a"))
     plugin = TaintToleration()
-    prepared = plugin.prepare_filter(pod(), state)
+    prepared: Any = plugin.prepare_filter(pod(), state)
     for number in range(70):
         state.set_node(node(f"n{number}", taints=[taint(f"k{number}", "NoSchedule" if number % 2 else "Other")]))
     codes = plugin.filter(prepared, slice(0, state.nodes.size))

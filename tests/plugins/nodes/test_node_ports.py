@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from policysched.framework import SKIP, Resource, unschedulable
@@ -40,7 +42,7 @@ def test_node_ports_conflict(wanted: str, used: str, conflicts: bool) -> None:
 def test_node_ports_follow_pods_that_come_and_go() -> None:
     state = cluster(node("a"), node("b"))
     plugin, incoming = NodePorts(), pod(ports=[port("/TCP/80")])
-    prepared = plugin.prepare_filter(incoming, state)
+    prepared: Any = plugin.prepare_filter(incoming, state)
     state.set_pod(pod("holder", on="b", ports=[port("10.0.0.1/TCP/80")]))
     assert plugin.filter(prepared, slice(0, 2)).tolist() == [0, 1]
     state.remove_pod("default.holder")

@@ -55,7 +55,7 @@ def incoming(*constraints: Any, labels: str = "foo", **spec: Any) -> Pod:
 def scores(of: Pod, made: Cluster, feasible: Iterable[str], plugin: PodTopologySpread | None = None) -> dict[str, int]:
     """Final scores where these nodes are feasible."""
     plugin = plugin or PodTopologySpread()
-    state = plugin.prepare_score(of, made)
+    state: Any = plugin.prepare_score(of, made)
     rows = slice(0, made.nodes.size)
     mask = np.zeros(made.nodes.size, np.bool_)
     mask[[made.nodes.row_of[name] for name in feasible]] = True

@@ -204,13 +204,13 @@ def test_two_nodes_of_one_host_name_are_one_domain_to_the_filter_and_two_to_the_
 
 def reached(plugin: PodTopologySpread, state: HardState, made: Cluster) -> str:
     """The nodes that would be asked again though nothing of their own changed."""
-    rows = plugin.filter_affected(state, np.zeros(0, np.int32))
+    rows = plugin.affected_rows(state, np.zeros(0, np.int32))
     return "".join(sorted(made.nodes.names[row] for row in np.arange(made.nodes.size)[rows]))
 
 
 def test_only_domains_whose_verdict_became_another_are_asked_again() -> None:
     plugin, made = PodTopologySpread(), cluster(*around())
-    state = plugin.prepare_filter(incoming(hard("zone", 2)), made)
+    state: Any = plugin.prepare_filter(incoming(hard("zone", 2)), made)
     plugin.filter(state, slice(0, 4))
     one, two, other = crowd(a=2)[0], crowd(a=2)[1], crowd(x=1)[0]
     made.set_pod(one)
@@ -225,7 +225,7 @@ def test_only_domains_whose_verdict_became_another_are_asked_again() -> None:
 
 def test_verdicts_that_changed_in_several_steps_are_all_asked_again() -> None:
     plugin, made = PodTopologySpread(), cluster(*around())
-    state = plugin.prepare_filter(incoming(hard("node")), made)
+    state: Any = plugin.prepare_filter(incoming(hard("node")), made)
     some = np.array([made.nodes.row_of["y"]], np.intp)
     plugin.filter(state, slice(0, 4))
     for one in crowd(a=1, b=1):
@@ -236,7 +236,7 @@ def test_verdicts_that_changed_in_several_steps_are_all_asked_again() -> None:
 
 def test_when_domains_get_other_numbers_all_rows_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin, made = PodTopologySpread(), cluster(*around())
-    state = plugin.prepare_filter(incoming(hard("node")), made)
+    state: Any = plugin.prepare_filter(incoming(hard("node")), made)
     some = np.array([made.nodes.row_of["y"]], np.intp)
     made.domains.of("node").number("a value that no node has")
     plugin.filter(state, slice(0, 4))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -133,7 +135,7 @@ LIKE = LabelSelector(match_expressions=(Requirement(key="foo", operator="Like", 
 
 def test_a_selector_that_is_not_valid_fails_the_point_that_needs_it() -> None:
     made, plugin = cluster(*around()), PodTopologySpread()
-    failing = plugin.prepare_filter(incoming(soft(), hard(selector=LIKE)), made)
+    failing: Any = plugin.prepare_filter(incoming(soft(), hard(selector=LIKE)), made)
     assert isinstance(failing, Status)
     assert failing.code is Code.ERROR
     where = "get constraints from pod: obtaining pod's hard topology spread constraints: "
@@ -147,4 +149,5 @@ def test_the_plugin_reads_what_can_change_its_answer() -> None:
     plugin = PodTopologySpread()
     assert plugin.filter_reads == Aspect.LABELS | Aspect.TAINTS | Aspect.PODS
     assert plugin.normalizes
-    assert (plugin.score(plugin.prepare_score(incoming(soft()), cluster(*around())), slice(0, 4)) == 1).all()
+    state: Any = plugin.prepare_score(incoming(soft()), cluster(*around()))
+    assert (plugin.score(state, slice(0, 4)) == 1).all()

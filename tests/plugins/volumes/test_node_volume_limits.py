@@ -284,7 +284,7 @@ def test_rows_whose_own_volumes_cannot_be_told_are_marked_together() -> None:
             volume("v", csi={"driver": "csi.x", "volumeHandle": "h"}),
         )
         plugin, rows = NodeVolumeLimits(), slice(0, count)
-        state = plugin.prepare_filter(claiming("p", "c"), around)
+        state: Any = plugin.prepare_filter(claiming("p", "c"), around)
         codes = plugin.filter(state, rows)
         assert len(set(codes.tolist())) == count
         assert "was not created for pod default/u-n3" in plugin.reason(state, int(codes[3])).reasons[0]

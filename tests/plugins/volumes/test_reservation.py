@@ -124,7 +124,7 @@ def test_the_next_pod_does_not_get_a_volume_that_is_taken() -> None:
     around.set_stored(claim("d", of="static"))
     made = reserved(around, POD)
     other = claiming("q", "d")
-    state = PLUGIN.prepare_filter(other, around)
+    state: Any = PLUGIN.prepare_filter(other, around)
     assert PLUGIN.filter(state, slice(0, 2)).all()
     made.undo()
     state = PLUGIN.prepare_filter(other, around)

@@ -97,5 +97,5 @@ def test_topologies_are_looked_at_once_until_nodes_change(monkeypatch: pytest.Mo
 def test_a_claim_that_many_volumes_name_is_made_once() -> None:
     cluster = with_storage(node("a"), storage_class(), claim())
     plugin = VolumeBinding()
-    state = plugin.prepare_filter(claiming("p", *["c"] * 500), cluster)
+    state: Any = plugin.prepare_filter(claiming("p", *["c"] * 500), cluster)
     assert [one.metadata.name for one in state.provisioned(0)] == ["c"]

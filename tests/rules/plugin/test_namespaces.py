@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from policysched.framework import SKIP, Cluster, Code, Status
@@ -48,7 +50,7 @@ def around(*known: str, **labels: str) -> Cluster:
     ],
 )
 def test_filters_that_need_labels_of_an_unknown_namespace_keep_no_node(spec: Spec, waits: bool) -> None:
-    state = plugin(**spec).prepare_filter(pod(namespace="new"), around("default"))
+    state: Any = plugin(**spec).prepare_filter(pod(namespace="new"), around("default"))
     assert isinstance(state, Status) is waits
     if waits:
         assert (state.code, state.message) == (
@@ -87,7 +89,7 @@ def test_filters_that_read_namespaces_of_placed_pods_wait_for_all_of_them(text: 
     world.set_pod(pod("x", on="a", namespace="new"))
     world.set_pod(pod("y", on="a", namespace="new"))
     assert made.generation(world) != generation
-    state = made.prepare_filter(pod(), world)
+    state: Any = made.prepare_filter(pod(), world)
     assert isinstance(state, Status)
     assert state.message == 'policy p: namespace "new" is not known yet'
     generation = made.generation(world)

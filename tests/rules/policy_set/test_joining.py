@@ -11,6 +11,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.framework.profile import Profile
 from policysched.model.objects import Node
+from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.schedule.cycle.engine import Engine
@@ -95,7 +96,9 @@ def test_a_policy_that_cannot_be_evaluated_is_in_no_group_of_the_next_set(monkey
         patched.setattr(PodIndependentResults, "_write", fail)
         with pytest.raises(RecursionError):
             refused.join(default_profile(), state)
-    group = PolicySet.of([good], refused).join(default_profile(), state).filters[-1].group  # type: ignore[attr-defined]
+    plugin = PolicySet.of([good], refused).join(default_profile(), state).filters[-1]
+    assert isinstance(plugin, PolicyPlugin)
+    group = plugin.group
     assert [plugin.policy.key for plugin in group.filters] == ["good"]
 
 

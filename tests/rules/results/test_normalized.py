@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ V = 'number(node.labels["v"])'
 
 def final(made: PolicyPlugin, around: Cluster, feasible: set[str] | None = None) -> list[int]:
     """Final scores of the feasible nodes, in the order of names."""
-    state = made.prepare_score(pod(), around)
+    state: Any = made.prepare_score(pod(), around)
     size = around.nodes.size
     mask = np.array([feasible is None or name in feasible for name in around.nodes.names])
     scores = made.score(state, slice(0, size))
@@ -69,7 +70,7 @@ def test_normalizing_looks_at_feasible_nodes_alone(rules: list[Spec]) -> None:
 @pytest.mark.parametrize("rules", [scoring(V, normalize="Max"), scoring(f"normalize({V})")])
 def test_final_scores_move_with_values_and_with_feasible_nodes(rules: list[Spec]) -> None:
     around, both = numbered("10", "40"), np.array([True, True])
-    finals = plugin(scores=rules).prepare_score(pod(), around)
+    finals: Any = plugin(scores=rules).prepare_score(pod(), around)
     finals.answers(slice(0, 2))
     assert finals.final(both).tolist() == [25, 100]
     assert finals.final(np.array([True, False]))[0] == 100

@@ -147,7 +147,7 @@ def found(world: World, of: Pod, plugins: PolicySet) -> dict[Any, dict[str, Any]
     answers: dict[Any, dict[str, Any]] = {}
     rows = slice(0, cluster.nodes.size)
     for plugin in plugins.plugins:
-        state = plugin.prepare_filter(of, cluster)
+        state: Any = plugin.prepare_filter(of, cluster)
         assert state is not SKIP
         if isinstance(state, Status):
             answers[plugin.policy.key] = WAITS

@@ -42,21 +42,21 @@ class EarlierResults:
         self._narrowed = {name: nodes for _, name, nodes in narrowed if isinstance(nodes, frozenset)}
         self._scored = scored
 
-    def has_filter(self, plugin: FilterPlugin) -> bool:
+    def has_filter(self, plugin: FilterPlugin[Any]) -> bool:
         """Return whether a plugin was prepared at PreFilter."""
         return id(plugin) in self._prepared
 
-    def filter_state(self, plugin: FilterPlugin) -> Any:
+    def filter_state(self, plugin: FilterPlugin[Any]) -> Any:
         """Return what such a plugin answered then."""
         found = self._filters.get(plugin.name)
         state = SKIP if found is None else found.state
         return Narrow(state, self._narrowed[plugin.name]) if plugin.name in self._narrowed else state
 
-    def has_score(self, plugin: ScorePlugin) -> bool:
+    def has_score(self, plugin: ScorePlugin[Any]) -> bool:
         """Return whether a plugin was prepared at PreScore."""
         return id(plugin) in self._pre_scored
 
-    def score_state(self, plugin: ScorePlugin) -> Any:
+    def score_state(self, plugin: ScorePlugin[Any]) -> Any:
         """Return what such a plugin answered then."""
         found = self._scores.get(plugin.name)
         return SKIP if found is None else found.state

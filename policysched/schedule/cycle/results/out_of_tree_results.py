@@ -9,14 +9,14 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPlugins, RunPreSc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import SKIP, Aspect, Code, Codes, FilterPlugin, RowNumbers, Rows, ScorePlugin, Scores, Status
+from policysched.framework import SKIP, Aspect, Code, Codes, RowNumbers, Rows, RowScore, Scores, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
-from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, GivenCodes, ScoreResults
 from policysched.schedule.timing import NORMALIZE, PRE_SCORE, SCORE, CycleTimes, asked
 from policysched.state.cluster import Cluster
 
@@ -81,10 +81,10 @@ class OutOfTreeResults(FilterResults):
     __slots__ = ("_codes_of", "_known", "_statuses", "out_of_tree")
 
     def __init__(self, plugin: OutOfTreePlugin, place: int, known: KnownAnswers | None) -> None:
-        super().__init__(cast("FilterPlugin", plugin), None, place)
+        self._statuses: list[Status] = [] if known is None else known.statuses
+        super().__init__(GivenCodes(plugin.name, self._statuses, plugin.filter_reads), None, place)
         self.out_of_tree = plugin
         self._known = known
-        self._statuses: list[Status] = [] if known is None else known.statuses
         self._codes_of: dict[Status, int] = {} if known is None else known.codes_of
 
     def called(self, cycle: PodCycle, rows: RowNumbers) -> OutOfTreeResults | Status:
@@ -120,20 +120,17 @@ class OutOfTreeResults(FilterResults):
         return code
 
 
-class GivenScores:
+class GivenScores(RowScore[None]):
     """A score plugin that returns given final scores.
 
     Shapes: scores (N,), 0 for a row without a score.
     """
 
-    score_reads = Aspect.NONE
-    normalizes = False
-
     def __init__(self, name: str, scores: Scores) -> None:
         self.name = name
         self._scores = scores
 
-    def score(self, state: Any, rows: Rows) -> Scores:  # noqa: ARG002 - nothing is prepared
+    def score(self, state: None, rows: Rows) -> Scores:  # noqa: ARG002 - nothing is prepared
         """Return the scores."""
         return self._scores[rows]
 
@@ -202,7 +199,7 @@ def _results(cluster: Cluster, plugin: OutOfTreePlugin, weight: int, rows: RowNu
     nodes = cluster.nodes
     scores = np.zeros(nodes.size, np.int64)
     scores[rows] = final
-    made = ScoreResults(cast("ScorePlugin", GivenScores(plugin.name, scores)), weight, None)
+    made = ScoreResults(GivenScores(plugin.name, scores), weight, None)
     made.recompute(nodes.columns.capacity, nodes.size)
     return made
 

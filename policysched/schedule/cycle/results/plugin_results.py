@@ -9,7 +9,7 @@ Shapes: C the capacity of the columns, N rows in use, R the rows asked about, E 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import Any, Final
@@ -24,21 +24,18 @@ from policysched.framework import (
     Cluster,
     Code,
     Codes,
-    Everywhere,
-    FilterPlugin,
-    Hint,
-    LeavingOut,
+    Incremental,
     Mask,
+    RowFilter,
     RowNumbers,
     Rows,
-    ScorePlugin,
+    RowScore,
     Scores,
     Status,
-    tier_of,
     together_of,
     unresolvable,
 )
-from policysched.model.objects import Pod
+from policysched.framework.partial_plugins import Everywhere
 from policysched.state.tables.columns import part_of
 from policysched.state.tables.interner import MISSING
 
@@ -48,7 +45,6 @@ WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
 BYTES = 512
 """What the results of a plugin and a small state take. Units: bytes."""
-Affected = Callable[[Any, RowNumbers], Rows]
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
@@ -88,16 +84,15 @@ def _selected(differs: Mask, rows: Rows) -> RowNumbers:
 class FilterResults:
     """A filter's reason codes by row, with its prepared state."""
 
-    __slots__ = ("_affected", "_capacity", "_moved", "codes", "place", "plugin", "reads", "rejects_any", "state")
+    __slots__ = ("_capacity", "_incremental", "codes", "place", "plugin", "reads", "rejects_any", "state")
 
-    def __init__(self, plugin: FilterPlugin, state: Any, place: int = -1) -> None:
+    def __init__(self, plugin: RowFilter[Any], state: Any, place: int = -1) -> None:
         self.plugin = plugin
         self.place = place
         """Where the plugin stands among the profile's filters."""
         self.state = state
         self.reads = int(plugin.filter_reads) | PRESENCE
-        self._affected: Affected | None = getattr(plugin, "filter_affected", None)
-        self._moved: Callable[[Any], RowNumbers] | None = getattr(plugin, "filter_moved", None)
+        self._incremental: Incremental[Any] | None = plugin if isinstance(plugin, Incremental) else None
         self._capacity = 0
         self.codes = NO_CODES
         self.rejects_any = False
@@ -120,18 +115,13 @@ class FilterResults:
 
     def update(self, rows: RowNumbers) -> RowNumbers:
         """Ask about the rows that changed or are affected; return those with another code."""
-        affected = rows if self._affected is None else self._affected(self.state, rows)
+        affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
-    def follows(self) -> bool:
-        """Whether its answers change with more than the journal tells."""
-        return self._moved is not None
-
-    def update_moved(self) -> RowNumbers:
-        """Ask about the rows on which what it follows has moved; return those with another code."""
-        rows = NO_ROWS if self._moved is None else self._moved(self.state)
-        return self._ask(rows) if rows.size else NO_ROWS
+    def follows_changes(self) -> bool:
+        """Whether its codes may change though no row did."""
+        return self._incremental is not None and self._incremental.follows_changes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -159,7 +149,7 @@ class FilterResults:
 
     def update_affected(self, rows: RowNumbers) -> RowNumbers:
         """Do what `update` does where more rows are affected than those that changed; else leave them to who asks."""
-        affected = rows if self._affected is None else self._affected(self.state, rows)
+        affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return NO_ROWS if affected is rows else self._ask(affected)
 
     def _ask(self, rows: Rows) -> RowNumbers:
@@ -184,27 +174,26 @@ class ScoreResults:
     """
 
     __slots__ = (
-        *("_affected", "_capacity", "_stays", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
+        *("_capacity", "_incremental", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
         *("is_raw", "tier", "values", "weight"),
     )
 
-    def __init__(self, plugin: ScorePlugin, weight: int, state: Any) -> None:
+    def __init__(self, plugin: RowScore[Any], weight: int, state: Any) -> None:
         self.plugin = plugin
         self.weight = weight
-        self.tier = tier_of(plugin)
+        self.tier = plugin.tier
         """The scores of a higher tier decide before the sum of those of lower ones."""
         self.state = state
         self.normalizes = plugin.normalizes
         self.reads = int(plugin.score_reads) | PRESENCE
-        self._affected: Affected | None = getattr(plugin, "score_affected", None)
+        self._incremental: Incremental[Any] | None = plugin if isinstance(plugin, Incremental) else None
         self.is_raw = self.normalizes or together_of(state) is not None
         """Whether the values are those before the weight."""
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
         """True while every value is 0."""
-        self._stays: Callable[[Any], bool] = getattr(plugin, "stays_in_range", lambda state: False)  # noqa: ARG005
-        self.may_leave_range = self.normalizes and not self._stays(state)
+        self.may_leave_range = self.normalizes and not self.plugin.stays_in_range(state)
         """Whether a final score may be none of 0 to 100."""
 
     def take_over(self, before: ScoreResults) -> bool:
@@ -225,13 +214,13 @@ class ScoreResults:
         """Ask the plugin about all rows in use."""
         self._capacity = capacity
         self.flat = True
-        self.may_leave_range = self.normalizes and not self._stays(self.state)
+        self.may_leave_range = self.normalizes and not self.plugin.stays_in_range(self.state)
         if size:
             self._ask(slice(0, size))
 
     def update(self, rows: RowNumbers) -> RowNumbers:
         """Ask about the rows that changed or are affected; return those whose final score is known and another."""
-        affected = rows if self._affected is None else self._affected(self.state, rows)
+        affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
@@ -247,7 +236,7 @@ class ScoreResults:
     @property
     def left_out(self) -> bool:
         """Whether records leave the plugin out."""
-        return isinstance(self.plugin, LeavingOut) and self.plugin.leaves_out(self.state)
+        return self.plugin.leaves_out(self.state)
 
     def final(self, feasible: Mask) -> Scores:
         """Return the weighted final scores; those of rows that are not feasible mean nothing.
@@ -292,12 +281,12 @@ class ScoreResults:
 
     def update_affected(self, rows: RowNumbers) -> RowNumbers:
         """Do what `update` does where more rows are affected than those that changed; else leave them to who asks."""
-        affected = rows if self._affected is None else self._affected(self.state, rows)
+        affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return NO_ROWS if affected is rows else self._ask(affected)
 
     def _ask(self, rows: Rows) -> RowNumbers:
         scores = self.plugin.score(self.state, rows)
-        checked = not self.normalizes and not self._stays(self.state)
+        checked = not self.normalizes and not self.plugin.stays_in_range(self.state)
         if checked and np.count_nonzero(scores.view(np.uint64) > MAX_NODE_SCORE):
             self.may_leave_range = True
             scores = np.clip(scores, 0, MAX_NODE_SCORE)
@@ -316,11 +305,10 @@ class ScoreResults:
         return _selected(differs, rows)
 
 
-class NarrowedNodes:
+class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
     """The filter that rejects the nodes which no PreFilterResult names."""
 
     name = PRE_FILTER_RESULT
-    filter_reads = Aspect.NONE
 
     def __init__(self, plugins: tuple[str, ...]) -> None:
         self._status = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")
@@ -329,10 +317,6 @@ class NarrowedNodes:
     def prepare(allowed: frozenset[str], cluster: Cluster) -> tuple[frozenset[str], Cluster]:
         """Return the state: the names of the nodes that are left, be they there already or not."""
         return allowed, cluster
-
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
-        """Never called: its state comes from `prepare`."""
-        raise AssertionError((pod, cluster))
 
     def filter(self, state: tuple[frozenset[str], Cluster], rows: Rows) -> Codes:
         """Reject the nodes that are not among those left."""
@@ -346,10 +330,23 @@ class NarrowedNodes:
         """Name the plugins that narrowed."""
         return self._status
 
-    def events(self) -> Sequence[Hint]:
-        """Events belong to the plugins that narrowed."""
-        return ()
 
-    def generation(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - names never change their meaning
-        """Never stale."""
-        return 0
+class GivenCodes(RowFilter[Codes]):
+    """A filter whose codes were computed before, outside of a column plugin; its state is the codes by row.
+
+    Args:
+        name: The name in statuses.
+        statuses: The status of each code, from 1.
+    """
+
+    def __init__(self, name: str, statuses: Sequence[Status], reads: Aspect = Aspect.NONE) -> None:
+        self.name, self.filter_reads = name, reads
+        self._statuses = statuses
+
+    def filter(self, state: Codes, rows: Rows) -> Codes:
+        """Return the codes."""
+        return state[rows]
+
+    def reason(self, state: Codes, code: int) -> Status:  # noqa: ARG002 - all states have the same statuses
+        """Return the status of a code."""
+        return self._statuses[code - 1]
