@@ -1,8 +1,8 @@
-"""`Admission`: what the default-on admission plugins of kube-apiserver do to pods and claims.
+"""Simulation of kube-apiserver's default admission plugins for pods and claims: `Admission`.
 
-Only what scheduling reads. The plugins are Priority, RuntimeClass, LimitRanger, DefaultTolerationSeconds and
-DefaultStorageClass. An object with a UID comes from an API server, which has admitted it: only a claim that is not
-bound still gets the default class. If a plugin would refuse a pod, a note says so.
+Only effects that scheduling reads are simulated. The plugins are Priority, RuntimeClass, LimitRanger,
+DefaultTolerationSeconds and DefaultStorageClass. An object with a UID comes from an API server and was already
+admitted; only an unbound claim still gets the default class. If a plugin would reject a pod, a note is added.
 
 Source: plugin/pkg/admission/{runtimeclass,limitranger,defaulttolerationseconds,storage/storageclass/setdefault},
 pkg/apis/core/v1/defaults.go (SetDefaults_LimitRangeItem), pkg/util/tolerations, v1.36.
@@ -35,7 +35,7 @@ IS_DEFAULT: Final = (
 _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _EVICTING: Final = (None, "", "NoExecute")
 _SECONDS: Final = 300
-"""How long a pod stays on a node that is not ready, by default."""
+"""Default time for which a pod stays on a node that is not ready. Units: seconds."""
 
 
 class Admission:
@@ -63,14 +63,14 @@ class Admission:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is unknown or would be refused, one line each."""
+        """Missing objects and rejections by admission plugins, one line each."""
         return tuple(self._notes)
 
     def complete_pod(self, raw: Mapping[str, Any]) -> Object:
-        """Return a pod with defaults, and as admission plugins change a new one.
+        """Return a pod with defaults; a new pod is also changed as admission plugins would change it.
 
         Raises:
-            ObjectError: the pod is malformed, or names a priority class that does not exist.
+            ObjectError: the pod is malformed, or its priority class does not exist.
         """
         pod = fill_pod(raw, self.classes)
         if pod["metadata"].get("uid"):
@@ -92,13 +92,13 @@ class Admission:
         if made.get("kind") == "PersistentVolumeClaim" and self._storage_class and isinstance(spec, dict):
             annotations = metadata_of(made).get("annotations")
             annotated = isinstance(annotations, dict) and BETA_CLASS in annotations
-            # The volume controller gives the class to older claims too, unless they are bound.
+            # The volume controller also gives the class to older claims that are unbound.
             if not annotated and not (metadata_of(made).get("uid") and spec.get("volumeName")):
                 spec.setdefault("storageClassName", self._storage_class)
         return made
 
     def ephemeral_claims(self, pod: Pod) -> Iterable[PersistentVolumeClaim]:
-        """Return the claims that a controller makes of the templates in a pod's generic ephemeral volumes."""
+        """Return the claims that a controller creates from the templates in a pod's generic ephemeral volumes."""
         owner = OwnerReference(
             api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
         )
@@ -140,7 +140,7 @@ class Admission:
 
 
 def take_ephemeral_claims(cluster: Cluster, pod: Pod, admission: Admission) -> None:
-    """Add the claims of generic ephemeral volumes to a cluster, for a pod that has no UID yet."""
+    """Add the claims of a pod's generic ephemeral volumes to a cluster, if the pod has no UID yet."""
     if pod.metadata.uid:
         return
     for claim in admission.ephemeral_claims(pod):
@@ -150,7 +150,7 @@ def take_ephemeral_claims(cluster: Cluster, pod: Pod, admission: Admission) -> N
 
 
 def _is_of_pod(claim: PersistentVolumeClaim, pod: str) -> bool:
-    """Whether a claim was made for a pod of a name, which a new pod replaces."""
+    """Return whether a claim was created for a pod of this name, which a new pod replaces."""
     return any(one.controller and (one.kind, one.name) == ("Pod", pod) for one in claim.metadata.owner_references)
 
 
@@ -190,7 +190,7 @@ def _tolerate_unready_nodes(spec: Object) -> None:
 
 
 def _default_storage_class(classes: Iterable[Mapping[str, Any]]) -> str:
-    """Return the name of the newest default class, empty if there is none."""
+    """Return the name of the newest default storage class; empty if there is none."""
     found = []
     for metadata in map(metadata_of, classes):
         annotations = _mapping(metadata.get("annotations"))

@@ -1,4 +1,4 @@
-"""Write amounts of resources as Kubernetes quantities, and numbers with their nouns."""
+"""Formatting of resource amounts as Kubernetes quantities, and of numbers with nouns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from policysched.language.messages.amounts import written
 from policysched.model.quantity import Quantity
 
 MAY_OVERCOMMIT: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
-"""The resources whose limits may exceed the requests."""
+"""Resources whose limits may exceed the requests."""
 _BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
 _DECIMAL: Final = (
     (18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k"), (0, ""), (-3, "m"), (-6, "u"), (-9, "n"),
@@ -20,16 +20,16 @@ _ROUNDED: Final = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, 
 
 
 def quantity(resource: str, amount: int) -> str:
-    """Write an amount exactly. Units: millicores of cpu; other resources as they are."""
+    """Format an amount exactly. Units: millicores of cpu; other resources as they are."""
     return written(amount, _unit(resource))
 
 
 def canonical(amount: Quantity, like: object) -> str:
-    """Write a quantity as an API server prints it: `500m`, `1G`, `1Gi`.
+    """Format a quantity as an API server prints it: `500m`, `1G`, `1Gi`.
 
     Args:
         amount: The quantity.
-        like: An amount as a user writes it; a binary suffix gives a binary suffix.
+        like: An amount as the user wrote it; a binary suffix selects a binary suffix.
     """
     number = Fraction(amount.number)
     if str(like).strip().endswith("i") and abs(number) >= 1024:
@@ -43,7 +43,7 @@ def canonical(amount: Quantity, like: object) -> str:
 
 
 def rounded(resource: str, amount: int) -> str:
-    """Write an amount with about three digits. Units: as in `quantity`."""
+    """Format an amount with about three digits. Units: as in `quantity`."""
     unit = _unit(resource)
     if unit is Unit.CPU and amount >= 10_000:
         return str(round(amount / 1000)) if amount >= 100_000 else f"{amount / 1000:.1f}".removesuffix(".0")
@@ -55,7 +55,7 @@ def rounded(resource: str, amount: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Write a number with its noun: `1 node`, `2 nodes`."""
+    """Format a number with its noun: `1 node`, `2 nodes`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -1,4 +1,4 @@
-"""The real clocks, implementing `Clock`: the only place that reads time for decisions, records and leases."""
+"""The real clocks of decisions, records and leases; no other module reads the time for them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ class SystemClock:
     """Wall clock and monotonic clock of the machine."""
 
     def now(self) -> datetime:
-        """Return the wall clock, UTC."""
+        """Return the wall clock time in UTC."""
         return datetime.now(UTC)
 
     processor = staticmethod(time.thread_time)
-    """The processor time that the thread which asks has taken. Units: seconds."""
+    """Processor time of the calling thread. Units: seconds."""
 
     monotonic = staticmethod(time.monotonic)
-    """Seconds that never go back; the function itself, because it is asked several times a decision."""
+    """Monotonic clock; the function itself, because it is called several times per decision. Units: seconds."""
 
 
 class LeaseClock(SystemClock):
-    """The same for a lease, which runs out while the machine is suspended, too: its monotonic clock counts that."""
+    """Clock of a lease: its monotonic clock includes the time in which the machine is suspended."""
 
     @staticmethod
     def monotonic() -> float:
-        """Return seconds that never go back."""
+        """Return the seconds since boot, including suspension."""
         return time.clock_gettime(_SINCE_BOOT)
 
 

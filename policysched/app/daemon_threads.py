@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class DaemonThreads(ThreadPoolExecutor):
-    """What the loop leaves to threads: reads of files and names of hosts, each in a daemon of its own.
+    """An executor that runs each call in its own daemon thread: file reads and host name lookups.
 
-    A file on a mount that is gone, a pipe or a resolver may hang for ever; the end of the process waits for threads of
-    other executors.
+    A file on a lost mount, a pipe or a resolver can hang forever, and other executors delay the exit until their
+    threads end.
     """
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Call a function in a thread."""
+        """Call a function in a new thread."""
         made: Future[T] = Future()
 
         def work(given: list[Future[T]]) -> None:
@@ -31,17 +31,17 @@ class DaemonThreads(ThreadPoolExecutor):
                 return
             try:
                 told.set_result(fn(*args, **kwargs))
-            except BaseException as error:  # whoever waits gets it
+            except BaseException as error:  # the waiting caller receives the exception
                 told.set_exception(error)
             finally:
-                del told  # an error holds this frame: both would be left to a garbage collection, and those are rare
+                del told  # the exception refers to this frame; the cycle would wait for a rare garbage collection
 
         threading.Thread(target=work, args=([made],), name="waiting", daemon=True).start()
         return made
 
 
 async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return what work gives; None where it is told to stop before: a file, or a plugin for credentials, may hang."""
+    """Return the result of a coroutine; None if `stop` is set before, because files and credential plugins can hang."""
     doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -52,20 +52,20 @@ async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
 
 
 class Threads:
-    """Calls functions in threads of the running loop, so many at once.
+    """Calls functions in threads for the running loop, with a limit on concurrent calls.
 
-    What waits for a thread is held by who asked alone: who gives up leaves nothing behind. What has begun is counted
-    until it ends, whoever still waits for it.
+    A cancelled caller leaves nothing behind in the queue. A call that has begun counts until it ends, even if no caller
+    waits for it.
 
     Args:
-        most: How many calls there may be at once.
+        most: Largest number of concurrent calls; more wait.
     """
 
     def __init__(self, most: int) -> None:
         self._turns = asyncio.Semaphore(most)
 
     async def call(self, function: Callable[..., T], *given: Any) -> T:
-        """Call a function in its turn."""
+        """Call a function when a thread is free."""
         await self._turns.acquire()
         try:
             made = asyncio.get_running_loop().run_in_executor(None, function, *given)
@@ -77,16 +77,16 @@ class Threads:
             await asyncio.wait((made,))
             return made.result()
         finally:
-            del made  # whose error holds this frame, see above
+            del made  # the exception refers to this frame, see above
 
     def _ended(self, made: asyncio.Future[T]) -> None:
         self._turns.release()
         if not made.cancelled():
-            made.exception()  # whoever waits gets it; nobody may
+            made.exception()  # marks the exception as retrieved; the caller may have been cancelled
 
 
 def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end, in a loop of its own whose threads are daemons."""
+    """Run a coroutine in a new event loop whose threads are daemons."""
 
     async def run() -> None:
         asyncio.get_running_loop().set_default_executor(DaemonThreads())

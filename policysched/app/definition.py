@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition of policies that belongs to this version, as a text."""
+"""The CustomResourceDefinition of policies in this version, as text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def definition_text() -> str:
     """Return the CustomResourceDefinition as YAML.
 
     Raises:
-        PolicyschedError: the installation lacks it.
+        PolicyschedError: the installation lacks the file.
     """
     package = resources.files("policysched")
-    # A wheel has the file as data; an editable installation has it beside the package.
+    # A wheel contains the file as data; in an editable installation it is next to the package.
     for place in (package / "data" / DEFINITION_FILE, Path(str(package)).parent / "crds" / DEFINITION_FILE):
         if place.is_file():
             return place.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Find the fields of Kubernetes objects that an API server does not know, and values of wrong types.
+"""Detection of fields that an API server does not know, and of values with wrong types.
 
-The tables of the sandbox have the fields of each kind. An object of a kind without a table has no faults.
+The tables of the sandbox define the fields of each kind. An object of a kind without a table has no errors.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _NAMES: Final = {bool: "bool", int: "int", float: "float", str: "str", list: "ar
 
 
 class ApiFault(NamedTuple):
-    """A field that an API server refuses."""
+    """A field that an API server would reject."""
 
     field: str
-    """Its path in the object."""
+    """Path of the field in the object."""
     reason: str
     is_unknown: bool = False
-    """Whether the field does not exist, so that the place is the key's."""
+    """Whether the field does not exist; then the position is that of its key."""
     meant: str = ""
-    """The name of the nearest field, if the field does not exist."""
+    """Name of the nearest field, if the field does not exist."""
 
 
 def schema_of(raw: Mapping[str, Any]) -> Schema | None:
-    """Return the schema of an object, None if its kind has no table."""
+    """Return the schema of an object; None if its kind has no table."""
     version = raw.get("apiVersion")
     group = version.rpartition("/")[0] if isinstance(version, str) else ""
     for name in (group, *(_GROUPS if not version else ())):
@@ -49,16 +49,16 @@ def schema_of(raw: Mapping[str, Any]) -> Schema | None:
 
 
 _GROUPS: Final = ("apps", "node.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io", "resource.k8s.io")
-"""The API groups that are tried for an object without an API version."""
+"""API groups that are tried for an object without an apiVersion."""
 
 
 def field_faults(value: Any, schema: Schema, path: str = "") -> Iterator[ApiFault]:
-    """Walk over a value and its schema.
+    """Yield the errors of a value compared with its schema.
 
     Args:
         value: An object, or a part of one.
         schema: Its schema.
-        path: Its path in the object.
+        path: Path of the value in the object.
     """
     if value is None:
         return
@@ -90,7 +90,7 @@ def _members(value: Mapping[str, Any], schema: Schema, path: str) -> Iterator[Ap
 
 
 def _conforms(value: Any, schema: Schema) -> bool:
-    """Whether a value has the type of a schema; a boolean is no number."""
+    """Return whether a value has the type of a schema; a boolean is not a number."""
     if "oneOf" in schema:
         return any(_conforms(value, one) for one in schema["oneOf"])
     wanted = _TYPES.get(schema.get("type", ""))

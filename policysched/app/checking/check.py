@@ -1,8 +1,8 @@
-"""Check policies before they reach a cluster: schema, names, expressions.
+"""Checks of policies without a cluster: schema, names, expressions.
 
-It knows nodes only where it is given some: without them nothing is said of labels that no node has. One error never
-hides those of other fields: a misshapen policy is mended as far as that goes. Characters that nobody sees in a text are
-told, because it reads as another one than is compared.
+Without nodes, labels that no node has are not reported. One error never hides errors of other fields: a policy with a
+wrong schema is repaired as far as possible and then compiled. Invisible characters are reported, because the text
+differs from what it looks like.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from policysched.framework import Cluster
 
 _METRIC: Final = "`metrics."
-"""How a warning about a metric begins: values come from its source and not with the nodes."""
+"""Start of warnings about metrics, whose values come from their source and not from nodes."""
 WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711", "W0712"})
-"""Warnings that are about the policy as a whole: nothing can be told while parts of it are unknown."""
+"""Warnings about a whole policy, which are suppressed while parts of it have errors."""
 Object = Mapping[str, Any]
 
 
@@ -54,7 +54,7 @@ def check(policies: Objects) -> list[Finding]:
 
 
 def check_documents(documents: Iterable[Document], cluster: Cluster | None = None) -> list[Finding]:
-    """Find what is wrong with the policies among documents; others are left alone."""
+    """Return the findings about the policies among documents; other objects are ignored."""
     return [
         found
         for document in documents
@@ -66,11 +66,11 @@ def check_documents(documents: Iterable[Document], cluster: Cluster | None = Non
 def repeated_policies(
     documents: Iterable[Document], apart: Callable[[Document], Hashable] = lambda _: ()
 ) -> Iterator[UsageError]:
-    """Find policies that have the name of one before them: only one of a name can be in force.
+    """Yield an error for each policy whose name an earlier policy has: only one of them can be in force.
 
     Args:
         documents: Objects of any kind.
-        apart: Tells documents from each other that are not used together.
+        apart: Returns a key; documents with different keys are not compared.
     """
     first: dict[Hashable, Document] = {}
     for one in documents:
@@ -83,10 +83,10 @@ def repeated_policies(
 
 
 def findings(policy: Object, document: Document | None = None, cluster: Cluster | None = None) -> Iterator[Finding]:
-    """Find what is wrong with one policy.
+    """Yield the findings about one policy.
 
     Raises:
-        UsageError: the object is no SchedulingPolicy.
+        UsageError: the object is not a SchedulingPolicy.
     """
     if not isinstance(policy, Mapping) or not schema.is_meant(policy):
         raise UsageError(f"expected an object of kind {KIND}")
@@ -122,12 +122,12 @@ def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic
 
 _LAYOUT: Final = frozenset("\n\t\r")
 _SPEECH: Final = ".message"
-"""How the field of a text ends that is for people: other spaces than the plain one belong to some languages."""
+"""End of the path of texts for people, in which other spaces than the plain one are legitimate."""
 CODE: Final = "W0706"
 
 
 def hidden_characters(policy: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Warn of the first such character of each text of a policy's spec; how many more there are is said."""
+    """Yield a warning about the first invisible character in each text of a policy, with the number of others."""
     for field, text in _texts(policy.get("spec"), "spec"):
         if text.isascii() and visible(text, None) == text:
             continue
@@ -147,7 +147,7 @@ def _is_unseen(character: str) -> bool:
 
 
 def _is_taken_for_another(character: str) -> bool:
-    """Whether nobody sees a character, or tells it from a plain space."""
+    """Return whether a character is invisible or looks like a plain space."""
     return _is_unseen(character) or (character != " " and unicodedata.category(character) == "Zs")
 
 

@@ -1,7 +1,7 @@
 """Warn about misspelt fields and invalid values in hand-written objects of a cluster.
 
-Only fields that scheduling reads matter. Large files are left out: a program writes these, and people do not misspell
-their fields.
+Only fields that scheduling reads are checked. Large files are skipped: programs write them, and programs do not
+misspell fields.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from policysched.reading.files import STDIN, read_text, shown
 from policysched.reading.folders import expand
 
 LARGEST: Final = 1 << 18
-"""Size of the largest file that is checked. Units: bytes."""
+"""Largest file that is checked. Units: bytes."""
 MOST: Final = 10
-"""How many warnings are given."""
+"""Largest number of warnings; further ones are dropped."""
 _REQUIRED: Final = "required value"
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 Object = Mapping[str, Any]
@@ -50,7 +50,7 @@ def _of_file(file: str) -> Iterator[str]:
     for one in documents:
         metadata = metadata_of(one.object)
         if metadata.get("uid"):
-            continue  # an API server has checked the object
+            continue  # an API server has validated the object
         key = "/".join(str(metadata[name]) for name in ("namespace", "name") if metadata.get(name))
         for fault in _faults(one.object):
             error = ObjectError(str(one.object["kind"]), key, fault.reason, fault.field)
@@ -67,7 +67,9 @@ def _faults(raw: Object) -> Iterator[ApiFault]:
         if one.is_unknown:
             if one.meant in names:
                 yield one
-        elif not one.reason.startswith((_REQUIRED, "expected ")):  # the decoder refuses wrong types that matter
+        elif not one.reason.startswith(
+            (_REQUIRED, "expected ")
+        ):  # the decoder rejects wrong types that matter
             yield one
 
 
@@ -83,7 +85,7 @@ def _taint_faults(raw: Object) -> Iterator[ApiFault]:
 
 @lru_cache(maxsize=64)
 def _names_read(kind: str) -> frozenset[str]:
-    """Return the names of fields that scheduling and admission read of a kind."""
+    """Return the names of the fields of a kind that scheduling and admission read."""
     shape = getattr(model, kind, None) or getattr(admission, kind, None)
     names: dict[type, list[str]] = {}
     if shape is not None:
@@ -92,7 +94,7 @@ def _names_read(kind: str) -> frozenset[str]:
 
 
 def _collect(info: Any, names: dict[type, list[str]]) -> None:
-    """Add the names of the fields of a type by struct."""
+    """Add the field names of a type and its parts to a dict by struct."""
     if isinstance(info, inspect.StructType):
         if info.cls not in names:
             names[info.cls] = [one.encode_name for one in info.fields]

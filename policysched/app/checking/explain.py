@@ -1,7 +1,7 @@
-"""The full explanation of an error code, as `policysched explain` and docs/reference/errors.md show it.
+"""Explanations of error codes, for `policysched explain` and docs/reference/errors.md.
 
-It knows the explanations and asks `check` what it says of their examples, so that what is shown is what is printed. A
-line of an example that is too long to be read is shown shortened; the example itself is not.
+This module has the explanations and calls `check` for their examples, so that the shown findings are the printed ones.
+Long lines of an example are shortened for display only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Everything there is to say about a code."""
+    """The explanation of one error code."""
 
     code: str
     title: str
@@ -39,11 +39,11 @@ class Explained:
 
     @property
     def severity(self) -> str:
-        """Whether it keeps a policy from being used."""
+        """`error` or `warning`."""
         return "warning" if self.code.startswith("W") else "error"
 
     def says(self) -> Iterator[str]:
-        """Return what is said about the example, each finding under its text."""
+        """Yield the findings about the example, each with its text."""
         policy = as_policy(self.example)
         # Few codes are about nodes.
         cluster = nodes_of(one for one, _ in read_yaml(self.nodes, "nodes")) if self.nodes else None
@@ -57,7 +57,7 @@ class Explained:
                 yield render(one, text, one.field)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as JSON has it; what it has nothing to say of is left out."""
+        """Return the explanation for JSON, without empty parts."""
         said: dict[str, Any] = {
             name: getattr(self, name) for name in ("code", "severity", "title", "meaning", "reason")
         }
@@ -66,10 +66,10 @@ class Explained:
 
 
 def explain(code: str) -> Explained:
-    """Explain a code, however it is written: `E0301`, `e301`, `301`.
+    """Return the explanation of a code, written as `E0301`, `e301` or `301`.
 
     Raises:
-        UsageError: there is no such code; the text names the code of the same number.
+        UsageError: the code does not exist; the text contains the code with the same number.
     """
     match = _CODE.fullmatch(code.strip())
     wanted = [f"{letter}{int(match[2]):04d}" for letter in (match[1].upper() or "EW")] if match else []
@@ -87,12 +87,12 @@ def explain(code: str) -> Explained:
 
 
 def explain_all() -> list[Explained]:
-    """Explain every code, in their order."""
+    """Return the explanations of all codes, in order."""
     return [_explained(code) for code in message_table()]
 
 
 def as_policy(spec: str) -> Object:
-    """Make a policy of part of a spec, written as YAML."""
+    """Return a policy with a spec given as YAML."""
     value = read_yaml(spec, "example")[0][0]
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "example"}, "spec": value}
 

@@ -1,7 +1,7 @@
-"""Check the policies in files, against nodes from files or from the cluster of a kubeconfig.
+"""Checks of policy files, against nodes from files or from a kubeconfig's cluster.
 
-A file that cannot be read is reported and does not keep the others from being checked. Of a cluster only nodes are
-read: whether a label is on any of them needs no pods, and a cluster's pods may be many and not for everybody to see.
+An unreadable file is reported and does not prevent checks of other files. Of a live cluster, only nodes are read: pods
+are not needed to know labels, and can be many or forbidden.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ class CheckedPolicies:
 
     policies: int = 0
     selecting: int = 0
-    """Device classes, claims and their templates."""
+    """Number of device classes, claims and claim templates in the files."""
     findings: list[Finding] = field(default_factory=list)
     problems: list[UsageError] = field(default_factory=list)
-    """Files that cannot be read, and policies of one name in a folder."""
+    """Unreadable files, and policies with equal names in a folder."""
     documents: list[Document] = field(default_factory=list)
     """The policies."""
     ignored: IgnoredFiles = field(default_factory=IgnoredFiles)
-    """Files of folders that are no Kubernetes objects, and subfolders."""
+    """Skipped files and subfolders."""
 
     @property
     def errors(self) -> int:
-        """The number of errors."""
+        """Number of errors."""
         return sum(one.is_error for one in self.findings)
 
     @property
     def warnings(self) -> int:
-        """The number of warnings."""
+        """Number of warnings."""
         return len(self.findings) - self.errors
 
 
 def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient: bool = False) -> CheckedPolicies:
-    """Check the policies in files, folders and `-`, the standard input.
+    """Check the policies in files, in folders and on standard input (`-`).
 
     Args:
-        names: What to read.
-        cluster: The nodes that the policies are for; absent, nothing is said of what no node has.
-        lenient: Leave files alone that do not name a policy, whatever they are.
+        names: Files, folders and `-`.
+        cluster: The nodes for the policies; without it, labels that no node has are not reported.
+        lenient: Whether to skip files without a policy, whatever they contain.
     """
     made = CheckedPolicies()
     for name in names:
@@ -69,7 +69,7 @@ def check_files(names: Iterable[str], cluster: Cluster | None = None, *, lenient
             continue
         for file in files:
             _check(file, cluster, made, lenient=lenient, is_named=file == name)
-    # Policies of one name in several folders may be for several clusters.
+    # Policies of one name in several folders can be for several clusters.
     made.problems += repeated_policies(made.documents, lambda one: Path(one.file).parent)
     return made
 
@@ -108,7 +108,7 @@ async def read_nodes(
     pods: list[Mapping[str, Any]] | None = None,
     notes: list[str] | None = None,
 ) -> Cluster:
-    """Read the nodes of files, folders and, for `live`, of the cluster of the kubeconfig.
+    """Read nodes from files, from folders and, for `live`, from the kubeconfig's cluster.
 
     Args:
         names: Files, folders and `live`.
@@ -118,7 +118,7 @@ async def read_nodes(
         notes: Receives notes about ignored files and misspelt fields.
 
     Raises:
-        PolicyschedError: one of them cannot be used, or there is no node in them.
+        PolicyschedError: a source cannot be used, or has no nodes.
     """
     from policysched.app.checking.cluster_fields import cluster_warnings  # noqa: PLC0415 - most checks are made without nodes
     from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415 - as above
@@ -145,10 +145,10 @@ async def read_nodes(
 
 
 def nodes_of(nodes: Iterable[Object]) -> Cluster:
-    """Make a cluster of nodes.
+    """Return a cluster with these nodes.
 
     Raises:
-        ObjectError: one is malformed.
+        ObjectError: a node is malformed.
     """
     from policysched.framework import Cluster  # noqa: PLC0415 - numpy is not needed without nodes
 

@@ -1,8 +1,8 @@
-"""Findings: diagnostics with their policy and place in a file; and the list of a policy's expressions by field path.
+"""Findings (diagnostics with policy and file position), and the expressions of a policy by field path.
 
-It knows the object's fields, diagnostics and files, and no language. An object that is not of the expected shape has
-fewer expressions, never an error: whoever formats a file leaves it to `check` to find fault with the rest of it. A
-finding looks up its position in the file only when it is shown.
+This module knows fields, diagnostics and files, but not the language. An object with a wrong shape yields fewer
+expressions but no error; `check` reports the shape. A finding determines its position in the file only when it is
+shown.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ FIELDS: Final[tuple[tuple[str, ...], ...]] = (
     ("scores", "*", "value"),
     ("scores", "*", "cases", "*"),
 )
-"""Where expressions stand below `spec`; `*` is every item of a list."""
+"""Paths of expressions below `spec`; `*` is every item of a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A text, where it stands in its object, and what the language reads it as."""
+    """The text of an expression, its field path, and its kind for the parser."""
 
     field: str
     text: str
@@ -42,12 +42,12 @@ class Expression:
 
 
 def is_policy(raw: Mapping[str, Any]) -> bool:
-    """Whether an object is one of our policies, of any version."""
+    """Return whether an object is a SchedulingPolicy of any version."""
     return raw.get("kind") == KIND and str(raw.get("apiVersion")).startswith(f"{API_GROUP}/")
 
 
 def expressions(policy: Mapping[str, Any]) -> Iterator[Expression]:
-    """Return the expressions of a policy; numbers and misplaced values are none."""
+    """Yield the expressions of a policy; numbers and values of wrong types are skipped."""
     spec = policy.get("spec")
     for steps in FIELDS:
         start: Start = "case" if "cases" in steps else "expr"
@@ -57,14 +57,14 @@ def expressions(policy: Mapping[str, Any]) -> Iterator[Expression]:
 
 
 def with_expressions(policy: Mapping[str, Any], change: Callable[[Expression], str]) -> dict[str, Any]:
-    """Return a policy with every expression changed; the given one stays as it is."""
+    """Return a copy of a policy with every expression changed."""
     new = {one.field: change(one) for one in expressions(policy)}
     made: dict[str, Any] = _changed(dict(policy), "", new)
     return made
 
 
 def reach(value: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[str, Any]]:
-    """Return the values that steps lead to with their paths; `*` is every item of a list."""
+    """Yield the values at a path with their actual paths; `*` is every item of a list."""
     if not steps:
         yield path, value
     elif steps[0] == "*":
@@ -91,17 +91,17 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A diagnostic with the policy it is about and the place in its file, where it has one."""
+    """A diagnostic with its policy and its position in a file, if any."""
 
     policy: PolicyKey
     diagnostic: Diagnostic
     document: Document | None = None
     at_key: bool = False
-    """Whether it is about a field's name and not about its value."""
+    """Whether the finding is about a field's name, not its value."""
 
     @property
     def is_error(self) -> bool:
-        """Whether the policy cannot be used because of it."""
+        """Whether the policy is unusable because of the finding."""
         return self.diagnostic.severity == "error"
 
     @property
@@ -111,7 +111,7 @@ class Finding:
 
     @property
     def code(self) -> str:
-        """The code, such as E0301."""
+        """The error code, such as E0301."""
         return self.diagnostic.code
 
     @property
@@ -121,17 +121,17 @@ class Finding:
 
     @property
     def line(self) -> int:
-        """The line in the field's text, from 1."""
+        """Line in the field's text, from 1."""
         return self.diagnostic.line
 
     @property
     def column(self) -> int:
-        """The first column in the line, from 1. Units: code points."""
+        """First column in the line, from 1. Units: code points."""
         return self.diagnostic.column
 
     @property
     def end_column(self) -> int:
-        """The column after the last one."""
+        """Column after the last one."""
         return self.diagnostic.end_column
 
     @property
@@ -141,7 +141,7 @@ class Finding:
 
     @property
     def help(self) -> str | None:
-        """What to do; None if there is no help."""
+        """Advice; None if there is none."""
         return self.diagnostic.help
 
     @property
@@ -150,7 +150,7 @@ class Finding:
         return self.document.file if self.document else ""
 
     def place(self) -> SourcePosition | None:
-        """Return the place in the file."""
+        """Return the position in the file."""
         found, document = self.diagnostic, self.document
         if document is None:
             return None
@@ -175,7 +175,7 @@ class Finding:
         return said | ({"fileLine": place.line, "fileColumn": place.column} if place else {})
 
     def text(self) -> str:
-        """Show the finding with carets under the line of its file."""
+        """Return the finding with carets under the line of its file."""
         found, place = self.diagnostic, self.place()
         about = f"{visible(self.policy)} {visible(found.field)}:{found.line}:{found.column}".lstrip()
         if self.document is None or place is None:
@@ -188,7 +188,7 @@ class Finding:
         return f"{shown}\n{gutter}= in {about}{_help_line(gutter, found.help)}"
 
     def end(self, begin: SourcePosition) -> int:
-        """Return the column behind the finding in the file; one that runs on to another line ends with its own."""
+        """Return the end column of the finding in the file; a finding over several lines ends with its first line."""
         found, document = self.diagnostic, self.document
         if document is None or found.end_column <= found.column:
             return begin.column
@@ -201,13 +201,13 @@ class Finding:
 
 
 def policy_key(policy: Object) -> PolicyKey:
-    """Return the key of a policy, empty where it has no name."""
+    """Return the name of a policy; empty if it has none."""
     metadata = policy.get("metadata")
     return PolicyKey(str(metadata.get("name") or "") if isinstance(metadata, Mapping) else "")
 
 
 def explained(one: Diagnostic, document: Document | None) -> Diagnostic:
-    """Add what YAML did, where the text is short of what stands in the file."""
+    """Add a hint about YAML if the parsed text is shorter than the text in the file."""
     node = document.node(one.field) if document else None
     if document is None or node is None or not one.code.startswith("E01"):
         return one

@@ -1,6 +1,6 @@
-"""Label selectors as `kubectl -l` takes them, written as the object that a policy has.
+"""Conversion of label selector texts, as for `kubectl -l`, into selector objects for policies.
 
-A policy's selector is an object; those who know the flag write its text. What is no such text gives nothing.
+The `podSelector` of a policy is an object; users who know the flag write its text. Other texts give an empty result.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _SET: Final = re.compile(r"(?P<key>\S+)\s+(?P<word>in|notin|not in)\s*\((?P<valu
 _EQUAL: Final = re.compile(r"(?P<key>[^\s=!:]+)\s*(?P<sign>!=|==?|:)\s*(?P<value>[^\s=!:]*)")
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _NO_TEXTS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
-"""Words that YAML reads as something else than a text."""
+"""Words that YAML does not parse as text."""
 
 
 def as_selector(text: str) -> str:
-    """Return a selector's text as an object in YAML, nothing where it is none."""
+    """Return a selector's text as an object in YAML; empty if it is not a selector."""
     labels: list[str] = []
     expressions: list[str] = []
     for part in map(str.strip, _PART.findall(text)):
@@ -55,5 +55,5 @@ def _expression(key: str, operator: str, values: list[str]) -> str:
 
 
 def _word(text: str) -> str:
-    """Return a text as YAML reads it as one."""
+    """Return a text so that YAML parses it as text."""
     return text if _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXTS else f'"{text}"'

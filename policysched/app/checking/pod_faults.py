@@ -1,4 +1,4 @@
-"""Find what an API server would refuse in a pod or a workload from a file."""
+"""Detection of errors for which an API server would reject a pod or workload from a file."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from policysched.model.decode import ObjectError, plain
 from policysched.reading.documents import Document, metadata_of
 
 MOST: Final = 20
-"""How many faults of a pod are reported."""
+"""Largest number of errors reported for a pod; further ones are dropped."""
 Object = Mapping[str, Any]
 
 
 def pod_faults(pod: Object, claims: Collection[str] = ()) -> list[ApiFault]:
-    """Return the faults of a pod; values are only checked if all fields have the right types.
+    """Return the errors of a pod; values are only checked if all fields have the right types.
 
     Args:
         pod: The pod. The pod of a template has no `kind`.
-        claims: The names of the claim templates of a StatefulSet.
+        claims: Names of the claim templates of a StatefulSet.
     """
     schema = struct("core.Pod") or {}
     faults = list(field_faults(pod, schema))
@@ -35,9 +35,9 @@ def pod_faults(pod: Object, claims: Collection[str] = ()) -> list[ApiFault]:
 
 
 def _value_faults(pod: Object, unknown: list[ApiFault], claims: Collection[str]) -> Iterator[ApiFault]:
-    """Find wrong values; a field that is missing because its name is misspelt is no second fault.
+    """Yield invalid values; a required field that is missing because of a misspelt name is not reported again.
 
-    A container may lack an image: people try pods before the image exists.
+    A container may lack an image, because users test pods before the image exists.
     """
     made = copy.deepcopy(plain("Pod", pod))
     made.setdefault("metadata", {}).setdefault("name", "x")
@@ -52,15 +52,15 @@ def _value_faults(pod: Object, unknown: list[ApiFault], claims: Collection[str])
 
 
 def refuse_pod_faults(document: Document, pod: Object, template: str) -> None:
-    """Refuse a pod, or a workload, with unknown fields or values.
+    """Raise an error for a pod, or a workload, with unknown fields or invalid values.
 
     Args:
-        document: Where the object was read.
-        pod: The pod as it is made of the object.
-        template: The path of the pod's template in the object; empty for a Pod.
+        document: The source of the object.
+        pod: The pod created from the object.
+        template: Path of the pod template in the object; empty for a Pod.
 
     Raises:
-        UsageError: the object has faults; there is a line for each.
+        UsageError: the object has errors; the text has one line for each.
     """
     found = pod_faults({**_written(document.object, template), "kind": "Pod"}, _claim_templates(document.object))
     prefix = f"{template}." if template else ""

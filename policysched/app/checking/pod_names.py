@@ -1,6 +1,6 @@
-"""Find names in a pod's spec that an API server refuses: node labels, scheduling gates, volumes, fixed choices.
+"""Validation of names in a pod's spec: node labels, scheduling gates, volumes, enumerated values.
 
-The texts are the API server's.
+The messages are the API server's.
 
 Source: pkg/apis/core/validation/validation.go, v1.36.
 """
@@ -19,12 +19,12 @@ _SYSTEMS: Final = ("linux", "windows")
 
 
 def pod_name_faults(spec: Object, path: str, claims: Collection[str]) -> Iterator[Cause]:
-    """Check a pod's spec whose fields have the right types.
+    """Yield the invalid names of a pod's spec whose fields have the right types.
 
     Args:
         spec: The spec.
-        path: Its path in the object.
-        claims: The names of the claim templates of a StatefulSet: its pods have volumes of these names.
+        path: Path of the spec in the object.
+        claims: Names of the claim templates of a StatefulSet, whose pods have volumes of these names.
     """
     yield from _label_faults(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     yield from _gate_faults(spec, f"{path}.schedulingGates")

@@ -1,6 +1,6 @@
-"""Find values in a pod's spec that an API server refuses and that scheduling reads.
+"""Validation of values in a pod's spec that scheduling reads.
 
-The texts are the API server's. Names, images, restart policies and tolerations are checked by the sandbox's own rules.
+The messages are the API server's. The sandbox's rules check names, images, restart policies and tolerations.
 
 Source: pkg/apis/core/validation/validation.go, v1.36.
 """
@@ -34,11 +34,11 @@ _WEIGHTS: Final = range(1, 101)
 
 
 def pod_value_faults(spec: Object, path: str) -> Iterator[Cause]:
-    """Check a pod's spec whose fields have the right types.
+    """Yield the invalid values of a pod's spec whose fields have the right types.
 
     Args:
         spec: The spec.
-        path: Its path in the object.
+        path: Path of the spec in the object.
     """
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(kind) or ()):
@@ -70,7 +70,7 @@ def _resource_faults(resources: Object, path: str) -> Iterator[Cause]:
 
 
 def _pod_resource_faults(spec: Object, path: str) -> Iterator[Cause]:
-    """Check the requests and limits of a whole pod."""
+    """Validate the pod-level requests and limits."""
     resources = spec.get("resources") or {}
     for part in ("limits", "requests"):
         for name in resources.get(part) or ():
@@ -81,7 +81,7 @@ def _pod_resource_faults(spec: Object, path: str) -> Iterator[Cause]:
 
 
 def _faults_of_parts(resources: Object, spec: Object, path: str) -> Iterator[Cause]:
-    """Check the requests and limits of containers against those of the whole pod."""
+    """Validate the requests and limits of containers against the pod-level ones."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     containers = [one.get("resources") or {} for one in spec.get("containers") or ()]
     for name, whole in _quantities(requests):
@@ -142,7 +142,7 @@ def _quantity(amount: Any) -> Quantity | None:
 
 
 def _ports_together(spec: Object, kind: str, path: str) -> Iterator[list[tuple[str, Object]]]:
-    """Yield the ports that are open at the same time, with their paths: init containers run one after another."""
+    """Yield groups of ports that are open at the same time, with paths: init containers run one after another."""
     found = [
         [(f"{path}.{kind}[{index}].ports[{number}]", port) for number, port in enumerate(container.get("ports") or ())]
         for index, container in enumerate(spec.get(kind) or ())

@@ -22,7 +22,7 @@ _PAGE: Final = f"{REPOSITORY}/blob/main/docs/reference/errors.md"
 
 
 def sarif_log(found: CheckedPolicies) -> dict[str, Any]:
-    """Return the findings, and the files that cannot be read, as a log with one run."""
+    """Return the findings and the unreadable files as a log with one run."""
     codes = sorted({one.code for one in found.findings})
     driver = {
         "name": "policysched",

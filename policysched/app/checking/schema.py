@@ -1,7 +1,7 @@
-"""Validation against the SchedulingPolicy schema: what `kubectl apply` would refuse, and YAML's own traps.
+"""Validation against the SchedulingPolicy schema, as by `kubectl apply`, and detection of YAML traps.
 
-It asks the resource's own schema, as it is shipped with the package, and knows no expressions. All of it is one code,
-because the API server has none.
+The schema is the one in the package's CustomResourceDefinition. This module does not check expressions. All errors have
+one code, because the API server has none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def policy_definition() -> dict[str, Any]:
     """Return the CustomResourceDefinition; it must not be changed.
 
     Raises:
-        PolicyschedError: the installation lacks it.
+        PolicyschedError: the installation lacks the file.
     """
     found: dict[str, Any] = read_yaml(definition_text(), DEFINITION_FILE)[0][0]
     return found
@@ -38,16 +38,16 @@ def policy_definition() -> dict[str, Any]:
 
 @cache
 def policy_schema() -> dict[str, Any]:
-    """Return the schema of the objects; it must not be changed."""
+    """Return the schema of SchedulingPolicy objects; it must not be changed."""
     schema: dict[str, Any] = policy_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 
 
 CODE: Final = "E0001"
-"""The object does not fit its schema."""
+"""Code of a violation of the schema."""
 QUOTE: Final = "quote it"
 UNKNOWN: Final = "unknown field"
-"""How the message about a field begins that the schema does not have."""
+"""Start of the message about an unknown field."""
 _NAME: Final = "use at most 63 lower-case letters, digits and `-`"
 _LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
 _TYPE: Final = re.compile(r'must be of type (?P<wanted>\S+): "(?P<found>\w+)"')
@@ -55,18 +55,18 @@ _BOOLEANS: Final = frozenset({"true", "false"})
 _NO_CASE: Final = "false → 0"
 _ANY_SCORE: Final = "node.allocatable.pods"
 _ANY_CONDITION: Final = "node.ready"
-"""A score and a condition of which nothing is said."""
+"""A score and a condition that cause no findings, as placeholders."""
 _SCORE: Final = re.compile(r"spec\.scores\[\d+\]\.\w+")
 _CASE: Final = "a case has the form `guard → number`"
 _AS_CASE: Final = re.compile(r"->|→")
 _LINE: Final = re.compile(r"(\w+)\s*[:=]\s*(.+)", re.DOTALL)
-"""A `let` on one line."""
+"""A `let` written on one line."""
 _ARMS: Final = ("value", "score", "then", "points", "weight")
 _GUARDS: Final = ("when", "if", "guard", "condition", "expression", "require")
 MOST: Final = 100
-"""Of how many fields of an object something is said."""
+"""Largest number of fields of an object with findings; further ones are dropped."""
 _LONGEST: Final = 60
-"""How long a text of the user may be that a help repeats. Units: characters."""
+"""Longest part of a user's text in a help. Units: characters."""
 Object = Mapping[str, Any]
 
 
@@ -76,7 +76,7 @@ _RULES: Final = "write `filters` to reject nodes, `scores` to prefer nodes"
 
 @cache
 def _words() -> Mapping[str, Mapping[str, str]]:
-    """Return the tables of `schema.toml`: what is meant, by what somebody wrote."""
+    """Return the tables of `schema.toml`: suggestions by what the user wrote."""
     import tomllib  # noqa: PLC0415 policies without errors do not wait for it
 
     tables = tomllib.loads(resources.files(__package__).joinpath("schema.toml").read_text("utf-8"))
@@ -87,7 +87,7 @@ def _words() -> Mapping[str, Mapping[str, str]]:
 
 
 def is_meant(policy: Object) -> bool:
-    """Whether an object was to be a SchedulingPolicy, whatever its kind says."""
+    """Return whether an object is probably meant as a SchedulingPolicy, whatever its kind."""
     kind, version = policy.get("kind"), policy.get("apiVersion")
     if kind == KIND:
         return True
@@ -97,7 +97,7 @@ def is_meant(policy: Object) -> bool:
 
 
 def faults(policy: Object) -> Iterator[Diagnostic]:
-    """Find what is wrong with a policy's shape, its fields' texts aside."""
+    """Yield the violations of the schema by a policy, except in the texts of expressions."""
     if policy.get("kind") != KIND:
         yield _fault("kind", f"expected {KIND}", policy.get("kind"), f"did you mean `{KIND}`?")
     if policy.get("apiVersion") != API_VERSION:
@@ -121,17 +121,17 @@ def _faults_of_fields(policy: Object, unknown: list[str], causes: list[Cause]) -
     for cause in causes:
         if cause.reason == "FieldValueRequired" and cause.field in meant:
             continue
-        # The compiler finds names that are there twice or empty, and says where.
+        # The compiler finds duplicate or empty names, with their positions.
         duplicate = cause.reason == "FieldValueDuplicate" and cause.field.startswith("spec.")
         if not duplicate and not (cause.field.startswith("spec.schedulerNames[") and _value(policy, cause.field) == ""):
             yield _explain(cause.field, cause.reason, cause.text, _value(policy, cause.field))
 
 
 def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
-    """Return a policy without its faults as far as that goes, so that the rest of it can be checked too.
+    """Return a policy with violations of the schema repaired as far as possible, so that the rest can be checked.
 
-    Numbers and truth values become the texts they were meant as, fields that may be left out are left out, and for
-    others something stands in: what is said of them or inside of them is no finding.
+    Numbers and booleans become texts, optional fields are removed, and required fields get placeholders. Findings about
+    or inside of placeholders are dropped.
     """
     made: dict[str, Any] = copy.deepcopy(dict(policy))
     for number, one in enumerate(found):
@@ -141,7 +141,7 @@ def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
             continue
         if listed:
             items, place = parent.get(listed[1]), int(listed[2])
-            if isinstance(items, list) and place < len(items):  # they may have gone as a whole before
+            if isinstance(items, list) and place < len(items):  # an earlier repair can have removed the list
                 items[place] = _let_of(one.field, items[place]) or item
             continue
         _mend_field(parent, name, one, item)
@@ -167,13 +167,13 @@ def _mend_field(parent: dict[str, Any], name: str, fault: Diagnostic, item: Any)
 
 
 def _let_of(field: str, item: object) -> dict[str, str] | None:
-    """Return the line of `let` that a text was meant as, None where it was none."""
+    """Return the `let` item that a text was meant as; None if it is not one."""
     line = _LINE.fullmatch(item) if field.startswith("spec.let[") and isinstance(item, str) else None
     return {"name": line[1], "value": line[2]} if line else None
 
 
 def _stand_in(field: str, number: int) -> Any:
-    """Return what a field or an item that has to be there is taken for, None where it may be left out."""
+    """Return the placeholder of a required field or item; None if it is optional."""
     name, place = f"x{number}", re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.")
     items: dict[str, Any] = {
         "filters[]": {"name": name, "require": "true"},
@@ -201,7 +201,7 @@ def _explain(field: str, reason: str, text: str, value: Any) -> Diagnostic:
 
 
 def _near_value(field: str, value: Any) -> str | None:
-    """Return which of the values that a field may have was meant, where one is near."""
+    """Return the allowed value that is similar to an invalid one; None if none is."""
     allowed = _schema_of(field).get("enum", ())
     meant = _words().get(f"value of {_last(field)}", {}).get(str(value).lower().replace("-", "")) or _nearest(
         str(value), allowed
@@ -269,7 +269,7 @@ def _as_list(field: str, value: Any) -> str:
 
 
 def _as_item(field: str, text: str) -> str | None:
-    """Return how a text is written as the object that it was meant as."""
+    """Return the object that a text was meant as; None if unknown."""
     if not 0 < len(text) < _LONGEST or "'" in text:
         return None
     if field.startswith("spec.filters["):
@@ -318,27 +318,27 @@ def _value(value: Any, field: str) -> Any:
 
 
 def _meant(field: str) -> str:
-    """Return the field that an unknown one was meant as, empty where that is not sure."""
+    """Return the field that an unknown field was probably meant as; empty if uncertain."""
     return _words().get(_where(field), {}).get(_last(field), "") or _close(field)
 
 
 def _denied(field: str) -> str:
-    """Return the field whose opposite an unknown one was meant as, empty where there is none."""
+    """Return the field with the opposite meaning of an unknown one; empty if there is none."""
     return _words().get(f"{_where(field)} denied", {}).get(_last(field), "")
 
 
 def _where(field: str) -> str:
-    """Return where under `spec` a field stands, without the numbers of items."""
+    """Return the path of a field under `spec` without list indexes."""
     return re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.").rpartition(".")[0]
 
 
 def _close(field: str) -> str:
-    """Return the field that one looks like, empty where there is none."""
+    """Return the field with a similar name; empty if there is none."""
     return _nearest(_last(field), _schema_of(field.rpartition(".")[0]).get("properties", {}))
 
 
 def _schema_of(field: str) -> dict[str, Any]:
-    """Return the schema of a field, empty where there is none."""
+    """Return the schema of a field; empty if there is none."""
     schema: dict[str, Any] = policy_schema()
     for name in re.sub(r"\[\d+\]", "[]", field).replace("[]", ".[]").split("."):
         schema = schema.get("items", {}) if name == "[]" else schema.get("properties", {}).get(name, {})
@@ -346,7 +346,7 @@ def _schema_of(field: str) -> dict[str, Any]:
 
 
 def _nearest(text: str, names: Iterable[str]) -> str:
-    """Return the name that a text looks like, whatever letters are capitals; empty where there is none."""
+    """Return the most similar name, ignoring case; empty if there is none."""
     folded = {name.lower(): name for name in names}
     close = difflib.get_close_matches(text[:_LONGEST].lower(), folded, 1)
     return folded[close[0]] if close else ""

@@ -1,6 +1,6 @@
-"""Check the CEL selectors of device classes and claims: what the API server would refuse, with its words and place.
+"""Checks of CEL selectors in device classes and claims, with the API server's messages and positions.
 
-It knows where selectors stand in these objects, and asks `policysched.cel` about their texts.
+This module knows the paths of selectors in these objects, and calls `policysched.cel` for their texts.
 
 Source: k8s.io/api/resource v1, v1beta1 and v1beta2; pkg/apis/resource/validation of kubernetes v1.36.2.
 """
@@ -16,7 +16,7 @@ from policysched.model.policy import PolicyKey
 from policysched.reading.documents import Document
 
 CODE: Final = "CEL"
-"""What stands for a code: the messages are those of cel-go."""
+"""Replacement for an error code: the messages are cel-go's."""
 _GROUP: Final = "resource.k8s.io/"
 _LONGEST: Final = 10 * 1024
 _EXPRESSION: Final = ("selectors", "*", "cel", "expression")
@@ -27,17 +27,17 @@ _SELECTORS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "ResourceClaim": _REQUESTS,
     "ResourceClaimTemplate": tuple(("spec", *steps) for steps in _REQUESTS),
 }
-"""Where the texts stand below `spec`, by kind."""
+"""Paths of the selectors below `spec`, by kind."""
 KINDS: Final = tuple(_SELECTORS)
 
 
 def has_selectors(raw: Mapping[str, Any]) -> bool:
-    """Whether an object is of a kind that may have selectors of devices."""
+    """Return whether an object has a kind with device selectors."""
     return raw.get("kind") in _SELECTORS and str(raw.get("apiVersion")).startswith(_GROUP)
 
 
 def selector_findings(document: Document) -> Iterator[Finding]:
-    """Find what is wrong with the selectors of an object."""
+    """Yield the findings about the selectors of an object."""
     raw = document.object
     metadata = raw.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else ""

@@ -1,4 +1,4 @@
-"""Note policies whose selection matches no pod of a cluster: often a misspelt label or scheduler name."""
+"""Notes about policies whose selection matches no pod of a cluster, often because of a misspelt label or name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def unselected(policies: Iterable[Document], pods: Sequence[Object]) -> Iterator
     """Yield a note for each policy whose `schedulerNames` or `podSelector` match no pod.
 
     Args:
-        policies: The policies. Malformed policies are left out.
+        policies: The policies; malformed ones are ignored.
         pods: The pods of the cluster; without pods there are no notes.
     """
     if not pods:

@@ -1,6 +1,6 @@
-"""The configuration of a process without a configuration file: defaults, and what flags say over them.
+"""Configuration of a process without a configuration file: defaults, changed by flags.
 
-With a file only flags of leader election count beside it, as in kube-scheduler; the others are ignored, and named.
+With a file, only flags of leader election apply, as in kube-scheduler; other flags are ignored with a warning.
 
 Source: cmd/kube-scheduler/app/options/options.go (ApplyDeprecated, ApplyTo), v1.36.
 """
@@ -14,9 +14,9 @@ from policysched.app.configuration.election import ElectionFlags, election_witho
 from policysched.app.configuration.model import ClientConnection, Configuration, ProfileConfig, completed
 
 UNLIMITED: Final = -1
-"""Without a configuration file nothing bounds how many requests are made, unless a flag does."""
+"""Requests per second without a configuration file and flag: unlimited."""
 ConfigurationFlags = Mapping[str, Any]
-"""What flags say that a file says instead, by their names with `_` for `-`."""
+"""Values of flags that a file would otherwise define, by flag names with `_` for `-`."""
 _CONNECTION: Final = {
     "kubeconfig": "kubeconfig",
     "kube_api_qps": "qps",
@@ -29,10 +29,10 @@ _PROFILING: Final = {"profiling": "enable_profiling", "contention_profiling": "e
 def configuration_without_file(
     scheduler_names: Sequence[str], election: ElectionFlags, flags: ConfigurationFlags
 ) -> Configuration:
-    """Return the completed configuration of a process that was given no file.
+    """Return the completed configuration of a process without a file.
 
     Raises:
-        UsageError: what the flags say does not go together.
+        UsageError: flags contradict each other.
     """
     connection = {"qps": UNLIMITED} | {field: flags[name] for name, field in _CONNECTION.items() if name in flags}
     given = Configuration(
@@ -45,7 +45,7 @@ def configuration_without_file(
 
 
 def ignored_flags(flags: ConfigurationFlags) -> Iterator[str]:
-    """Say which flags a configuration file leaves without effect."""
+    """Yield the warnings about flags that have no effect because of a configuration file."""
     for name in flags:
         field = f"clientConnection.{_CONNECTION[name]}" if name in _CONNECTION else _PROFILING[name]
         head, *rest = field.split("_")

@@ -1,4 +1,4 @@
-"""Leader election as a file and flags ask for it: what flags say counts before the file, as in kube-scheduler.
+"""Leader election settings from file and flags; as in kube-scheduler, flags override the file.
 
 Source: cmd/kube-scheduler/app/options/options.go (ApplyLeaderElectionTo), v1.36.
 """
@@ -18,21 +18,21 @@ from policysched.kube.election.elector import ElectionTiming
 from policysched.plugins.arguments import nanoseconds
 
 LEASE: Final = "policysched"
-"""The name of the lease where no configuration file says another."""
+"""Default name of the lease without a configuration file."""
 OF_KUBE_SCHEDULER: Final = "kube-scheduler"
-"""The name of kube-scheduler's own lease, which a file has by default."""
+"""Name of kube-scheduler's own lease, the default in a file."""
 ElectionFlags = Mapping[str, Any]
-"""Fields of `LeaderElection` that flags say, by their names there."""
+"""Fields of `LeaderElection` set by flags."""
 NO_FLAGS: Final[ElectionFlags] = MappingProxyType({})
 NO_ELECTION: Final[ElectionFlags] = MappingProxyType({"leader_elect": False})
 _LENGTHS: Final = ("lease_duration", "renew_deadline", "retry_period")
 
 
 def read_flags(given: Mapping[str, Any]) -> ElectionFlags:
-    """Read what flags say; those that are absent are None.
+    """Return the values of flags; absent ones are None.
 
     Raises:
-        UsageError: a value cannot be used.
+        UsageError: a value is invalid.
     """
     stated = {name: value for name, value in given.items() if value is not None}
     for name, value in stated.items():
@@ -53,15 +53,15 @@ def _check_length(flag: str, value: str) -> None:
 
 
 def with_flags(configuration: Configuration, flags: ElectionFlags) -> Configuration:
-    """Put what flags say over what a file says."""
+    """Override a configuration with flags."""
     return replace(configuration, leader_election=replace(configuration.leader_election, **flags))
 
 
 def election_without_file(flags: ElectionFlags) -> LeaderElection:
-    """Return how leaders are elected where there is no file.
+    """Return the leader election settings without a file.
 
     Raises:
-        UsageError: what the flags say does not go together.
+        UsageError: flags contradict each other.
     """
     made = replace(LeaderElection(resource_name=LEASE), **flags)
     found = [f"{field}: {why}" for field, why in election_faults(made)] if made.leader_elect else []
@@ -71,10 +71,10 @@ def election_without_file(flags: ElectionFlags) -> LeaderElection:
 
 
 def election_timing(given: LeaderElection) -> ElectionTiming:
-    """Return how long what takes.
+    """Return the durations of the election.
 
     Raises:
-        UsageError: nobody could keep the lease like that.
+        UsageError: no process could keep the lease with these durations.
     """
     timing = ElectionTiming(*((nanoseconds(getattr(given, name)) or 0) / 1e9 for name in _LENGTHS))
     for fault in timing.faults():
@@ -83,12 +83,12 @@ def election_timing(given: LeaderElection) -> ElectionTiming:
 
 
 def lease_of(election: LeaderElection) -> str:
-    """Return the namespace and the name of the lease, under which an installation is known."""
+    """Return namespace and name of the lease, which identify an installation."""
     return f"{election.resource_namespace}/{election.resource_name}"
 
 
 def election_warnings(election: LeaderElection, scheduler_names: Iterable[str]) -> Iterator[str]:
-    """Say what of an election is likely to be a mistake."""
+    """Yield warnings about election settings that are probably a mistake."""
     if (
         election.leader_elect
         and election.resource_name == OF_KUBE_SCHEDULER

@@ -1,4 +1,4 @@
-"""Make the extenders that a configuration names, and keep plugins off the resources that are theirs alone.
+"""Creation of the extenders in a configuration, and handling of resources that only extenders manage.
 
 Source: pkg/scheduler/scheduler.go (buildExtenders), v1.36.
 """
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 def make_extenders(
     configuration: Configuration, texts: ObjectTexts, may_bind: Callable[[], bool] = lambda: True
 ) -> tuple[HttpExtender, ...]:
-    """Make extenders in the order in which they are asked: those that may be ignored come last.
+    """Return extenders in calling order: ignorable ones are last.
 
     Args:
-        configuration: The whole file.
-        texts: Objects as the API server wrote them.
-        may_bind: Whether they may be asked to bind.
+        configuration: The whole configuration.
+        texts: Source of objects as the API server wrote them.
+        may_bind: Whether bind requests may be sent.
 
     Raises:
-        UsageError: a URL or a certificate cannot be used.
+        UsageError: a URL or certificate is invalid.
     """
     if not configuration.extenders:
         return ()
@@ -47,7 +47,7 @@ def make_extenders(
 
 
 def without_extenders_resources(configuration: Configuration) -> Sequence[ProfileConfig]:
-    """Return the profiles, in which NodeResourcesFit overlooks what extenders alone look at, in place of its own list.
+    """Return profiles whose NodeResourcesFit ignores resources that only extenders manage; the other arguments stay.
 
     Source: kube-scheduler/config/v1 (ExtenderManagedResource.IgnoredByScheduler).
     """

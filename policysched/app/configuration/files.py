@@ -1,6 +1,6 @@
-"""Configurations in files: read one as the scheduler uses it, or name all that is wrong with several.
+"""Reading and checking of configuration files.
 
-Profiles are made too, because some of what is wrong only shows then; nothing runs.
+Checking also creates the profiles, because some errors appear only then; nothing is started.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _GROUP: Final = "kubescheduler.config.k8s.io/"
 
 @dataclass(frozen=True, slots=True)
 class CheckedFiles:
-    """What was found in files."""
+    """The result of checking configuration files."""
 
     configurations: int
-    """How many there are."""
+    """Number of configurations."""
     faults: tuple[FieldFault, ...]
 
 
@@ -42,7 +42,7 @@ def read_file(name: str, plugins: PluginRegistry = NO_PLUGINS) -> ReadConfigurat
     """Read the configuration of a file.
 
     Raises:
-        UsageError: the file cannot be used; the text names all that is wrong with the configuration.
+        UsageError: the file cannot be used; the text has all errors of the configuration.
     """
     documents = load([name])
     if len(documents) > 1:
@@ -53,17 +53,17 @@ def read_file(name: str, plugins: PluginRegistry = NO_PLUGINS) -> ReadConfigurat
 
 
 def check_files(names: Iterable[str], plugins: PluginRegistry = NO_PLUGINS) -> CheckedFiles:
-    """Name all that is wrong with the configurations in files; in folders, objects of other kinds are ignored.
+    """Return all errors of the configurations in files; in folders, objects of other kinds are ignored.
 
     Raises:
-        UsageError: a file cannot be read or is not made of objects, or a folder has no configuration.
+        UsageError: a file cannot be read or contains no objects, or a folder has no configuration.
     """
     documents = [one for name in names for one in _configurations(name)]
     return CheckedFiles(len(documents), tuple(fault for one in documents for fault in _faults(one, plugins)))
 
 
 def _configurations(name: str) -> list[Document]:
-    """Load the objects of a file, or the configurations of a folder."""
+    """Read the objects of a file, or the configurations of a folder."""
     documents = load([name])
     if documents[0].file == shown(name):
         return documents
@@ -78,7 +78,7 @@ def _is_meant(one: Object) -> bool:
 
 
 def _faults(document: Document, plugins: PluginRegistry) -> tuple[FieldFault, ...]:
-    """Name what is not valid, and what shows when profiles are made, in the order of the file."""
+    """Return invalid fields, and errors found while creating profiles, in the order of the file."""
     found: list[FieldFault] = []
     try:
         read = decode_configuration(document)

@@ -1,9 +1,9 @@
-"""KubeSchedulerConfiguration v1: the fields of the file as structs, with kube-scheduler's defaults.
+"""KubeSchedulerConfiguration v1: structs with kube-scheduler's defaults.
 
-The one place of the file's defaults; those of plugins' arguments stand with the plugins. A default is the field's own
-where an absent field has it. Where kube-scheduler takes a zero value for an absent one too (`Filled`), and where a
-default depends on something else, it is filled in when the struct is made, or by `completed`, which needs the whole
-file: what comes out is complete, and reading it again changes nothing.
+All defaults of the file are here; defaults of plugin arguments are with the plugins. A default is the field's own if an
+absent field has it. If kube-scheduler treats a zero value as absent (`Filled`), or a default depends on other fields,
+it is set when the struct is created, or by `completed`, which needs the whole file. The result is complete; decoding it
+again changes nothing.
 
 Source: kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/{types,defaults}.go,
 pkg/scheduler/apis/config/v1/{defaults,default_plugins}.go, v1.36.
@@ -34,19 +34,19 @@ from policysched.plugins.registry import DEFAULTS, PLUGINS, WEIGHTS
 KIND: Final = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 POLICIES: Final = "SchedulingPolicy"
-"""The name that stands for all policies."""
+"""Name of the plugin that stands for all policies."""
 ALL: Final = "*"
 QPS: Final = 50
-"""How many requests a second there may be where nothing else is said."""
+"""Default number of requests per second."""
 _HIGHEST_FLOAT32: Final = 3.4028234663852886e38
 Float32 = Annotated[float, msgspec.Meta(ge=-_HIGHEST_FLOAT32, le=_HIGHEST_FLOAT32)]
 
 
 class Filled(Given, frozen=True):
-    """Fields of which the zero value counts as absent, but for booleans; durations are written as Go does."""
+    """Base of structs in which zero values count as absent, except booleans; durations are in Go's format."""
 
     def __post_init__(self) -> None:
-        """Put defaults in the place of zero values."""
+        """Replace zero values by defaults."""
         for field in _fields(type(self)):
             value = getattr(self, field.name)
             if isinstance(value, bool):
@@ -59,12 +59,12 @@ class Filled(Given, frozen=True):
 
 @lru_cache(maxsize=16)
 def _fields(shape: type[Filled]) -> tuple[FieldInfo, ...]:
-    """List the fields of a struct: finding them out takes longer than making one."""
+    """Return the fields of a struct, cached."""
     return fields(shape)
 
 
 class LeaderElection(Filled, frozen=True):
-    """How several schedulers agree on one that works."""
+    """Settings of leader election."""
 
     leader_elect: bool = True
     lease_duration: StatedDuration = "15s"
@@ -76,7 +76,7 @@ class LeaderElection(Filled, frozen=True):
 
 
 class ClientConnection(Filled, frozen=True):
-    """How the API server is reached."""
+    """Settings of the connection to the API server."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -85,32 +85,32 @@ class ClientConnection(Filled, frozen=True):
     burst: Int32 = 100
 
     def __post_init__(self) -> None:
-        """Round as kube-scheduler does, which reads 32 bits; what rounds to none is as if it were absent."""
+        """Round QPS to 32 bits as kube-scheduler does; a result of 0 counts as absent."""
         super().__post_init__()
         rounded = float(str(np.float32(self.qps))) or float(QPS)
         force_setattr(self, "qps", int(rounded) if abs(rounded) < 2**53 and rounded.is_integer() else rounded)
 
 
 class ListedPlugin(Given, frozen=True):
-    """A plugin in a list; a weight of 0 is none."""
+    """A plugin in a list; a weight of 0 means no weight."""
 
     name: str = ""
     weight: Int32 = 0
 
 
 class PluginSet(Given, frozen=True):
-    """What is enabled and disabled at one point, or at all (`multiPoint`)."""
+    """Enabled and disabled plugins of one extension point, or of all (`multiPoint`)."""
 
     enabled: tuple[ListedPlugin, ...] = ()
     disabled: tuple[ListedPlugin, ...] = ()
 
     def disables(self, name: str) -> bool:
-        """Return whether a plugin is disabled by its name."""
+        """Return whether a plugin is disabled by name."""
         return any(one.name == name for one in self.disabled)
 
 
 class Plugins(Given, frozen=True):
-    """What a profile enables and disables, point by point."""
+    """Enabled and disabled plugins of a profile by extension point."""
 
     multi_point: PluginSet = PluginSet()
     pre_enqueue: PluginSet = PluginSet()
@@ -129,28 +129,28 @@ class Plugins(Given, frozen=True):
     placement_score: PluginSet = PluginSet()
 
     def by_point(self) -> dict[str, PluginSet]:
-        """Return the sets by the names of their points."""
+        """Return the plugin sets by name of the extension point."""
         return {point: getattr(self, attribute) for attribute, point in POINTS.items()}
 
     @property
     def enabled_anywhere(self) -> frozenset[str]:
-        """The names that are enabled at any point."""
+        """Names of plugins that are enabled at some point."""
         return frozenset(one.name for own in self.by_point().values() for one in own.enabled)
 
 
 POINTS: Final = dict(zip(Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True))
-"""The names of points in configurations, multiPoint among them, by those of the fields."""
+"""Names of extension points in configurations, including multiPoint, by struct field."""
 
 
 class PluginConfig(Given, frozen=True):
-    """The arguments of one plugin: a `PluginArguments` for a plugin that has some, else whatever stands there."""
+    """Arguments of one plugin: a `PluginArguments` for plugins that declare them, otherwise the raw value."""
 
     name: str = ""
     args: Any = None
 
 
 class ProfileConfig(Given, frozen=True):
-    """A profile."""
+    """A profile of the configuration."""
 
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: Int32 | None = None
@@ -159,7 +159,7 @@ class ProfileConfig(Given, frozen=True):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments by plugin."""
+        """Arguments by plugin."""
         return {one.name: one.args for one in self.plugin_config}
 
 
@@ -171,7 +171,7 @@ class ManagedResource(Given, frozen=True):
 
 
 class ExtenderConfig(Given, frozen=True):
-    """An HTTP service that takes part in decisions."""
+    """An HTTP extender in the configuration."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -187,12 +187,12 @@ class ExtenderConfig(Given, frozen=True):
     ignorable: bool = False
 
     def __post_init__(self) -> None:
-        """Write the duration as Go does."""
+        """Normalize the duration to Go's format."""
         force_setattr(self, "http_timeout", go_duration(self.http_timeout))
 
 
 class Configuration(Given, frozen=True):
-    """The whole file."""
+    """A whole KubeSchedulerConfiguration."""
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -209,7 +209,7 @@ class Configuration(Given, frozen=True):
     delay_cache_until_active: bool = False
 
     def __post_init__(self) -> None:
-        """Have contention profiled where anything is."""
+        """Enable contention profiling if profiling is enabled."""
         if self.enable_contention_profiling is None:
             force_setattr(self, "enable_contention_profiling", self.enable_profiling)
 
@@ -217,11 +217,11 @@ class Configuration(Given, frozen=True):
 DEFAULT: Final = PluginSet(
     enabled=(*(ListedPlugin(name=name, weight=WEIGHTS.get(name, 0)) for name in DEFAULTS), ListedPlugin(name=POLICIES))
 )
-"""The plugins that are enabled where a profile says nothing."""
+"""Plugins that are enabled if a profile does not define any."""
 
 
 def completed(given: Configuration) -> Configuration:
-    """Fill in what depends on the whole file: the profiles, their names, plugins and arguments."""
+    """Return a configuration with defaults that depend on the whole file: profiles, names, plugins, arguments."""
     profiles = given.profiles or (ProfileConfig(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER),)
@@ -229,7 +229,7 @@ def completed(given: Configuration) -> Configuration:
 
 
 def completed_profile(given: ProfileConfig) -> ProfileConfig:
-    """Put what a profile enables and disables over the default plugins, and give all their arguments."""
+    """Return a profile with the default plugins merged and all their arguments set."""
     nothing = PluginSet()
     sets = {name: merged(nothing, getattr(given.plugins, name)) for name in POINTS}
     plugins = Plugins(**sets | {"multi_point": merged(DEFAULT, given.plugins.multi_point)})
@@ -240,16 +240,16 @@ def completed_profile(given: ProfileConfig) -> ProfileConfig:
 
 
 def default_arguments(name: str) -> Any:
-    """Return the arguments that a default plugin has where none are stated, None where it takes none."""
+    """Return the default arguments of a default plugin; None if it has none."""
     entry = PLUGINS.get(name)
     return None if entry is None or entry.arguments is None else read_arguments(name, None, entry.arguments)[0]
 
 
 def merged(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """Put what is custom over what is enabled by default.
+    """Merge a custom plugin set into a default one.
 
-    A default plugin that is enabled once more keeps its place and takes the new weight; what is enabled and disabled
-    goes to the end.
+    A default plugin that is enabled again keeps its position and gets the new weight. One that is disabled and enabled
+    moves to the end.
     """
     latest = {one.name: (position, one) for position, one in enumerate(custom.enabled)}
     kept, used = [], set()

@@ -1,7 +1,7 @@
-"""Which plugins act at which extension point, in which order and with which weights, by kube-scheduler's rules.
+"""Enabled plugins of each extension point with order and weights, by kube-scheduler's rules.
 
-Knows names, points and weights, nothing of plugins and their arguments. It takes what a completed profile enables and
-disables; `SchedulingPolicy` stands for all policies, at filter and score.
+This module knows names, points and weights, but not plugins and arguments. It takes the enabled and disabled plugins of
+a completed profile; `SchedulingPolicy` stands for all policies, at Filter and Score.
 
 Source: framework/runtime/framework.go (NewFramework, updatePluginList, expandMultiPointPlugins, getValidScoreWeights),
 v1.36.
@@ -29,20 +29,20 @@ class Lists:
     """The plugins of a profile."""
 
     points: Mapping[str, tuple[str, ...]]
-    """By point, in the order in which they act."""
+    """Plugins by extension point, in calling order."""
     weights: Mapping[str, int]
-    """Of the plugins that score."""
+    """Weights of the plugins at Score."""
 
 
 def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Lists:
-    """List the plugins of a profile.
+    """Return the plugins of a profile.
 
     Args:
-        plugins: What the completed profile enables and disables.
-        acts_at: The points of each plugin that there is, by name.
+        plugins: Enabled and disabled plugins of the completed profile.
+        acts_at: Extension points of each existing plugin, by name.
 
     Raises:
-        UsageError: the profile would be refused.
+        UsageError: kube-scheduler would reject the profile.
     """
     for place, why in list_faults(plugins, acts_at):
         raise UsageError(f"{place}: {why}")
@@ -51,7 +51,7 @@ def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Lists
 
 
 def list_faults(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Iterator[Fault]:
-    """Name the fields that cannot be as they are, and why."""
+    """Yield invalid fields with reasons."""
     yield from _name_faults(plugins, acts_at)
     points = {point: _expanded(point, plugins, acts_at) for point in _sets(plugins)}
     yield from _repeats(points)
@@ -87,20 +87,20 @@ def _name_faults(plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[Fault]:
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    """Name the plugin that may be meant, as the end of a sentence."""
+    """Return a suggestion for an unknown plugin name, as the end of a sentence."""
     close = get_close_matches(name, sorted(known), n=1)
     return f"; did you mean {close[0]}?" if close else "; run `policysched plugins` to list all plugins"
 
 
 def _repeats(points: Mapping[str, list[str]]) -> Iterator[Fault]:
-    """Name what multiPoint enables twice; at other points that was found before."""
+    """Yield plugins that multiPoint enables twice; other points were checked before."""
     found = {name for names in points.values() for name in names if names.count(name) > 1}
     for name in sorted(found):
         yield f"plugins.{MULTI_POINT}.enabled", f"{name} is listed twice"
 
 
 def _expanded(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> list[str]:
-    """List the plugins at a point: first those of its own that multiPoint has too, then those of multiPoint alone."""
+    """Return the plugins at a point: first its own that multiPoint has too, then those only in multiPoint."""
     own = _sets(plugins)[point]
     specific = list(dict.fromkeys(one.name for one in own.enabled))
     if own.disables(ALL):
@@ -113,7 +113,7 @@ def _expanded(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> list[str
 
 
 def _weights(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[tuple[str, int]]:
-    """Return the weights at a point: that of its own list before that of multiPoint, and 1 where none is given."""
+    """Yield the weights at a point: from its own list, otherwise from multiPoint, otherwise 1."""
     seen: set[str] = set()
     stated: Iterable[ListedPlugin] = (*_sets(plugins)[point].enabled, *plugins.multi_point.enabled)
     for one in stated:
@@ -123,7 +123,7 @@ def _weights(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[
 
 
 def _weight_faults(point: str, weights: Iterable[tuple[str, int]]) -> Iterator[Fault]:
-    """Refuse a sum of weights that falls below 0 on the way through them."""
+    """Yield an error if the running sum of weights overflows."""
     total = 0
     for name, weight in weights:
         if total < 0:

@@ -1,6 +1,6 @@
-"""Print a completed configuration as kube-scheduler writes it, as a dict, YAML or JSON.
+"""Printing of a completed configuration as kube-scheduler writes it, as dict, YAML or JSON.
 
-What is written where it is empty, and what is left out then, is kube-scheduler's choice field by field.
+kube-scheduler decides field by field whether an empty value is written.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _SHOWN_EMPTY: Final[Mapping[type, frozenset[str]]] = {
     Requirement: frozenset({"key", "operator"}),
     TopologySpreadConstraint: frozenset({"topologyKey", "whenUnsatisfiable"}),
 }
-"""The fields that are written where they are empty, null or false; numbers always are."""
+"""Fields that are written even if empty, null or false; numbers are always written."""
 
 
 def to_dict(configuration: Configuration) -> dict[str, Any]:
-    """Return a completed configuration as a dict that reads as the same configuration."""
+    """Return a completed configuration as a dict that decodes to the same configuration."""
     made: dict[str, Any] = _printed(configuration)
     for extender in made.get("extenders", ()):
         if not extender["weight"]:

@@ -1,4 +1,4 @@
-"""Build profiles: the default plugins as a configuration enables, disables and weighs them."""
+"""Creation of profiles: plugins enabled, disabled and weighted by a configuration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from policysched.plugins.registry import DEFAULT_ORIGIN, MULTI_POINT
 
 DEFAULT_NAME = "policysched"
 NO_PLUGINS: Final = PluginRegistry()
-"""What is there beside the default plugins where nobody adds any."""
+"""Registry of additional plugins if there are none."""
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "queue_sort": ("less", "key"),
     "pre_filter": ("pre_filter", "prepare_filter"),
@@ -39,39 +39,39 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "score": ("score", "score_nodes"),
     "reserve": ("reserve", "unreserve"),
 }
-"""The methods of the points of which a plugin may have others than one of the point's own name."""
+"""Methods of extension points whose plugins can have other methods than one of the point's name."""
 _OF_COLUMNS: Final = ("prepare_filter", "prepare_score", "key")
-"""Methods that only plugins have which are asked about many nodes at once, as the default ones are."""
+"""Methods of column plugins, which evaluate many nodes at once."""
 
 
 def default_profile(scheduler_name: str = DEFAULT_NAME, *, off: Iterable[str] = ()) -> Profile:
-    """Make the profile of the default plugins, less those that are `off`, in kube-scheduler's order."""
+    """Return the profile of the default plugins, except those in `off`, in kube-scheduler's order."""
     disabled = PluginSet(disabled=tuple(ListedPlugin(name=name) for name in off))
     given = ProfileConfig(scheduler_name=scheduler_name, plugins=Plugins(multi_point=disabled))
     return _Parts(completed_profile(given), registry_with()).profile()
 
 
 def registry_with(others: PluginRegistry = NO_PLUGINS) -> PluginRegistry:
-    """Make the registry of all plugins: the default ones and others.
+    """Return the registry of the default plugins and additional ones.
 
     Raises:
-        UsageError: one of the others has the name of a default plugin.
+        UsageError: an additional plugin has the name of a default plugin.
     """
     made = default_registry()
-    # Policies stand in a profile as a plugin of this name; the engine asks them itself.
+    # Policies are a plugin of this name in a profile; the engine evaluates them itself.
     made.register(POLICIES, lambda _args, _handle: EnginePart(POLICIES), origin=DEFAULT_ORIGIN)
     made.merge(others)
     return made
 
 
 def points_of(plugin: Any) -> frozenset[str]:
-    """Return the points at which a plugin acts: those whose methods it has."""
+    """Return the extension points whose methods a plugin has."""
     found = ((point, _METHODS.get(name, (name,))) for name, point in POINTS.items())
     return frozenset(point for point, methods in found if any(callable(getattr(plugin, one, None)) for one in methods))
 
 
 def check_plugin(name: str, plugin: Any) -> None:
-    """Check the methods of an out-of-tree plugin or of its class.
+    """Validate the methods of an out-of-tree plugin or its class.
 
     Raises:
         UsageError: a method is misspelt or has a wrong signature.
@@ -92,16 +92,15 @@ def configured_profiles(
     *,
     keep: Collection[str] = (),
 ) -> dict[str, Profile]:
-    """Make the profiles of a KubeSchedulerConfiguration.
+    """Return the profiles of a KubeSchedulerConfiguration.
 
     Args:
-        config: The configuration; without one there is the default profile alone.
-        others: The plugins that there are beside the default ones.
-        keep: The names of profiles that are not made, because they are there already.
+        config: The configuration; without one, only the default profile.
+        others: Additional plugins.
+        keep: Names of profiles that are not created, because they exist already.
 
     Raises:
-        UsageError: it is no such configuration, or kube-scheduler would refuse it; or one of the other plugins has a
-            name that is taken.
+        UsageError: the configuration is invalid, or an additional plugin has a name that is taken.
     """
     registry = registry_with(others)
     if config is None:
@@ -120,7 +119,7 @@ def configured_profiles(
 
 
 def _placed(parts: _Parts, read: ReadConfiguration, index: int) -> Iterator[Fault]:
-    """Name what is wrong with a profile by the places of the file, whose multiPoint lacks the default plugins."""
+    """Yield the errors of a profile with positions in the file, whose multiPoint lacks the default plugins."""
     everywhere = parts.given.plugins.multi_point.enabled
     stated = read.multi_point(index)
     for place, why in parts.faults():
@@ -133,7 +132,7 @@ def _placed(parts: _Parts, read: ReadConfiguration, index: int) -> Iterator[Faul
 
 
 def _queue_sort_faults(parts: Mapping[int, _Parts]) -> Iterator[Fault]:
-    """Refuse profiles that sort the one queue in different ways."""
+    """Yield errors if profiles sort the queue differently."""
     sorting = {index: one.queue_sort() for index, one in parts.items()}
     first = next(iter(sorting.values()), ("", None))
     for index, (name, args) in sorting.items():
@@ -144,19 +143,19 @@ def _queue_sort_faults(parts: Mapping[int, _Parts]) -> Iterator[Fault]:
 
 
 def _adapted(entry: RegisteredPlugin, plugin: Any, handle: PluginHandle) -> Any:
-    """Return a plugin as a profile takes it: one of others that is not made for columns is adapted."""
+    """Return a plugin for a profile; an out-of-tree plugin is wrapped in an adapter unless it evaluates columns."""
     if entry.origin == DEFAULT_ORIGIN or _is_of_columns(plugin):
         return plugin
     return OutOfTreePlugin(entry.name, plugin, handle)
 
 
 def _scores(plugin: Any) -> bool:
-    """Return whether a plugin that is enabled at Score has code for it."""
+    """Return whether a plugin enabled at Score has its methods."""
     return isinstance(plugin, OutOfTreePlugin) or hasattr(plugin, "score")
 
 
 class _Parts:
-    """The plugins of one profile, made once each for all their points."""
+    """The plugins of one profile, each created once for all its extension points."""
 
     def __init__(self, given: ProfileConfig, registry: PluginRegistry) -> None:
         self.given = given
@@ -184,18 +183,18 @@ class _Parts:
             self._unmade.append((places.get(name, "plugins"), str(error)))
 
     def faults(self) -> Iterator[Fault]:
-        """Name what is wrong with the profile."""
+        """Yield the errors of the profile."""
         yield from self._unmade
         if self._points_are_known:
             yield from list_faults(self.given.plugins, self._acts_at)
 
     @property
     def _points_are_known(self) -> bool:
-        """Whether every plugin is there that tells its points only by its methods."""
+        """Whether all plugins exist whose extension points are known only from their methods."""
         return self.given.plugins.enabled_anywhere & self._acts_at.keys() <= self._plugins.keys() | POINTS_OF.keys()
 
     def queue_sort(self) -> tuple[str, Any]:
-        """Return the plugin that sorts the queue, and its arguments."""
+        """Return the QueueSort plugin and its arguments."""
         [name] = self._lists.points["queueSort"]
         return name, self.given.arguments.get(name)
 
@@ -204,7 +203,7 @@ class _Parts:
         return plugin_lists(self.given.plugins, self._acts_at)
 
     def profile(self) -> Profile:
-        """Put the plugins at their points."""
+        """Return the profile with the plugins at their points."""
         filters = self._filters()
         return Profile(
             scheduler_name=self.name,
@@ -235,18 +234,18 @@ class _Parts:
         return [self._plugins[name] for name in self._names(point)]
 
     def _having(self, point: str, method: str) -> tuple[Any, ...]:
-        """List the plugins at a point that have code for it."""
+        """Return the plugins at a point that have its methods."""
         return tuple(one for one in self._at(point) if hasattr(one, method))
 
     def _lacks(self, name: str, point: str) -> bool:
-        """Return whether a plugin would act at a point, but is not enabled there."""
+        """Return whether a plugin has the methods of a point but is not enabled there."""
         return point in self._acts_at[name] and name not in self._lists.points[point]
 
     def _filters(self) -> tuple[Any, ...]:
         return tuple(filter_only(one) if self._lacks(one.name, "preFilter") else one for one in self._at("filter"))
 
     def _prepared(self, filters: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Return the order in which filters are prepared, None where it is their own."""
+        """Return the order in which filters are prepared; None for the order in which they run."""
         first = self._names("preFilter")
         if [one.name for one in filters if one.name in first] == first:
             return None

@@ -1,8 +1,8 @@
-"""Read a KubeSchedulerConfiguration into its completed form, or say all that is wrong with it.
+"""Reading of a KubeSchedulerConfiguration into its completed form, or reporting of all its errors.
 
-The file is read as strictly as kube-scheduler reads it. Files of older versions (v1beta1 to v1beta3) are read as those
-of v1, with v1's defaults, without the fields and plugins that are gone since: the limit plugins of single clouds, whose
-work NodeVolumeLimits does, and SelectorSpread, whose work PodTopologySpread does. In a v1 file such names are refused.
+The file is decoded as strictly as in kube-scheduler. Older versions (v1beta1 to v1beta3) are decoded with v1's
+defaults. Their fields and plugins that no longer exist are dropped: the volume limit plugins of single clouds (replaced
+by NodeVolumeLimits) and SelectorSpread (replaced by PodTopologySpread). In a v1 file such names are an error.
 
 Source: kube-scheduler/config/v1/types.go (DecodeNestedObjects), cmd/kube-scheduler/app/options/configfile.go, v1.36.
 """
@@ -38,43 +38,43 @@ REPLACED: Final = {
     "GCEPDLimits": "NodeVolumeLimits",
     "SelectorSpread": "PodTopologySpread",
 }
-"""Plugins that are gone, with those that do their work."""
+"""Removed plugins with their replacements."""
 GONE_FIELDS: Final = ("healthzBindAddress", "metricsBindAddress")
-"""Fields of older versions that kube-scheduler itself overlooks since v1.23."""
+"""Fields of older versions that kube-scheduler ignores since v1.23."""
 NO_FILE: Final = "config"
-"""The name of a configuration that is no file."""
+"""Name of a configuration that is not a file."""
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 ConfigurationInput: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Document
-"""A configuration: a YAML or JSON text, the path of a file, a dict, or an object of a file."""
+"""A configuration: YAML or JSON text, path of a file, dict, or object of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """One thing that is wrong with a configuration."""
+    """One error of a configuration."""
 
     file: str
-    """The file, `config` where there is none."""
+    """Name of the file; `config` without a file."""
     place: SourcePosition | None
     field: str
-    """The field in the file, empty for the whole."""
+    """Path of the field; empty for the whole configuration."""
     message: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as a dict, without a place where there is none."""
+        """Return the error as a dict, without absent parts."""
         place = {"line": self.place.line, "column": self.place.column} if self.place else {}
         return {"file": self.file, **place, "field": self.field, "message": self.message}
 
     def __str__(self) -> str:
-        """Write it in one line."""
+        """Return the error in one line."""
         where = f"{self.file}:{self.place.line}:{self.place.column}" if self.place else self.file
         return ": ".join(filter(None, (where, self.field, self.message)))
 
 
 class ConfigurationError(UsageError):
-    """A configuration that cannot be used.
+    """A configuration with errors.
 
     Attributes:
-        faults: All that is wrong with it.
+        faults: All errors.
     """
 
     def __init__(self, faults: Sequence[FieldFault]) -> None:
@@ -84,32 +84,32 @@ class ConfigurationError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class ReadConfiguration:
-    """A configuration, and where its fields stand."""
+    """A configuration with the positions of its fields."""
 
     completed: Configuration
     stated: Configuration
-    """Without the defaults that depend on the whole file."""
+    """The configuration without defaults that depend on the whole file."""
     source: _Source
 
     def error(self, found: Iterable[Fault]) -> ConfigurationError:
-        """Make the error for fields that are not valid."""
+        """Return the exception for invalid fields."""
         return self.source.error(found)
 
     def multi_point(self, index: int) -> list[str]:
-        """Return what a profile enables at multiPoint as it is stated, before the default plugins are put under it."""
+        """Return the plugins that a profile enables at multiPoint, before the default plugins are merged."""
         profiles = self.stated.profiles
         return [one.name for one in profiles[index].plugins.multi_point.enabled] if profiles else []
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What a configuration was read from."""
+    """The source of a configuration."""
 
     stated: Mapping[str, Any]
-    """As v1 writes it."""
+    """The content in the form of v1."""
     document: Document | None
     left_out: Mapping[str, Sequence[int]]
-    """Which items of the document's lists `stated` has, for lists of which it lacks some."""
+    """For lists with dropped items: the indexes of the remaining items."""
 
     def error(self, found: Iterable[Fault]) -> ConfigurationError:
         return ConfigurationError([self._placed(*one) for one in found])
@@ -130,15 +130,15 @@ class _Source:
 def load_configuration(
     given: ConfigurationInput, changed: Callable[[Configuration], Configuration] | None = None
 ) -> ReadConfiguration:
-    """Read a configuration and remember where its fields stand.
+    """Read and validate a configuration, with the positions of its fields.
 
     Args:
         given: The configuration.
-        changed: What flags make of it, before it is judged.
+        changed: Applies flags before validation.
 
     Raises:
-        ConfigurationError: it is not valid.
-        UsageError: it is no configuration.
+        ConfigurationError: the configuration has errors.
+        UsageError: the input is not a configuration.
     """
     read = decode_configuration(given)
     if changed is not None:
@@ -150,11 +150,11 @@ def load_configuration(
 
 
 def decode_configuration(given: ConfigurationInput) -> ReadConfiguration:
-    """Read a configuration that need not be valid.
+    """Decode a configuration without validating its values.
 
     Raises:
-        ConfigurationError: it has fields that are unknown or of the wrong type.
-        UsageError: it is no configuration.
+        ConfigurationError: fields are unknown or of the wrong type.
+        UsageError: the input is not a configuration.
     """
     source = _source(given)
     decoded, found = strictly(source.stated, Configuration, kept="args")
@@ -205,7 +205,7 @@ def _header_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _with_arguments(profile: ProfileConfig, place: str) -> tuple[ProfileConfig, list[Fault]]:
-    """Read the arguments of the plugins that have some."""
+    """Decode the arguments of plugins that declare them."""
     found: list[Fault] = []
     configs = []
     for index, one in enumerate(profile.plugin_config):
@@ -219,7 +219,7 @@ def _with_arguments(profile: ProfileConfig, place: str) -> tuple[ProfileConfig, 
 
 
 def _renewed(source: _Source, version: str) -> _Source:
-    """Read a configuration of an older version as one of v1, saying what is left out."""
+    """Convert a configuration of an older version to v1, logging dropped parts."""
     log.warning("apiVersion %s is read as %s with its defaults", version, API_VERSION)
     gone: set[str] = set()
     left_out: dict[str, Sequence[int]] = {}
@@ -233,7 +233,7 @@ def _renewed(source: _Source, version: str) -> _Source:
 
 
 def _as_v1(value: Any, path: str, gone: set[str], left_out: dict[str, Sequence[int]]) -> Any:
-    """Copy a value without the plugins that are gone, noting their names and which items stay."""
+    """Copy a value without removed plugins; record their names and the remaining indexes."""
     if isinstance(value, Mapping):
         return {
             key: API_VERSION

@@ -1,7 +1,7 @@
-"""What is wrong with a completed configuration, field by field, in kube-scheduler's order.
+"""Validation of a completed configuration, field by field, in kube-scheduler's order.
 
-Names everything at once, as kube-scheduler does before it makes profiles. What only shows then is `plugin_lists`' and
-`profiles`' to say.
+All errors are reported at once, as kube-scheduler does before it creates profiles. `plugin_lists` and `profiles` report
+errors found later.
 
 Source: pkg/scheduler/apis/config/validation/validation.go, component-base/config/validation/validation.go, v1.36.
 """
@@ -16,13 +16,13 @@ from policysched.model.selection.name_validation import is_extended_resource_nam
 from policysched.plugins.arguments import Fault, PluginArguments, nanoseconds
 
 REMOVED: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
-"""Plugins of long ago that v1 must not name."""
+"""Removed plugins that v1 must not contain."""
 _UNCHECKED: Final = ("multiPoint", "placementGenerate", "placementScore")
-"""Points at which a removed plugin is only found when profiles are made."""
+"""Extension points at which a removed plugin is only found when profiles are created."""
 
 
 def faults(configuration: Configuration) -> Iterator[Fault]:
-    """Name the fields that are not valid, and why."""
+    """Yield invalid fields with reasons."""
     if configuration.client_connection.burst < 0:
         yield "clientConnection.burst", f"{configuration.client_connection.burst} is less than 0"
     if configuration.leader_election.leader_elect:
@@ -36,7 +36,7 @@ def faults(configuration: Configuration) -> Iterator[Fault]:
 
 
 def election_faults(given: LeaderElection) -> Iterator[Fault]:
-    """Name the fields that are not valid of an election that takes place, and why."""
+    """Yield the invalid fields of an enabled leader election with reasons."""
     lengths = {
         "leaseDuration": nanoseconds(given.lease_duration) or 0,
         "renewDeadline": nanoseconds(given.renew_deadline) or 0,
@@ -102,7 +102,7 @@ def _arguments_faults(place: str, profile: ProfileConfig) -> Iterator[Fault]:
 
 
 def _queue_sort_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
-    """Refuse profiles that would sort the one queue in different ways, as far as they say so."""
+    """Yield errors if profiles sort the queue differently, as far as the configuration shows it."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
         yield "profiles[0].plugins.queueSort.enabled", "only one queueSort plugin is allowed"
