@@ -1,6 +1,6 @@
-"""The examples that ship with policysched: list them, and write the files of one into a folder.
+"""The examples of policysched: a list, and copies of their files.
 
-An example is a folder of `examples/` in a clone. A wheel has a copy of that folder in its data.
+An example is a folder of `examples/` in a clone. A wheel contains a copy of that folder as data.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from policysched.errors import PolicyschedError, UsageError
 from policysched.visible import visible
 
 FIRST: Final = "tutorial"
-"""The example that comes first in the list."""
+"""The first example of the list."""
 _GROUPS: Final = ("tour", "cookbook")
-"""The folders of `examples/` whose folders are examples, in the order of the list."""
+"""Folders of `examples/` that contain examples, in the order of the list."""
 _CACHES: Final = "__pycache__"
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?:\s|$)")
 _CLOSE: Final = 3
-"""The largest number of similar names in an error."""
+"""Largest number of similar names in an error message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def example_table(examples: Sequence[Example]) -> ReportTable:
 
 def _root() -> Path:
     package = Path(str(resources.files("policysched")))
-    # A wheel has the examples in its data; in a clone they are beside the package.
+    # A wheel contains the examples as data; in a clone they are next to the package.
     for place in (package / "data" / "examples", package.parent / "examples"):
         if (place / FIRST).is_dir():
             return place

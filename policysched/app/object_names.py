@@ -1,4 +1,4 @@
-"""Names of objects that a user types: with a kind, as `kubectl get -o name` prints them, shortened or misspelt."""
+"""Matching of object names that users type: with a kind as in `kubectl get -o name`, shortened or misspelt."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _KINDS: Final = {
     "node": ("node", "nodes"),
     "policy": ("schedulingpolicy.policysched.io", "schedulingpolicy", "schedulingpolicies"),
 }
-"""How `kubectl` writes a kind before a name."""
+"""Kinds as `kubectl` writes them before a name."""
 
 
 def without_kind(kind: str, name: str) -> str:
-    """Return a name without its kind: `n1` of `node/n1`."""
+    """Return a name without its kind: `n1` for `node/n1`."""
     before, slash, rest = name.partition("/")
     return rest if slash and before in _KINDS[kind] else name
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the name that was meant, or nothing.
+    """Return a sentence with the name that was probably meant; empty if none.
 
-    A name that begins with the given one comes first: `ip-10-0-1-17.eu-central-1.compute.internal` for `ip-10-0-1-17`.
+    A name that starts with the given one has priority: `ip-10-0-1-17.eu-central-1.compute.internal` for `ip-10-0-1-17`.
     """
     names = sorted(known)
     longer = [one for one in names if name and one.startswith((f"{name}.", f"{name}-"))]
@@ -32,9 +32,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def nearest_key(key: str, known: Collection[str]) -> str:
-    """Return a sentence with the object `namespace/name` that was meant, or nothing.
+    """Return a sentence with the `namespace/name` that was probably meant; empty if none.
 
-    The same name in another namespace comes first, then similar names of the namespace, then of all namespaces.
+    The same name in another namespace has priority, then similar names in the namespace, then in all namespaces.
     """
     namespace, _, name = key.partition("/")
     keys = {one.partition("/")[2]: one for one in sorted(known, reverse=True)}
@@ -49,16 +49,16 @@ def nearest_key(key: str, known: Collection[str]) -> str:
 
 
 def refuse_unknown(kind: str, names: Iterable[str], known: Collection[str], where: str) -> None:
-    """Refuse names that do not exist.
+    """Raise an error for a name that does not exist.
 
     Args:
         kind: `node` or `policy`.
         names: The names, without kinds.
         known: All names that exist.
-        where: The place of the objects, for the message.
+        where: Source of the objects, for the message.
 
     Raises:
-        UsageError: a name does not exist; the text has the nearest name.
+        UsageError: a name does not exist; the text contains the nearest name.
     """
     there = set(known)
     for name in names:

@@ -67,9 +67,7 @@ def _faults(raw: Object) -> Iterator[ApiFault]:
         if one.is_unknown:
             if one.meant in names:
                 yield one
-        elif not one.reason.startswith(
-            (_REQUIRED, "expected ")
-        ):  # the decoder rejects wrong types that matter
+        elif not one.reason.startswith((_REQUIRED, "expected ")):  # the decoder rejects wrong types that matter
             yield one
 
 

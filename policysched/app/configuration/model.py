@@ -209,7 +209,7 @@ class Configuration(Given, frozen=True):
     delay_cache_until_active: bool = False
 
     def __post_init__(self) -> None:
-        """Enable contention profiling if profiling is enabled."""
+        """Set contention profiling to the value of profiling if absent."""
         if self.enable_contention_profiling is None:
             force_setattr(self, "enable_contention_profiling", self.enable_profiling)
 

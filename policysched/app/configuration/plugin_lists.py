@@ -123,7 +123,7 @@ def _weights(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[
 
 
 def _weight_faults(point: str, weights: Iterable[tuple[str, int]]) -> Iterator[Fault]:
-    """Yield an error if the running sum of weights overflows."""
+    """Yield an error if the running sum of weights falls below 0."""
     total = 0
     for name, weight in weights:
         if total < 0:

@@ -34,7 +34,7 @@ _DISKS: Final = {"piworknode001": "ssd", "piworknode002": "ssd", "piworknode003"
 
 
 class Narrator(Protocol):
-    """Prints the demo."""
+    """Interface that prints the demo."""
 
     def say(self, text: str) -> None:
         """Print lines."""

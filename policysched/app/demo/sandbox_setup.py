@@ -46,7 +46,7 @@ class SandboxOptions:
 def new_sandbox(*, kubelet_seconds: float | None = 0.05) -> Sandbox:
     """Return a sandbox with the CustomResourceDefinition of SchedulingPolicy; it is not started."""
     now = SystemClock().now
-    # In microseconds: a sandbox writes less often, so the versions of an earlier sandbox are smaller.
+    # Microseconds grow faster than a sandbox writes, so the versions of an earlier sandbox are smaller.
     first_version = int(now().timestamp() * 1_000_000)
     made = Sandbox(now, random.SystemRandom(), first_version=first_version, kubelet_seconds=kubelet_seconds)
     made.load([dict(policy_definition())])

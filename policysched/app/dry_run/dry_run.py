@@ -1,9 +1,9 @@
-"""Simulate the scheduling of one pod: one cycle over given objects, explained; nothing is changed.
+"""Simulation of the scheduling of one pod over given objects, with an explanation; nothing is changed.
 
-It runs the engine of the running scheduler on a cluster built from plain dicts. Finished pods hold nothing, and an
-object of the dry-run pod's own name is taken out first. A policy of the cluster that does not compile decides as its
-last good generation, where an annotation keeps it; of policies that do nothing the reason is said. Metrics are given
-numbers, or read once from a file or a server, and take the same way into the state as in a running scheduler.
+The engine is that of the running scheduler, on a cluster built from plain dicts. Finished pods use no resources, and an
+object with the dry-run pod's name is removed first. If a policy of the cluster does not compile, the last good
+generation in its annotation decides. For policies without effect the reason is reported. Metrics are given as numbers,
+or read once from a file or a server, and enter the state as in a running scheduler.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ from policysched.state.tables.amounts import PodResources, pod_resources
 
 Object = Mapping[str, Any]
 Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
-"""Answers for metrics at a time. Units: seconds since 1970."""
+"""Function that returns metric answers for a time. Units: seconds since 1970."""
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
 Observe: TypeAlias = Callable[[Decision, Sequence[PolicyPlugin]], object]
-"""Takes a decision and the policies that act in it."""
+"""Callback for a decision and the policies that applied."""
 NOT_GIVEN = "no metric source; pass metrics="
 NO_FLAG = "no metric source; set --metrics-file or --prometheus-url"
 _ENCODER: Final = msgspec.json.Encoder()
 _MOST_TEMPLATES: Final = 4096
-"""How many templates of pods are known at a time."""
+"""Largest number of pod templates in the cache."""
 
 
 def dry_run(  # noqa: PLR0913 - what a decision depends on
@@ -120,13 +120,13 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A cluster that is made of plain objects, a pod to place on it, and what decides about it."""
+    """A cluster built from plain objects, a pod to schedule, and the profile and policies that decide."""
 
     objects: Sequence[Object]
-    """The cluster as it was given, each object by itself."""
+    """The objects of the cluster, each on its own."""
     classes: PriorityClasses
     raw: Object
-    """The pod, completed as an API server would."""
+    """The pod, completed as by an API server."""
     pod: Pod
     cluster: Cluster
     profile: Profile
@@ -135,25 +135,25 @@ class Simulation:
     configuration: Configuration | None
     diagnostics: tuple[Diagnostic, ...]
     not_applied: Mapping[PolicyKey, str]
-    """The policies that have no part in a decision, each with the reason."""
+    """Policies that do not take part in the decision, with reasons."""
     problems: tuple[str, ...]
-    """What is wrong with metrics."""
+    """Problems of metrics."""
     notes: tuple[str, ...]
     admission_notes: tuple[str, ...]
-    """What admission plugins need and the cluster does not have, one line each."""
+    """Objects that admission plugins need and the cluster lacks, one line each."""
     kept: tuple[str, ...]
-    """The policies of which an older generation decides, because the newest has errors, one line each."""
+    """Policies whose last good generation decides because the newest has errors, one line each."""
 
     def engine(self, seed: int | None) -> tuple[Engine, random.Random]:
-        """Return an engine of the profile with its policies, and what it draws with."""
+        """Return an engine for the profile with its policies, and its random source."""
         rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
         return Engine(self.cluster, self.policies.join(self.profile), rng), rng
 
     def decide(self, engine: Engine, rng: random.Random) -> tuple[Decision, PostFilterResult | None]:
-        """Decide, with the extenders of the configuration too, and look for a way by PostFilter where no node fits.
+        """Decide, calling the configured extenders; run PostFilter if no node is feasible.
 
         Raises:
-            UsageError: an extender's URL or certificate cannot be used.
+            UsageError: an extender's URL or certificate is invalid.
         """
         if self.configuration is None or not self.configuration.extenders:
             decision = engine.decide(self.pod)
@@ -173,10 +173,10 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     metrics: Numbers | Measure | None = None,
     plugins: PluginRegistry | None = None,
 ) -> Simulation:
-    """Make a cluster, and what decides about a pod on it; the arguments are those of `dry_run`.
+    """Build the simulation of a pod on a cluster; the arguments are those of `dry_run`.
 
     Raises:
-        UsageError: an object is malformed, or the configuration does not fit the pod.
+        UsageError: an object is malformed, or the configuration has no profile for the pod.
     """
     given = list(unlisted(given_objects(objects, "objects")))
     admission = Admission(given)
@@ -203,10 +203,10 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
 
 
 def seconds_at(now: datetime | str) -> float:
-    """Read a time. Units: seconds since 1970.
+    """Convert a time. Units: seconds since 1970.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a time.
     """
     if isinstance(now, str):
         try:
@@ -244,10 +244,10 @@ def _under(profile: Profile, wanted: Pod) -> tuple[Profile, Pod]:
 
 
 def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
-    """Give each object; what a list holds stands for itself.
+    """Yield each object, and the items of lists.
 
     Raises:
-        UsageError: something is no object or has no kind.
+        UsageError: a value is not an object or has no kind.
     """
     for raw in objects:
         if not isinstance(raw, Mapping) or not isinstance(raw.get("kind", kind or None), str):
@@ -260,10 +260,9 @@ def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
 
 
 class SavedPods:
-    """The pods of a saved cluster: those of one template are completed and measured once.
+    """The pods of a saved cluster; pods of one template are completed and measured once.
 
-    They differ in their names and their nodes alone, of which neither what an API server fills in nor what a pod asks
-    for depends.
+    They differ only in names and nodes, on which neither defaults nor requests depend.
     """
 
     def __init__(self, admission: Admission) -> None:
@@ -271,11 +270,11 @@ class SavedPods:
         self._known: LRUCache[bytes, tuple[Pod, PodResources]] = LRUCache(_MOST_TEMPLATES)
 
     def read(self, raw: Object) -> tuple[Pod, PodResources]:
-        """Read a pod and what it asks for."""
+        """Return a pod and its requests."""
         saved = raw.struct() if isinstance(raw, SavedObject) else None
         if not isinstance(saved, Pod):
             return self._measured(raw)
-        # Only a pod without a UID is still to be admitted, with the defaults of its namespace.
+        # Only a pod without a UID needs admission, which applies the defaults of its namespace.
         namespace = None if saved.metadata.uid else saved.metadata.namespace
         spec = replace(saved.spec, node_name="")
         template = _ENCODER.encode((saved.metadata.labels, spec, saved.status, namespace))
@@ -308,7 +307,7 @@ def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod) -> Cl
             cluster.take(kind.decode(admission.complete(raw)))
     for name in dict.fromkeys((wanted.metadata.namespace, *(pod.metadata.namespace for pod, _ in pods.values()))):
         if name not in cluster.namespaces:
-            # Whoever names a namespace says that it is there; without an object nothing is known of its labels.
+            # A namespace that an object names exists; without a Namespace object its labels are unknown.
             cluster.set_namespace(Namespace(metadata=Metadata(name=name)))
     pods.pop(wanted.key, None)
     for pod, resources in pods.values():
@@ -318,7 +317,7 @@ def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod) -> Cl
 
 
 def _take_pod(cluster: Cluster, pod: Pod, resources: PodResources) -> None:
-    """Count a pod on its node, or on the one that is kept for it."""
+    """Add a pod to its node, or its nomination to the nominated node."""
     if pod.spec.node_name:
         cluster.set_pod(pod, resources)
     elif pod.status.phase not in FINISHED:
@@ -326,10 +325,10 @@ def _take_pod(cluster: Cluster, pod: Pod, resources: PodResources) -> None:
 
 
 def measuring(options: MetricOptions) -> Measure:
-    """Return what measures as the flags ask for; without a flag, each metric has a problem.
+    """Return the metric reader that the flags define; without flags, each metric has a problem.
 
     Raises:
-        UsageError: a flag or a file cannot be used.
+        UsageError: a flag or file is invalid.
     """
     options.check()
     if options.file is not None:
@@ -345,7 +344,7 @@ def measuring(options: MetricOptions) -> Measure:
 
 
 def _aged(found: Iterable[MetricAnswer], shift: float) -> Iterator[MetricAnswer]:
-    """Give the values of a server the age that they have now, also in a decision at another time."""
+    """Shift sample times so that values keep their current age in a decision at another time."""
     for answer in found:
         samples = answer.samples
         if samples is not None:
@@ -354,10 +353,10 @@ def _aged(found: Iterable[MetricAnswer], shift: float) -> Iterator[MetricAnswer]
 
 
 def measure(cluster: Cluster, policies: Iterable[CompiledPolicy], metrics: Numbers | Measure | None) -> tuple[str, ...]:
-    """Put the metrics that policies read into a cluster, and say what is wrong with them.
+    """Set the metrics of policies in a cluster; return their problems.
 
     Raises:
-        UsageError: the numbers are not of the right shape.
+        UsageError: the numbers have another format.
     """
     policies = list(policies)
     wanted = wanted_by(policies)

@@ -1,4 +1,4 @@
-"""Gather the inputs of a dry-run from the command line: pod, cluster, policies, metrics; errors name file and line."""
+"""Reading of a dry-run's inputs from the command line: pod, cluster, policies, metrics; errors have file and line."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from policysched.rules.policy_set.not_applied import not_compiled
 
 LIVE: Final = "live"
 _APPLIED: Final = frozenset((*KINDS, "RuntimeClass", "LimitRange")) - {"Node", "Pod", KIND, *TEMPLATES}
-"""The kinds in the file of the pod that are added to the cluster: claims and classes, for example."""
+"""Kinds that are added to the cluster from the pod's file, for example claims and classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterInputs:
-    """A cluster, with policies and a configuration to try on it."""
+    """A cluster, with policies and a configuration to try."""
 
     objects: tuple[Object, ...]
-    """The cluster."""
+    """Objects of the cluster."""
     documents: tuple[Document, ...]
-    """The objects among them that came from files."""
+    """Objects that came from files."""
     policies: tuple[Document, ...]
     """Policies to try."""
     config: Document | None
     left_out: tuple[ObjectError, ...] = ()
-    """The objects of a live cluster that cannot be used."""
+    """Objects of a live cluster that cannot be used."""
     notes: tuple[str, ...] = ()
-    """What is to know of the files and of the live cluster, one line each."""
+    """Notes about the files and the live cluster, one line each."""
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """The notes, with notes about a cluster without nodes and about policies whose last good generation decides."""
+        """Notes, also about a cluster without nodes and about policies whose last good generation decides."""
         has_nodes = any(one["kind"] == "Node" for one in self.objects)
         kept = last_good_notes(self.objects, (one.object for one in self.policies))
         return (*self.notes, *kept, *(() if has_nodes else (NO_NODES,)))
@@ -63,11 +63,11 @@ class ClusterInputs:
         return found + [finding for one in self.policies for finding in findings(one.object, one)]
 
     def taking_part(self, found: Iterable[Finding]) -> TakingPart:
-        """Return what decides.
+        """Return the objects that take part in the decision.
 
         Args:
-            found: What checking found. A policy with errors takes no part, but for one of the cluster's whose
-                annotation keeps its last good generation; one that is tried leaves the one of its name in force.
+            found: Findings of the check. A policy with errors does not take part, unless its annotation has the last
+                good generation; if an edit has errors, the policy of the cluster stays in force.
         """
         errors = {one.policy: one.diagnostic for one in reversed([*found]) if one.is_error}
         others = [one for one in self.objects if one["kind"] != KIND]
@@ -81,7 +81,7 @@ class ClusterInputs:
         return TakingPart([*others, *standing], tried, failed, notes)
 
     def located(self, error: ObjectError) -> UsageError:
-        """Put the place of the object in its file before an error."""
+        """Add the position of the object in its file to an error."""
         for document in self.documents:
             if document.object["kind"] == error.kind and _is(document.object, error):
                 return document.refusal(error.field, error)
@@ -97,31 +97,32 @@ class ClusterInputs:
 
 @dataclass(frozen=True, slots=True)
 class TakingPart:
-    """What a decision is made of, without what takes no part in it."""
+    """The objects and policies that take part in a decision."""
 
     objects: Sequence[Object]
-    """The cluster, its policies as they are in force."""
+    """The objects of the cluster, with policies as they are in force."""
     policies: Sequence[Object]
     """The policies to try."""
     failed: Mapping[PolicyKey, str]
-    """The policies with errors, which do nothing, each with the reason."""
+    """Policies with errors, which do nothing, with reasons."""
     notes: Sequence[str]
-    """A note about each edit with errors: the policy of the cluster decides."""
+    """Notes about edits with errors, for which the policy of the cluster decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything a decision is made of."""
+    """All inputs of a decision."""
 
     cluster: ClusterInputs
     wanted: PodToPlace
     metrics: Measure | None = None
     plugins: PluginRegistry | None = None
-    """What a configuration may enable beside the default plugins; None for what installed distributions have."""
+    """Plugins that a configuration can enable besides the default plugins; None for those of installed
+    distributions."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to know of what was read, one line each."""
+        """Notes about the inputs, one line each."""
         return tuple(filter(None, (self.wanted.note, *self.wanted.notes, *self.cluster.all_notes)))
 
     def findings(self) -> list[Finding]:
@@ -129,15 +130,15 @@ class Inputs:
         return self.cluster.findings()
 
     def evaluate(self, found: Iterable[Finding], seed: int | None = None, now: datetime | None = None) -> Report:
-        """Make the decision.
+        """Run the simulation and return the report.
 
         Args:
-            found: What checking found.
-            seed: What draws among equally good nodes.
-            now: The time of the decision; absent, the system's time.
+            found: Findings of the check.
+            seed: Seed of the draw among equally good nodes.
+            now: Time of the decision; default: the system's time.
 
         Raises:
-            UsageError: an object is malformed; the text says where it stands.
+            UsageError: an object is malformed; the text has its position.
         """
         part = self.cluster.taking_part(found)
         try:
@@ -166,18 +167,18 @@ async def gather(
     kubeconfig: Path | None = None,
     context: str | None = None,
 ) -> Inputs:
-    """Read what a dry-run needs.
+    """Read the inputs of a dry-run.
 
     Args:
-        cluster: Files and folders; `live` is the cluster of the kubeconfig.
+        cluster: Files and folders; `live` is the kubeconfig's cluster.
         pod: The file of the pod.
         policies: Files of policies to try.
         config: The file of a KubeSchedulerConfiguration.
-        kubeconfig: Which cluster is live.
-        context: Which of the kubeconfig's.
+        kubeconfig: The kubeconfig of the live cluster.
+        context: The context in the kubeconfig.
 
     Raises:
-        PolicyschedError: one of them cannot be used.
+        PolicyschedError: an input cannot be used.
     """
     file, choice = chosen(pod)
     notes: list[str] = []
@@ -186,7 +187,7 @@ async def gather(
     refuse_pod_faults(wanted.document, wanted.object, wanted.template)
     found = await gather_cluster(cluster, policies, config=config, kubeconfig=kubeconfig, context=context)
     made = controlled(dict(wanted.document.object), dict(wanted.object), found.objects)
-    # Other objects of the file are applied with the pod; what the cluster has already stays.
+    # Other objects of the file are applied with the pod, unless the cluster has them already.
     known = {identity(one) for one in found.objects} if len(documents) > 1 or made.beside else set()
     with_pod = [one for one in documents if one.object["kind"] in _APPLIED and identity(one.object) not in known]
     beside = [one for one in made.beside if identity(one) not in known]
@@ -207,10 +208,10 @@ async def gather_cluster(
     kubeconfig: Path | None = None,
     context: str | None = None,
 ) -> ClusterInputs:
-    """Read a cluster, and what is to be tried on it; the arguments are those of `gather`.
+    """Read a cluster, policies and configuration to try; the arguments are those of `gather`.
 
     Raises:
-        PolicyschedError: one of them cannot be used.
+        PolicyschedError: an input cannot be used.
     """
     notes: list[str] = []
     documents = load_cluster((one for one in cluster if one != LIVE), notes)
@@ -232,11 +233,11 @@ async def gather_cluster(
 
 
 def load_policies(names: Iterable[str], notes: list[str]) -> list[Document]:
-    """Read policies from files and folders; objects of other kinds are ignored beside policies.
+    """Read policies from files and folders; other objects in them are ignored.
 
     Args:
-        names: The files and folders.
-        notes: Receives a note about what is ignored.
+        names: Files and folders.
+        notes: Receives notes about ignored objects.
 
     Raises:
         UsageError: a file cannot be read, or a file or folder has no policy.

@@ -1,9 +1,9 @@
-"""List, once, every object of a running cluster that a decision reads.
+"""One-time listing of all objects of a running cluster that a decision reads.
 
-Plain lists, nothing is watched and nothing is written. Kinds that a cluster need not have count as empty where the
-server says that it does not serve them; a kind that is there but may not be listed is an error, because a decision
-without it would be a guess. An object that a running scheduler would leave out is left out here, and all others are
-read whole. Where other fields than those that scheduling reads cannot be read, these are all that is kept of an object.
+Nothing is watched or written. A kind that the server does not serve is treated as empty if clusters may lack it. A kind
+that is served but forbidden is an error, because a decision without it would be a guess. Objects that a running
+scheduler would leave out are left out. Other objects are kept whole, or reduced to the fields that scheduling reads if
+other fields cannot be decoded.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from policysched.reading.lenient_json import UNREADABLE, is_deeper, members
 log = logging.getLogger(__name__)
 Object = dict[str, Any]
 READER: Final = "policysched-reader"
-"""The ClusterRole of deploy/base/user-roles.yaml with the right to list all of `read_kinds`."""
+"""ClusterRole in deploy/base/user-roles.yaml with the right to list all of `read_kinds`."""
 LeftOut = Callable[[ObjectError], None]
-"""Hears of an object that cannot be used."""
+"""Callback for an object that cannot be used."""
 
 
 def _warn(error: ObjectError) -> None:
@@ -51,17 +51,17 @@ async def read_cluster(
     left_out: LeftOut = _warn,
     missing: Callable[[str], None] = log.warning,
 ) -> list[Object]:
-    """List every object that a decision reads.
+    """List all objects that a decision reads.
 
     Args:
-        kubeconfig: The file to use; absent, what kubectl would use.
-        context: The context in it; absent, its current one.
-        kinds: Which kinds; absent, all that scheduling and admission read.
-        left_out: Hears of each object that cannot be used; absent, the log.
+        kubeconfig: The kubeconfig; default: as kubectl chooses it.
+        context: The context; default: the current one.
+        kinds: The kinds; default: all that scheduling and admission read.
+        left_out: Called for each object that cannot be used; default: logs it.
         missing: Called with a message for each kind that only admission reads and that cannot be listed.
 
     Raises:
-        ConnectionProblemError: the API server cannot be reached, or refuses the credentials or a list.
+        ConnectionProblemError: the API server is unreachable, or rejects the credentials or a list.
     """
     try:
         connection = await Connection.open(
@@ -87,7 +87,7 @@ async def read_cluster(
 
 
 def read_kinds() -> tuple[ApiKind[Any], ...]:
-    """Return the kinds that are read of a live cluster."""
+    """Return the kinds that are listed in a live cluster."""
     return (*KINDS.values(), *ADMISSION_KINDS)
 
 
@@ -106,7 +106,7 @@ def _missing_rights(url: str, forbidden: Mapping[str, ApiError]) -> str:
 
 
 _ADMISSION: Final = frozenset((*(one.kind for one in ADMISSION_KINDS), "PriorityClass"))
-"""The kinds that only admission reads: the pods of the cluster already have what these objects give."""
+"""Kinds that only admission reads: existing pods already have the values from these objects."""
 
 
 async def _listed(
@@ -129,7 +129,7 @@ async def _listed(
 
 
 class _Kept:
-    """Keeps the objects that a running scheduler takes of a list, each with its text."""
+    """Collects the objects that a running scheduler would use, each with its text."""
 
     incomplete = False
 
@@ -140,14 +140,14 @@ class _Kept:
         self.taken.append((obj, bytes(raw)))
 
     def drop(self, obj: Any) -> None:
-        """Do nothing: a list takes nothing away."""
+        """Do nothing: a list deletes no objects."""
 
     def lacks(self, _: Any) -> bool:
         return False
 
 
 def _usable(kind: ApiKind[Any], raws: Iterable[msgspec.Raw], left_out: LeftOut) -> Iterator[Object]:
-    """Give what can be used of a list; finished pods are not left out."""
+    """Yield the usable objects of a list; finished pods are included."""
     kept = _Kept()
     cache = ObjectCache(replace(kind, keep=lambda _: True), lambda error, _: left_out(error), kept)
     cache.replacement().take(raws)
@@ -159,7 +159,7 @@ def _usable(kind: ApiKind[Any], raws: Iterable[msgspec.Raw], left_out: LeftOut) 
 
 
 def _whole(text: bytes) -> Object | None:
-    """Read all of an object, at least what stands beside its `managedFields`; None where that cannot be read."""
+    """Decode a whole object, if necessary without `managedFields`; None if that fails."""
     for tried in _with_and_without_managed_fields(text):
         if not is_deeper(tried, MAX_DEPTH):
             with suppress(*UNREADABLE):
@@ -174,7 +174,7 @@ def _with_and_without_managed_fields(text: bytes) -> Iterator[bytes]:
 
 
 def _unmanaged(text: bytes) -> bytes:
-    """Leave out `managedFields`, which may be nested deeply and which nobody reads."""
+    """Remove `managedFields`, which can be deeply nested and is never used."""
     found = members(text)
     metadata = members(found.get("metadata", b""))
     metadata.pop("managedFields", None)
@@ -186,16 +186,16 @@ def _joined(found: dict[str, bytes]) -> bytes:
 
 
 def _read_part(kind: ApiKind[Any], obj: Any, text: bytes) -> Object:
-    """Return what scheduling reads of an object; texts of JSON in it that nobody reads stay as they are.
+    """Return the fields of an object that scheduling reads; raw JSON in them stays unchanged.
 
     Raises:
-        ObjectError: that is not all of what is to be kept.
+        ObjectError: a part that has to be kept cannot be decoded.
     """
     if isinstance(obj, UnreadablePolicy):
         raise ObjectError(kind.kind, obj.metadata.name, obj.reason, obj.field)
     unread: list[Any] = []
     msgspec.to_builtins(obj, enc_hook=unread.append)
-    if is_deeper(_unmanaged(text), MAX_DEPTH) and not unread:  # what lies deeper was cut
+    if is_deeper(_unmanaged(text), MAX_DEPTH) and not unread:  # deeper parts were cut
         metadata = obj.metadata
         key = "/".join(filter(None, (metadata.namespace, metadata.name)))
         raise ObjectError(kind.kind, key, f"nested deeper than {MAX_DEPTH} levels")

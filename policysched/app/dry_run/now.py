@@ -1,4 +1,4 @@
-"""Read the time of a decision from the command line."""
+"""Parsing of the time of a decision on the command line."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _HOUR_AND_MINUTE: Final = re.compile(r"\d\d?:\d\d", re.ASCII)
 
 
 def read_now(text: str | None) -> datetime | None:
-    """Read a `--now`: a time with its date, or `HH:MM` of today in UTC; None if it is absent.
+    """Parse a `--now`: a date and time, or `HH:MM` of today in UTC; None if absent.
 
     Raises:
-        UsageError: it is no time.
+        UsageError: the text is not a time.
     """
     if text is None:
         return None

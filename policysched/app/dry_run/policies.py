@@ -1,7 +1,7 @@
-"""The policies of what a command tries: those of a cluster as they are in force, and changes of them.
+"""Policies for commands that try changes: the policies of a cluster in force, and changes of them.
 
-A policy that is tried comes in as `kubectl apply` brings it in: as an edit of the object of its name, and where there
-is room for it beside those in force; else what is in force stays.
+A policy to try is applied as `kubectl apply` would: as an edit of the object of its name, if its cost fits next to the
+policies in force. Otherwise the policy in force stays.
 """
 
 from __future__ import annotations
@@ -32,46 +32,46 @@ _STAYS: Final = "; the previous generation stays in force"
 
 @dataclass(frozen=True, slots=True)
 class CompiledPolicies:
-    """What compiling policies gave."""
+    """The result of compiling policies."""
 
     compiled: list[CompiledPolicy]
-    """What is in force."""
+    """Policies in force."""
     diagnostics: tuple[Diagnostic, ...]
     failed: dict[PolicyKey, str]
-    """Why a policy does nothing."""
+    """Policies that do nothing, with reasons."""
     edits: dict[PolicyKey, str]
-    """Why the edit of a policy is not used: the generation before it stays in force."""
+    """Policies whose edit is not used because of errors, with reasons; the generation before it stays in force."""
 
     @property
     def edit_notes(self) -> list[str]:
-        """A note about each edit that is not used."""
+        """Notes about edits that are not used."""
         generations = {one.key: one.generation for one in self.compiled}
         return [edit_note(key, why, generations[key]) for key, why in self.edits.items()]
 
 
 def standing_policies(objects: Iterable[Object]) -> PolicyStore:
-    """Compile the policies of a cluster, as a scheduler that starts with them.
+    """Compile the policies of a cluster, as a scheduler does at its start.
 
     Raises:
-        ObjectError: one is malformed.
-        UsageError: two have the same name.
+        ObjectError: a policy is malformed.
+        UsageError: two policies have the same name.
     """
     return started(_named(map(in_force, objects)).values())
 
 
 def started(policies: Iterable[Policy]) -> PolicyStore:
-    """Put policies in force, as a scheduler that starts with them."""
+    """Return a store with these policies in force, as after the start of a scheduler."""
     store = PolicyStore()
     store.change(policies)
     return store
 
 
 def try_policies(store: PolicyStore, tried: Iterable[Object], without: Collection[str] = ()) -> set[PolicyKey]:
-    """Bring in policies, and take others out; return the keys of those that came.
+    """Apply policies and delete others; return the names of the applied policies.
 
     Raises:
-        ObjectError: one is malformed.
-        UsageError: two have the same name.
+        ObjectError: a policy is malformed.
+        UsageError: two policies have the same name.
     """
     named = _named(tried)
     edits = [_as_edit(policy, store.get(key)) for key, policy in named.items()]
@@ -80,7 +80,7 @@ def try_policies(store: PolicyStore, tried: Iterable[Object], without: Collectio
 
 
 def compiled_policies(store: PolicyStore, tried: Collection[PolicyKey] = ()) -> CompiledPolicies:
-    """Tell what is in force, and what of it or of what is tried does nothing."""
+    """Return which policies are in force, and which of these or of the tried policies do nothing."""
     entries = {key: entry for key in sorted(store.listed()) if (entry := store.get(key)) is not None}
     compiled = [entry.active for entry in entries.values() if entry.active is not None]
     failed, edits = {}, {}
@@ -106,11 +106,11 @@ def edit_note(key: PolicyKey, why: str, generation: int | None) -> str:
 
 
 def compile_alone(tried: Iterable[Object]) -> list[CompiledPolicy]:
-    """Compile policies as if there were no others.
+    """Compile policies without considering other policies.
 
     Raises:
-        ObjectError: one is malformed.
-        UsageError: one does not compile, or two have the same name.
+        ObjectError: a policy is malformed.
+        UsageError: a policy does not compile, or two have the same name.
     """
     store = PolicyStore()
     try_policies(store, tried)
@@ -118,14 +118,14 @@ def compile_alone(tried: Iterable[Object]) -> list[CompiledPolicy]:
 
 
 def usable(taken: CompiledPolicies, tried: Collection[PolicyKey] | None = None) -> list[CompiledPolicy]:
-    """Return policies that are in force.
+    """Return the policies that are in force.
 
     Args:
-        taken: What compiling gave.
-        tried: The policies that have to act; None: all.
+        taken: The result of compiling.
+        tried: Policies that must be in force; None: all.
 
     Raises:
-        UsageError: one of them does not.
+        UsageError: one of them is not in force.
     """
     stays = {key: why + _STAYS for key, why in taken.edits.items()}
     for key, why in sorted((taken.failed | stays).items()):
@@ -137,10 +137,10 @@ def usable(taken: CompiledPolicies, tried: Collection[PolicyKey] | None = None) 
 def in_place(
     standing: Iterable[CompiledPolicy], tried: Iterable[CompiledPolicy], without: Collection[str]
 ) -> list[CompiledPolicy]:
-    """Return what is in force with other policies in place of those of their names, and without some.
+    """Return the policies in force with others added or replaced, and some removed.
 
     Raises:
-        UsageError: there is no room for one of them.
+        UsageError: the total cost is too high for one of them.
     """
     before = {one.key: one for one in standing if one.key not in without}
     coming = {one.key: one for one in tried if one.key not in without}
@@ -156,7 +156,7 @@ def in_place(
 
 
 def in_force(policy: Object) -> dict[str, Any]:
-    """Return a policy as it decides: with the last good generation's spec where the newest does not compile."""
+    """Return a policy with the spec of the last good generation if the newest does not compile."""
     kept = None if compiles(policy) else _last_good(policy)
     if kept is None:
         return dict(policy)
@@ -185,7 +185,7 @@ def last_good_notes(objects: Iterable[Object], tried: Iterable[Object] = ()) -> 
 
 
 def compiles(policy: Object) -> bool:
-    """Return whether a policy is well-formed and all its texts compile."""
+    """Return whether a policy is well-formed and all its expressions compile."""
     try:
         return compile_policy(decode_policy(policy)).policy is not None
     except ObjectError:
@@ -193,7 +193,7 @@ def compiles(policy: Object) -> bool:
 
 
 def _as_edit(policy: Policy, known: StoredPolicy | None) -> Policy:
-    """Return a policy that is tried as the object that it would be: the one of its name keeps who and how old it is."""
+    """Return a tried policy with UID and generation as if it edited the object of its name."""
     if known is None:
         kept = {key: text for key, text in policy.metadata.annotations.items() if key != LAST_GOOD}
         return replace(policy, metadata=replace(policy.metadata, annotations=kept))
@@ -203,11 +203,11 @@ def _as_edit(policy: Policy, known: StoredPolicy | None) -> Policy:
 
 
 def _named(objects: Iterable[Object]) -> dict[PolicyKey, Policy]:
-    """Decode policies, by key.
+    """Decode policies, by name.
 
     Raises:
-        ObjectError: one is malformed.
-        UsageError: two have the same name.
+        ObjectError: a policy is malformed.
+        UsageError: two policies have the same name.
     """
     named: dict[PolicyKey, Policy] = {}
     for policy in map(decode_policy, objects):

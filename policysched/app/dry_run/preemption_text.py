@@ -1,4 +1,4 @@
-"""Say in a line why preemption does not place a pod."""
+"""One-line explanation why preemption does not place a pod."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 
 _NOT_ELIGIBLE: Final = "not eligible due to "
 _MOST: Final = 3
-"""How many protected pods are named."""
+"""Largest number of protected pods that are named."""
 
 
 def why_no_preemption(told: Mapping[str, Any]) -> str:
-    """Return the reason for which a reader can change something: the pod is not eligible, or policies protect victims.
+    """Return the reason that a user can change: the pod is not eligible, or policies protect victims.
 
     Args:
         told: The `preemption` part of a decision record.

@@ -1,7 +1,7 @@
-"""Decision records as tables for people: at most twenty nodes a part, counts for the rest.
+"""Tables of decision records for people: at most twenty nodes per table, counts for the rest.
 
-It reads decision records and knows nothing of the engine. Texts of users are never read as markup, because a node or a
-message may hold brackets.
+This module reads decision records, not the engine. Texts of users are never interpreted as markup, because names and
+messages can contain brackets.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from policysched.visible import visible
 
 LIMIT: Final = 20
 FEW: Final = 6
-"""Up to how many nodes the value of each node is printed. Units: nodes."""
+"""Largest number of nodes for which the value of each node is printed; above it, nodes are grouped by value."""
 Record = Mapping[str, Any]
 
 
 def decision_parts(record: Record) -> Iterator[RenderableType]:
-    """Show a decision record part by part."""
+    """Yield the parts of a decision record."""
     yield from _headline(record)
     if record.get("devices"):
         yield devices_table(record["devices"])
@@ -46,13 +46,13 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
 def plain_table(
     title: str | None, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: range = range(0)
 ) -> ReportTable:
-    """Make a table of texts.
+    """Return a table of texts.
 
     Args:
-        title: The line above it.
-        columns: The headings.
+        title: The line above the table.
+        columns: The headers.
         rows: The cells.
-        numbers: The columns that hold numbers, counted from 0.
+        numbers: Indexes of columns with numbers.
     """
     table = ReportTable(
         title=title,
@@ -85,7 +85,7 @@ def _headline(record: Record) -> Iterator[Text]:
 
 
 def devices_table(devices: Mapping[str, Any]) -> Table:
-    """Show which device each request of a claim gets, or how much of it."""
+    """Return a table with the device, or share of a device, of each request of a claim."""
     rows = [
         [claim, one["request"], f"{one['driver']}/{one['pool']}/{one['device']}", _consumed(one)]
         for claim, results in devices.items()
@@ -95,7 +95,7 @@ def devices_table(devices: Mapping[str, Any]) -> Table:
 
 
 def refused_devices_table(nodes: Mapping[str, Any]) -> Table:
-    """Show what stands against the devices of nodes that do not have what claims ask for."""
+    """Return a table with the reasons against the devices of each node."""
     rows = [
         [node, one["claim"], one["request"], f"{one['fitting']} of {one['asked']}", _reasons(one["refused"])]
         for node, refusals in nodes.items()
@@ -133,7 +133,7 @@ def _scores(record: Record) -> Table:
 
 
 def _by_difference(scores: Mapping[str, Mapping[str, int]], plugins: Sequence[str]) -> list[str]:
-    """Return plugins in the order of the largest difference that they make between nodes."""
+    """Return plugins sorted by the largest difference between nodes that they cause."""
     return sorted(plugins, key=lambda plugin: _spread([of[plugin] for of in scores.values()]))
 
 
@@ -160,7 +160,7 @@ def _rejections(rejected: Mapping[str, Any]) -> Table:
 
 
 def _preemption(record: Record) -> Iterator[RenderableType]:
-    """Show who would make room where, what each costs, and why other candidates lost."""
+    """Yield the candidates of preemption: victims, costs, and why other candidates lost."""
     told = record.get("preemption", {})
     if "nominated" not in record:
         if "message" in told:
@@ -190,7 +190,7 @@ def _preemption(record: Record) -> Iterator[RenderableType]:
 
 
 def _protected(told: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """Show which pods policies keep from being victims, and why."""
+    """Yield the pods that policies protect from preemption, with reasons."""
     rows = [[node, pod, why] for node, pods in told.get("protected", {}).items() for pod, why in pods.items()]
     if rows:
         table = plain_table("Protected from preemption", ["node", "pod", "reason"], rows[:LIMIT])
@@ -231,7 +231,7 @@ def _kept_out(node: str, why: str) -> str:
 
 
 def _given(values: Mapping[str, float | None]) -> str:
-    """Write the value of each node, the best first; of many nodes, the nodes by value."""
+    """Format the value of each node, best first; with many nodes, the nodes by value."""
     ranked = sorted(values.items(), key=lambda item: (-(item[1] if item[1] is not None else -1.0), item[0]))
     if len(ranked) <= FEW:
         return ", ".join(f"{node} {_value(value)}" for node, value in ranked)

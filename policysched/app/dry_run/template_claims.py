@@ -1,4 +1,4 @@
-"""The claims that a pod would get of the templates that it names, as the resource claim controller would make them."""
+"""Creation of the claims for a pod's claim templates, as by the resource claim controller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from policysched.state.cluster import Cluster
 
 
 def with_template_claims(pod: Pod, cluster: Cluster) -> Pod:
-    """Make the claims that a pod lacks and whose templates are there; return the pod with a status that names them."""
+    """Create the missing claims of a pod from existing templates; return the pod with a status that names them."""
     told = {one.name: one for one in pod.status.resource_claim_statuses}
     templates = cluster.objects.of(ResourceClaimTemplate)
     made = []

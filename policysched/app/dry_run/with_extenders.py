@@ -1,7 +1,6 @@
 """A dry-run with the configured extenders: calls Filter, Prioritize and preemption, never Bind.
 
-They are really asked to filter, to score and about preemption, and never to bind; they are sent the objects of the
-dry-run as they were given.
+Bind is never called. Extenders receive the objects of the dry-run as given.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ Object = Mapping[str, Any]
 
 
 class GivenTexts:
-    """Objects from files as JSON."""
+    """Source of given objects as JSON, for extenders."""
 
     def __init__(self, pod: Object, objects: Sequence[Object]) -> None:
         self._pod, self._objects = pod, objects
 
     def pod(self, pod: Pod) -> bytes:
-        """Return a placed pod, or the one that is decided for."""
+        """Return the JSON of a placed pod, or of the pod to schedule."""
         return without(_text(self._placed.get(pod.metadata.uid or pod.key, self._pod)), MANAGED)
 
     def node(self, name: str) -> bytes:
-        """Return a node."""
+        """Return the JSON of a node."""
         return without(_text(self._nodes[name]))
 
     @cached_property
@@ -47,7 +46,7 @@ class GivenTexts:
 
     @cached_property
     def _placed(self) -> dict[str, Object]:
-        """The pods that have a node, by what identifies them."""
+        """Pods that have a node, by identity."""
         found = {}
         for one in self._objects:
             if one["kind"] == PODS.kind and (one.get("spec") or {}).get("nodeName"):
@@ -64,10 +63,10 @@ def _text(obj: Object) -> bytes:
 async def decide(
     engine: Engine, pod: Pod, configuration: Configuration, texts: GivenTexts, rng: random.Random
 ) -> tuple[Decision, PostFilterResult | None]:
-    """Decide with the extenders of a configuration, and look for a way by PostFilter where no node fits.
+    """Decide with the extenders of a configuration; run PostFilter if no node is feasible.
 
     Raises:
-        UsageError: an extender's URL or certificate cannot be used.
+        UsageError: an extender's URL or certificate is invalid.
     """
     extenders = make_extenders(configuration, texts)
     try:

@@ -1,4 +1,4 @@
-"""Pods to dry-run as new ones: without node, status and identity where they are scheduled, without scheduling gates."""
+"""Pods for a dry-run as new pods: placed ones lose node, status and identity; scheduling gates are ignored."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _OF_ITS_LIFE: Final = frozenset(("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"))
-"""What an object's metadata say of its life, not of what it is."""
+"""Metadata fields that belong to one object's lifetime."""
 
 
 def as_new(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return a pod without its node and its life where it has both a node and a status, and notes that say so.
+    """Return a pod without node and identity if it has node and status, and notes about that.
 
-    A pod without a status that names a node is one that somebody wants there: it stays as it is. Of one with scheduling
-    gates a note says that it is about the pod without them; it may be malformed as yet.
+    A pod with a node and without a status stays unchanged, because the user wants it on that node. For a pod with
+    scheduling gates, a note states that the result is for the pod without them. The pod can be malformed.
     """
     metadata, spec, status = pod.get("metadata"), pod.get("spec"), pod.get("status")
     if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping):
@@ -30,7 +30,7 @@ def as_new(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
 
 
 def _about_gates(gates: object) -> tuple[str, ...]:
-    """Return the note about a pod that is not tried before its scheduling gates are gone."""
+    """Return the note about a pod that has scheduling gates."""
     if not gates or not isinstance(gates, list):
         return ()
     names = ", ".join(str(one.get("name")) for one in gates if isinstance(one, Mapping))

@@ -1,4 +1,4 @@
-"""Files that commands write where a user says, be it a device, a pipe, or what the process has open already."""
+"""Writing of files chosen by users: regular files, devices, pipes, or open descriptors of the process."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MOST_LINKS: Final = 40
 
 
 def write_in_place(path: Path, data: bytes) -> None:
-    """Write a file where it stands; what `/dev/stdout` and such paths mean is written to from where it is.
+    """Write a file in place; paths such as `/dev/stdout` are written through the open descriptor.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     number = _descriptor(path)
     if number is None:
@@ -29,10 +29,10 @@ def write_in_place(path: Path, data: bytes) -> None:
 
 
 def replace_privately(path: Path, data: bytes) -> None:
-    """Replace a file in one step by one that its owner alone reads; links, devices and pipes stay what they are.
+    """Replace a file atomically by one that only its owner can read; links, devices and pipes are kept.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     if _descriptor(path) is not None or (path.exists() and not path.is_file()):
         write_in_place(path, data)
@@ -45,7 +45,7 @@ def replace_privately(path: Path, data: bytes) -> None:
             file.write(data)
         beside.replace(target)
     finally:
-        with suppress(OSError):  # there is none any more where all is written
+        with suppress(OSError):  # it no longer exists after a successful replacement
             beside.unlink(missing_ok=True)
 
 
@@ -58,10 +58,10 @@ def folder_problem(folder: Path, error: OSError) -> str:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return the descriptor of this process that a path leads to, None where it leads to none.
+    """Return the open descriptor of this process that a path refers to; None if there is none.
 
     Raises:
-        OSError: links lead nowhere but to each other.
+        OSError: a loop of symbolic links.
     """
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(path.parent)

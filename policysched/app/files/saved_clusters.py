@@ -1,8 +1,8 @@
 """Fast loading of a saved cluster (`kubectl get -o json` or YAML): source positions are found only when needed.
 
-Lists in JSON, as `kubectl get -o json` prints them, are taken apart without building them: of nodes and pods only the
-fields that scheduling reads become objects, and a place in the file is looked up where something has to be said. All
-else is read as any other file, and so is whatever the fast way cannot read, or has a key twice.
+Lists in JSON, as `kubectl get -o json` prints them, are split without decoding them. Of nodes and pods, only fields
+that scheduling reads become objects. Positions are determined when a message needs them. Other input, input that the
+fast path cannot read, and input with duplicate keys, is read like any other file.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}
 _SHAPES: Final = {kind: msgspec.json.Decoder[Any](shape) for kind, shape in _TYPES.items()}
 _ENCODER: Final = msgspec.json.Encoder()
 _BETWEEN: Final = re.compile(rb"[\s,]*")
-"""What stands between the items of a list."""
+"""Separators between the items of a list."""
 
 
 class _List(msgspec.Struct, rename="camel", frozen=True):
-    """A list whose items are left as they are written."""
+    """A list whose items stay encoded."""
 
     kind: str = ""
     api_version: str = "v1"
@@ -51,7 +51,7 @@ class _List(msgspec.Struct, rename="camel", frozen=True):
 
 
 class _Head(msgspec.Struct, rename="camel", frozen=True):
-    """What tells how an item is read."""
+    """The fields that identify the kind of an item."""
 
     kind: str = ""
     api_version: str = ""
@@ -65,7 +65,7 @@ class _Names(msgspec.Struct, frozen=True):
 
 
 class _Named(msgspec.Struct, frozen=True):
-    """An item, as far as it has a name."""
+    """An item with its name only."""
 
     metadata: _Names = _Names()
 
@@ -76,23 +76,23 @@ _HEADS: Final = msgspec.json.Decoder(_Head)
 
 
 def load_cluster(names: Iterable[str], notes: list[str] | None = None) -> list[Document]:
-    """Read the objects of files, folders and `-`, the standard input.
+    """Read the objects of files, folders and standard input (`-`).
 
     Args:
         names: The files and folders.
         notes: Receives a note about each ignored file.
 
     Raises:
-        UsageError: one cannot be read or is not made of Kubernetes objects.
+        UsageError: a file cannot be read or contains no Kubernetes objects.
     """
     return load_each(names, _read, notes)
 
 
 def refuse_twins(documents: Iterable[Document]) -> None:
-    """Refuse two objects of one name, except policies: commands that use policies compare their names.
+    """Raise an error for two objects with the same name, except policies, whose names commands check themselves.
 
     Raises:
-        UsageError: an object is there twice.
+        UsageError: an object occurs twice.
     """
     first: dict[tuple[str, str, str], Document] = {}
     for one in documents:
@@ -105,7 +105,7 @@ def refuse_twins(documents: Iterable[Document]) -> None:
 
 
 def identity(one: Object) -> tuple[str, str, str] | None:
-    """Return the kind, the namespace and the name of an object that scheduling reads, None for any other."""
+    """Return kind, namespace and name of an object that scheduling reads; None for any other."""
     kind = kind_of(one) or admission_kind_of(one)
     metadata = one.name() if isinstance(one, SavedObject) else metadata_of(one)
     if kind is None or not metadata.get("name"):
@@ -130,7 +130,7 @@ def _read(name: str) -> list[Document]:
 
 
 class _Kept:
-    """The bytes of a file while they are needed; those of one that stays are let go of and read again."""
+    """The bytes of a file, which can be released and read again if the file has not changed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -141,7 +141,7 @@ class _Kept:
         """Return the bytes.
 
         Raises:
-            UsageError: the file cannot be read, or is another one by now.
+            UsageError: the file cannot be read, or has changed since.
         """
         if self._data is None:
             self._data = read_bytes(self._name)
@@ -150,13 +150,13 @@ class _Kept:
         return self._data
 
     def let_go(self) -> None:
-        """Keep the bytes no longer, unless they could not be read again."""
+        """Release the bytes, unless they cannot be read again."""
         if self._state is not None:
             self._data = None
 
 
 def _state(name: str) -> tuple[int, ...] | None:
-    """Return what changes with a file; None where nothing can be read twice."""
+    """Return a value that changes with a file; None if the input cannot be read twice."""
     try:
         found = None if name in ("", STDIN) else Path(name).stat()
     except OSError:
@@ -168,12 +168,12 @@ def _state(name: str) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=16)
 def _head(kind: str, version: str) -> Object:
-    """Return what tells what an object is, one for all that are the same."""
+    """Return the identifying fields of an object; one shared dict for equal ones."""
     return {"apiVersion": version, "kind": kind} if version else {"kind": kind}
 
 
 def _without_places(values: Iterator[Any], text: str, file: str) -> list[Document]:
-    """Make documents of values in YAML; places are looked up by the reader that keeps them, once they are asked for."""
+    """Return documents of YAML values; positions are looked up by a slower reader when needed."""
     found: list[Document] = []
     for index, value in enumerate(values):
         source = Source(file, lambda: text, partial(_root, text, file, index))
@@ -186,7 +186,7 @@ def _root(text: str, file: str, index: int) -> YamlNode:
 
 
 def _shrunk(item: dict[str, Any]) -> Object:
-    """Keep of a node or a pod what is read of it, as JSON; anything else stays as it is."""
+    """Reduce a node or pod to JSON of the fields that are read; other objects stay unchanged."""
     shape = _TYPES.get(item.get("kind", "")) if isinstance(item.get("kind"), str) else None
     head = {key: item[key] for key in ("apiVersion", "kind") if isinstance(item.get(key), str)}
     if shape is None:
@@ -195,12 +195,12 @@ def _shrunk(item: dict[str, Any]) -> Object:
         written = _ENCODER.encode(msgspec.convert(item, shape))
     except (msgspec.ValidationError, OverflowError):
         return item
-    # An infinite number is null in JSON.
+    # JSON writes an infinite number as null.
     return item if b"null" in written else SavedObject(head, msgspec.Raw(written), _SHAPES[head["kind"]])
 
 
 def _listed(kept: _Kept, data: bytes, file: str) -> list[Document] | None:
-    """Take a list in JSON apart; None where it is none, or has anything that is not plain."""
+    """Split a list in JSON into documents; None if it is not a list or contains an unusual item."""
     if not data.startswith(b"{") or b"\r" in data[:4096]:
         return None
     try:
@@ -218,19 +218,19 @@ def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, kept: _Kept, file
     data = kept.data()
     begin = end = data.index(items[0])
     for item in items:
-        start = _BETWEEN.match(data, end).end()  # type: ignore[union-attr]  # it matches nothing, too
+        start = _BETWEEN.match(data, end).end()  # the pattern also matches the empty text
         end = start + len(memoryview(item))
         if data[start:end] != bytes(item):
-            # The text of the first stands before it as well.
+            # The list's own text precedes the first item.
             raise ValueError
         yield Document(_object(item, implied), _source(kept, file, start, end))
     json.loads(data[:begin] + data[end:], object_pairs_hook=without_repeats)
 
 
 class SavedObject(Mapping[str, Any]):
-    """A node or a pod as it was saved: its fields are read anew whenever they are asked for, and not kept.
+    """A node or pod in encoded form; its fields are decoded at each access and not cached.
 
-    The cluster's columns hold what is needed of it, and the fields of fifty thousand pods take more than their text.
+    The cluster's columns hold what scheduling needs, and decoded fields of 50,000 pods use more memory than their text.
     """
 
     __slots__ = ("_head", "_item", "_shape")
@@ -248,35 +248,35 @@ class SavedObject(Mapping[str, Any]):
         return len(self.whole())
 
     def items(self) -> ItemsView[str, Any]:
-        """Return the fields, read once for all of them."""
+        """Return the fields, decoded once for all of them."""
         return self.whole().items()
 
     def struct(self) -> Node | Pod | None:
-        """Read what scheduling reads of it; None where it does not fit, with a null in it, say."""
+        """Decode the fields that scheduling reads; None if that fails, for example because of a null."""
         with contextlib.suppress(msgspec.ValidationError):
             found: Node | Pod = self._shape.decode(self._item)
             return found
         return None
 
     def name(self) -> Object:
-        """Read the name and the namespace; return nothing if they are malformed."""
+        """Decode name and namespace; empty if they are malformed."""
         with contextlib.suppress(msgspec.MsgspecError):
             found: Object = msgspec.to_builtins(_NAMED.decode(self._item).metadata)
             return found
         return {}
 
     def whole(self) -> dict[str, Any]:
-        """Read the fields."""
+        """Decode all fields."""
         found = self.struct()
-        # One that does not fit is read whole: what is wrong is said where it is used.
+        # An object that does not fit is decoded whole; the code that uses it reports the error.
         return {**self._head, **(msgspec.json.decode(self._item) if found is None else msgspec.to_builtins(found))}
 
 
 def _object(item: msgspec.Raw, implied: _Head) -> Object:
-    """Read an item.
+    """Wrap an encoded item.
 
     Raises:
-        ValueError: it is a list itself, has no kind or a key twice: how these are read or refused, `files` knows.
+        ValueError: the item is a list, has no kind or a duplicate key; `reading.documents` handles these.
     """
     head = _HEADS.decode(item)
     kind, version = head.kind or implied.kind, head.api_version or implied.api_version
@@ -291,7 +291,7 @@ def _object(item: msgspec.Raw, implied: _Head) -> Object:
 
 
 def _small(item: msgspec.Raw, shape: msgspec.json.Decoder[Any]) -> msgspec.Raw:
-    """Keep of an item what is read of it, all of one that does not fit, and not the text around it."""
+    """Return an item reduced to the fields that are read, or a copy if it does not fit; without the text around it."""
     try:
         return msgspec.Raw(_ENCODER.encode(shape.decode(item)))
     except msgspec.ValidationError:
@@ -299,10 +299,10 @@ def _small(item: msgspec.Raw, shape: msgspec.json.Decoder[Any]) -> msgspec.Raw:
 
 
 def _refuse_repeats(item: msgspec.Raw) -> None:
-    """Make sure that no key is in one object twice; what is written as we would write it has none.
+    """Raise ValueError if an object has a duplicate key; text in our own encoding has none.
 
     Raises:
-        ValueError: one is.
+        ValueError: an object has a duplicate key.
     """
     if msgspec.json.format(bytes(item), indent=-1) != _ENCODER.encode(msgspec.json.decode(item)):
         json.loads(bytes(item), object_pairs_hook=without_repeats)
@@ -314,7 +314,7 @@ def _source(kept: _Kept, file: str, start: int, end: int) -> Source:
 
 
 def _item_text(kept: _Kept, start: int, end: int) -> str:
-    """Return an item's text at its place of the file, with nothing in the lines before it."""
+    """Return the text of an item at its position in the file, preceded by empty lines."""
     data = kept.data()
     lines, column = _position(data, start)
     return "\n" * lines + " " * column + data[start:end].decode()
@@ -325,6 +325,6 @@ def _before(data: bytes, start: int) -> int:
 
 
 def _position(data: bytes, start: int) -> tuple[int, int]:
-    """Count the line feeds before an offset, and the characters before it in its line."""
+    """Return the number of line feeds before an offset, and of characters before it in its line."""
     begin = data.rfind(b"\n", 0, start) + 1
     return data.count(b"\n", 0, start), len(data[begin:start].decode())

@@ -1,9 +1,9 @@
-"""The pod that a file asks about: a Pod itself, or the one that a workload's controller would make of its template.
+"""The pod that a dry-run schedules: a Pod in a file, or the pod that a workload's controller would create.
 
-A template alone is not what the scheduler gets: default spreading reads the selector of a pod's controller, constraints
-read the labels that controllers add, and a StatefulSet's pods have claims. Names that controllers draw at random are
-left open or made of the template. A pod that is on a node already, as kubectl prints it, is taken for a new one of the
-same kind. Nothing here knows the cluster's API.
+A template alone differs from what the scheduler gets: default spreading uses the selector of a pod's controller,
+constraints use labels that controllers add, and a StatefulSet's pods have claims. Random name suffixes are omitted or
+derived from the template. A placed pod, as kubectl prints it, becomes a new one of the same kind. This module does not
+use the API.
 
 Source: pkg/controller/controller_utils.go (GetPodFromTemplate), deployment/sync.go, statefulset/stateful_set_utils.go,
 daemon/util/daemonset_util.go, job/indexed_job_utils.go, v1.36.
@@ -31,7 +31,7 @@ _VERSIONS: Final = {
     "ReplicationController": "v1",
     "Job": "batch/v1",
 }
-"""The API version of what may own a pod."""
+"""The apiVersion of kinds that can own a pod."""
 HASH: Final = "pod-template-hash"
 REVISION: Final = "controller-revision-hash"
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -43,38 +43,38 @@ _TOLERATED: Final = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
-"""What pods of a DaemonSet tolerate whatever their template says."""
+"""Tolerations that every pod of a DaemonSet has."""
 _HOOK: Final = "helm.sh/hook"
 _TEST_HOOKS: Final = frozenset(("test", "test-success", "test-failure"))
 _MOST_LISTED: Final = 5
-"""How many objects of a file a message lists."""
+"""Largest number of objects of a file in a message."""
 _NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
 @dataclass(frozen=True, slots=True)
 class ControlledPod:
-    """A pod as its controllers make it."""
+    """A pod as its controllers create it."""
 
     pod: Object
     beside: tuple[Object, ...] = ()
-    """What they make with it: its ReplicaSet, its claims."""
+    """Objects created with the pod: its ReplicaSet, its claims."""
 
 
 def controlled(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> ControlledPod:
-    """Return a pod what the controllers of its workload would give it.
+    """Return a pod with the additions of its workload's controllers.
 
     Args:
         workload: The workload, of any kind.
-        pod: A pod of the workload's template, with a name and a namespace.
-        objects: The cluster: a Deployment's ReplicaSet of this template is looked for there, and the pods that a
-            StatefulSet has already.
+        pod: A pod of the workload's template, with name and namespace.
+        objects: The cluster, in which the current ReplicaSet of a Deployment and existing pods of a StatefulSet are
+            looked up.
     """
     make = _MAKERS.get(workload["kind"])
     return ControlledPod(pod) if make is None else make(workload, pod, objects)
 
 
 def template_hash(template: object) -> str:
-    """Return the label that tells pods of one template from those of another."""
+    """Return the label value that distinguishes pods of different templates."""
     digest = hashlib.sha256(json.dumps(template, sort_keys=True, default=str).encode()).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:10])
 
@@ -87,7 +87,7 @@ def _deployment(workload: Object, pod: Object, objects: Iterable[Mapping[str, An
 
 
 def _current(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Object | None:
-    """Find the ReplicaSet that the Deployment has for this template already."""
+    """Return the existing ReplicaSet of a Deployment for this template; None if there is none."""
     for one in objects:
         if one["kind"] != "ReplicaSet" or not _controls(workload, one, pod["metadata"]["namespace"]):
             continue
@@ -107,7 +107,7 @@ def _controls(workload: Object, replica_set: Mapping[str, Any], namespace: str) 
 
 
 def _is_part(some: Any, whole: Any) -> bool:
-    """Return whether everything that is written stands in what the API server completed."""
+    """Return whether a written value is contained in one that an API server completed."""
     if isinstance(some, Mapping):
         return isinstance(whole, Mapping) and all(
             value in (None, {}, []) or (key in whole and _is_part(value, whole[key])) for key, value in some.items()
@@ -134,7 +134,7 @@ def _replicated(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -
 
 
 def _stateful_set(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> ControlledPod:
-    """Make the first pod that the set does not have yet, with its claims."""
+    """Return the first pod of a StatefulSet that does not exist yet, with its claims."""
     spec, name, namespace = _spec(workload), _name(workload, pod), pod["metadata"]["namespace"]
     there = {_mapping(one.get("metadata")).get("name") for one in objects if _is_pod_in(one, namespace)}
     start = _mapping(spec.get("ordinals")).get("start")
@@ -163,7 +163,7 @@ def _claim(template: Object, pod: str, namespace: str) -> Object:
 
 
 def _mounted(spec: Any, volumes: Mapping[str, str]) -> Any:
-    """Put the claims of a pod in the place of volumes of their names."""
+    """Return a pod spec with volumes that use the given claims."""
     if not volumes:
         return spec
     others = [one for one in _mapping(spec).get("volumes") or () if _mapping(one).get("name") not in volumes]
@@ -185,7 +185,7 @@ def _job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Contr
 
 
 def _cron_job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> ControlledPod:
-    """Make a pod of the job that the next date makes; its name ends with a number that is left open."""
+    """Return a pod of the next job; its name ends with a placeholder for the number."""
     name = _name(workload, pod)
     job = {"kind": "Job", "metadata": {"name": name}}
     return ControlledPod(_owned(pod, job, _job_labels(name)))
@@ -203,7 +203,7 @@ def _owned(pod: Object, owner: Object, labels: Mapping[str, str] | None = None) 
 
 
 def _placed(workload: Object, pod: Object) -> Object:
-    """Return a workload under the name and the namespace that its pod was given."""
+    """Return a workload with the name and namespace that its pod has."""
     metadata = {"name": _name(workload, pod), "namespace": pod["metadata"]["namespace"]}
     version = _VERSIONS[workload["kind"]]
     return {**workload, "apiVersion": version, "metadata": {**workload["metadata"], **metadata}}
@@ -250,18 +250,18 @@ TEMPLATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PodToPlace:
-    """The pod that a dry-run places, and where it was read."""
+    """The pod that a dry-run schedules, with its source."""
 
     object: Object
     document: Document
     template: str = ""
-    """Where the pod's template is in its document; empty for a Pod."""
+    """Path of the pod template in its document; empty for a Pod."""
     notes: tuple[str, ...] = ()
-    """What was left out of the file, one line each."""
+    """Notes about removed fields, one line each."""
 
     @property
     def note(self) -> str:
-        """Say that the pod is made of a template, where it is."""
+        """A note that the pod was created from a template; empty for a Pod."""
         if not self.template:
             return ""
         kind = self.document.object["kind"]
@@ -269,21 +269,21 @@ class PodToPlace:
 
 
 def chosen(name: str) -> tuple[str, str]:
-    """Split `FILE#KIND/NAME` or `FILE#NAME` into the file and the choice, which is empty if there is no `#`."""
+    """Split `FILE#KIND/NAME` or `FILE#NAME` into file and choice, which is empty without `#`."""
     file, sign, choice = name.rpartition("#")
     return (file, choice) if sign and file and not exists(Path(name)) else (name, "")
 
 
 def pod_of(documents: Sequence[Document], file: str, choice: str = "") -> PodToPlace:
-    """Find the one pod or workload that a file is about; other objects in the file are left alone.
+    """Return the only pod or workload of a file; other objects in the file are ignored.
 
     Args:
         documents: The objects of the file.
-        file: The name of the file, for messages.
-        choice: `KIND/NAME` or `NAME` of the pod or the workload, if the file has several.
+        file: Name of the file, for messages.
+        choice: `KIND/NAME` or `NAME` of the pod or workload, if the file has several.
 
     Raises:
-        UsageError: there is none, there are several, or it has no name.
+        UsageError: there is no such object, there are several, or it has no name.
     """
     found = [one for one in documents if one.object["kind"] == "Pod" or one.object["kind"] in TEMPLATES]
     if not found:
@@ -313,7 +313,7 @@ def _named(found: Sequence[Document], file: str, choice: str) -> Document:
 
 
 def _is_test(document: Document) -> bool:
-    """Whether an object belongs to the tests of a Helm chart."""
+    """Return whether an object belongs to the tests of a Helm chart."""
     annotations = _mapping(_mapping(document.object.get("metadata")).get("annotations"))
     hooks = str(annotations.get(_HOOK) or "").split(",")
     return any(one.strip() in _TEST_HOOKS for one in hooks)

@@ -1,8 +1,7 @@
-"""`fmt`: write the expressions of policies in canonical form, and everything else byte for byte as it was.
+"""`fmt`: formats the expressions of policies and keeps all other bytes of a file.
 
-The new text is read again and compared with the old one before it is given out: an error here must end in a refusal,
-never in a policy that says something else. A file keeps its byte order mark, its line ends and its mode; it is replaced
-by a new one in a single step, so that nobody ever reads half of it.
+The new text is parsed again and compared with the old one: an error here must never change the meaning of a policy. A
+file keeps byte order mark, line ends and mode. It is replaced atomically, so no process reads a partial file.
 """
 
 from __future__ import annotations
@@ -40,25 +39,25 @@ from policysched.reading.loading import IgnoredFiles
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """What became of a text."""
+    """The result of formatting a text."""
 
     text: str
     count: int = 0
-    """How many expressions are written differently."""
+    """Number of expressions that changed."""
     findings: tuple[Finding, ...] = ()
-    """Expressions with an error in their syntax, which stay as they are."""
+    """Expressions with syntax errors, which stay unchanged."""
 
 
 def format_source(text: str, file: str) -> Formatted:
-    """Write the expressions of the policies in a text in canonical form.
+    """Format the expressions of the policies in a text.
 
     Args:
         text: The text of a YAML or JSON file.
-        file: Its name, for messages.
+        file: Name of the file, for messages.
 
     Raises:
-        UsageError: the text has policies and cannot be read.
-        PolicyschedError: the new text would mean something else.
+        UsageError: the text contains policies and cannot be parsed.
+        PolicyschedError: the new text would have another meaning.
     """
     documents = read(text, file)
     policies = [one for one in documents if is_policy(one.object)]
@@ -84,7 +83,7 @@ def format_source(text: str, file: str) -> Formatted:
 
 
 class _Formatting:
-    """The policies of one document, a policy or a list of them."""
+    """The policies of one document: a policy or a list of policies."""
 
     def __init__(self, source: Source, policies: Iterable[Document]) -> None:
         self._source = source
@@ -109,7 +108,7 @@ class _Formatting:
         self._wanted[id(node)].add(None if isinstance(new, Diagnostic) or is_canonical(one.text, new) else new)
 
     def edits(self) -> Iterator[Edit]:
-        """Return the changes; a text that stands elsewhere too, by an alias, as something else stays."""
+        """Yield the changes; a scalar that an alias shares with another kind of field is skipped."""
         changed = {key: wanted for key, wanted in self._wanted.items() if wanted != {None}}
         if not changed:
             return
@@ -123,7 +122,7 @@ class _Formatting:
 def canonical(one: Expression) -> str | Diagnostic:
     """Return an expression's canonical form, or its first error.
 
-    A form that is too long for a field, as `and` is longer than `&&`, is left as it was.
+    If the canonical form is too long for the field (`and` is longer than `&&`), the expression stays unchanged.
     """
     new = _format(one.text, one.start)
     if isinstance(new, Diagnostic) or new == one.text:
@@ -133,12 +132,12 @@ def canonical(one: Expression) -> str | Diagnostic:
 
 @lru_cache(maxsize=4096)
 def _format(text: str, start: str) -> str | Diagnostic:
-    """Format a text; the same one is asked for again when the new file is compared with the old one."""
+    """Format a text, cached, because comparing the new file formats the same texts again."""
     return format_text(text, start)
 
 
 def is_canonical(text: str, wanted: str) -> bool:
-    """Whether a text is in canonical form; its author may break it into lines where he likes."""
+    """Return whether a text is in canonical form, apart from line breaks."""
     return text == wanted or ("\n" in text and joined(text) == wanted)
 
 
@@ -155,12 +154,12 @@ def _meaning(document: Document) -> Any:
 
 _MARK: Final = b"\xef\xbb\xbf"
 _KINDS: Final = tuple(KIND.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
-"""What a file names that holds policies, in an encoding that is read and in those that are refused."""
+"""The kind of policies in the supported and in the rejected encodings."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormattedFile:
-    """A file, and what became of its text or why nothing did."""
+    """A file with the result of formatting, or the error."""
 
     name: str
     before: bytes = b""
@@ -169,23 +168,23 @@ class FormattedFile:
 
     @property
     def shown(self) -> str:
-        """The file's name for messages."""
+        """Name of the file, for messages."""
         return shown(self.name)
 
     @property
     def count(self) -> int:
-        """How many expressions of the file are not in canonical form."""
+        """Number of expressions that are not in canonical form."""
         return self.formatted.count if self.formatted else 0
 
     @property
     def after(self) -> bytes:
-        """The formatted file."""
+        """The formatted content."""
         if self.formatted is None:
             return self.before
         return (_MARK if self.before.startswith(_MARK) else b"") + self.formatted.text.encode()
 
     def diff(self) -> Iterator[str]:
-        """Return the lines of a unified diff, as `patch` takes it."""
+        """Yield the lines of a unified diff, for `patch`."""
         if self.formatted is None:
             return
         old, new = (_lines(data.decode()) for data in (self.before, self.after))
@@ -194,10 +193,10 @@ class FormattedFile:
 
 
 def format_files(names: Iterable[str], notes: list[str] | None = None) -> Iterator[FormattedFile]:
-    """Format files, folders and `-`, the standard input, one after another; nothing is written.
+    """Format files, folders and standard input (`-`) one after another, without writing.
 
     Args:
-        names: The files and folders.
+        names: Files and folders.
         notes: Receives a note about the subfolders of each folder.
     """
     ignored = IgnoredFiles()
@@ -213,17 +212,17 @@ def format_files(names: Iterable[str], notes: list[str] | None = None) -> Iterat
 
 
 def write(name: str, data: bytes) -> None:
-    """Replace a file in one step; a symbolic link stays one.
+    """Replace a file atomically; a symbolic link stays a link.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: the file cannot be written.
     """
     path = Path(os.path.realpath(name))
     temporary: Path | None = None
     if not path.is_file():
         raise UsageError(f"{name}: cannot write: not a regular file")
     try:
-        # A folder that may be written to lets a file be replaced that may not.
+        # In a writable folder, a read-only file could be replaced.
         path.open("r+b").close()
         descriptor, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         temporary = Path(made)
@@ -241,7 +240,7 @@ def write(name: str, data: bytes) -> None:
 def _replace(new: Path, old: Path) -> None:
     before = old.stat()
     new.chmod(before.st_mode & 0o7777)
-    # Who may write a file of somebody else may not give it to him.
+    # A user who may write another user's file may not be allowed to change its owner.
     with contextlib.suppress(PermissionError):
         os.chown(new, before.st_uid, before.st_gid)
     new.replace(old)
@@ -258,7 +257,7 @@ def _format_file(name: str) -> FormattedFile:
 
 
 def _lines(text: str) -> list[str]:
-    """Split a text as `patch` does: at line feeds and nowhere else."""
+    """Split a text as `patch` does: only at line feeds."""
     lines = [f"{line}\n" for line in text.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines

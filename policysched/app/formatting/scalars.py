@@ -1,8 +1,7 @@
 """Replace the text of a YAML or JSON scalar, keeping its quoting style and line breaks.
 
-Whether a text may stand without quotes is asked of the YAML reader itself, not of rules of our own, because the reader
-is what the file meets next. A scalar that aliases share is left alone. Lines are broken before `and` and `or` only,
-outside of all brackets, because there a reader expects it.
+The YAML reader itself decides whether a text may be written without quotes. A scalar shared by aliases is skipped.
+Lines are broken only before `and` and `or` outside of brackets, where readers expect it.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from policysched.reading.documents import Source
 from policysched.reading.yaml_nodes import LINE_END, reads_as
 
 WIDTH: Final = 100
-"""Up to which column a text of several lines is filled."""
+"""Largest column of a text over several lines."""
 _WORDS: Final = (" or ", " and ")
 _JOINT: Final = re.compile(r"(?<![ \t\r])[ \t\r]*+\n\s*")
 
 
 def joined(text: str) -> str:
-    """Return a text as one line, as its canonical form is."""
+    """Return a text as one line."""
     return _JOINT.sub(" ", text.strip())
 
 
@@ -35,8 +34,8 @@ def broken(text: str, width: int, indent: str = "") -> list[str]:
 
     Args:
         text: The text, one line.
-        width: How long a line should be at most; one that cannot be broken stays longer.
-        indent: What stands before the lines of a part that is itself broken.
+        width: Largest length of a line; an unbreakable line can be longer.
+        indent: Indentation of the lines of a part that is itself broken.
     """
     for word in _WORDS:
         pieces = _split(text, word) if len(text) > width else [text]
@@ -47,7 +46,7 @@ def broken(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _split(text: str, word: str) -> list[str]:
-    """Split a text before each word that stands outside of strings and brackets."""
+    """Split a text before each occurrence of a word outside of strings and brackets."""
     cuts, depth, quoted, index = [0], 0, False, 0
     while index < len(text):
         character = text[index]
@@ -69,11 +68,11 @@ def _split(text: str, word: str) -> list[str]:
 _INDENT: Final = "  "
 _PROPERTIES: Final = re.compile(r"(?:[&!]\S*\s+)*")
 _HIDDEN: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""What YAML takes in double quotes only, as an escape."""
+"""Characters that YAML accepts only in double quotes, as an escape."""
 
 
 class Edit(NamedTuple):
-    """What takes the place of a part of a text."""
+    """A replacement of a part of a text."""
 
     begin: int
     end: int
@@ -81,13 +80,13 @@ class Edit(NamedTuple):
 
 
 def rewrite(node: ScalarNode, source: Source, wanted: str, *, flow: bool) -> Edit:
-    """Write a text in the place of a scalar.
+    """Return the edit that replaces a scalar by a text.
 
     Args:
-        node: The scalar; what stands before it (an anchor, a tag) and behind it (a comment) stays.
-        source: Where it stands.
-        wanted: The text, one line; it is broken where the old one was, if it is long.
-        flow: Whether the scalar stands inside of `{}` or `[]`.
+        node: The scalar; an anchor or tag before it and a comment after it stay.
+        source: The source text.
+        wanted: The text on one line; it is broken like the old one if it is long.
+        flow: Whether the scalar is inside of `{}` or `[]`.
     """
     if node.style in ("|", ">"):
         return _block(node, source, wanted)
@@ -112,27 +111,27 @@ def _inline(node: ScalarNode, old: str, wanted: str, *, flow: bool) -> str:
 
 
 def _joint(old: str, end: re.Match[str]) -> str:
-    """Return what stands between two lines of a scalar: a line end and the indentation behind it."""
+    """Return the line break and indentation between two lines of a scalar."""
     rest = old[end.end() :]
     return end[0] + rest[: len(rest) - len(rest.lstrip(" \t"))]
 
 
 def _double(lines: Sequence[str], joint: str, *, ascii_only: bool) -> str:
-    """Write lines between double quotes, with escapes that JSON has too."""
-    # JSON's escapes in pairs, for what is above U+FFFF, are none of YAML's.
+    """Return lines in double quotes, with escapes that are valid in JSON too."""
+    # JSON's surrogate escapes for characters above U+FFFF are invalid in YAML.
     ascii_only = ascii_only and all(character <= "\uffff" for line in lines for character in line)
     written = (json.dumps(line, ensure_ascii=ascii_only)[1:-1] for line in lines)
     return '"{}"'.format(joint.join(_HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in written))
 
 
 def _block(node: ScalarNode, source: Source, wanted: str) -> Edit:
-    """Write a text below the head of a block scalar, between its first and its last line that is not empty."""
+    """Return the edit that replaces the lines of a block scalar, from the first to the last that is not empty."""
     lines = source.lines
     below = range(node.start_mark.line + 1, min(node.end_mark.line + 1, len(lines)))
     solid = [number for number in below if lines[number].strip()]
     first = solid[0]
     lead = lines[first][: _lead(lines[first])]
-    # An indentation that the head states may be less than what the first line has.
+    # The stated indentation can be smaller than that of the first line.
     least = len(lead) - _lead(node.value.lstrip("\n"))
     last = max(number for number in solid if _lead(lines[number]) >= least)
     room = WIDTH - len(lead)
@@ -147,7 +146,7 @@ def _lead(line: str) -> int:
 
 
 class DocumentNodes:
-    """The nodes of one document."""
+    """The nodes of one YAML document."""
 
     def __init__(self, root: Node) -> None:
         order = _below_first(root)
@@ -159,18 +158,18 @@ class DocumentNodes:
         self._begins = [begin for begin, _ in self._flows]
 
     def uses(self, node: Node) -> int:
-        """Count the places of the document that a node stands at, once aliases are followed."""
+        """Return the number of places in the document that use a node, including aliases."""
         return self._uses[id(node)]
 
     def in_flow(self, node: ScalarNode) -> bool:
-        """Whether a scalar is written inside of `{}` or `[]`."""
+        """Return whether a scalar is inside of `{}` or `[]`."""
         index = node.start_mark.index
         found = bisect_right(self._begins, index) - 1
         return found >= 0 and index < self._flows[found][1]
 
 
 def _below_first(root: Node) -> list[Node]:
-    """Return every node once, each behind all nodes below it."""
+    """Return every node once, after all nodes below it."""
     order: list[Node] = []
     seen: set[int] = set()
     todo = [(root, False)]
@@ -190,7 +189,7 @@ def _children(node: Node) -> Iterator[Node]:
         yield from node.value
     elif isinstance(node, MappingNode):
         yield from (key for key, _ in node.value)
-        # What a merge brings in stands before the mapping's own, which counts.
+        # Merged keys precede the mapping's own keys, which have priority.
         yield from {key.value: value for key, value in node.value}.values()
 
 
