@@ -20,7 +20,7 @@ import pytest
 from policysched.extenders import wire
 from policysched.framework.extender import Extender, ExtenderError, NamedVictims, NodeVictims
 from policysched.model.objects import Pod
-from policysched.plugins.default_preemption.extenders import ask_extenders
+from policysched.plugins.default_preemption.candidates import ask_extenders
 from tests.build import node
 from tests.plugins.preempting import low, wanted, world
 

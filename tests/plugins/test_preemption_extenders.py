@@ -15,7 +15,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster, Code, PostFilterResult
 from policysched.framework.extender import Extender, ExtenderError, NamedVictims, NodeVictims
 from policysched.model.objects import Pod
-from policysched.plugins.default_preemption.extenders import NONE_LEFT
+from policysched.plugins.default_preemption.candidates import NONE_LEFT
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, run_post_filters

@@ -4,8 +4,7 @@
 |---|---|
 | `search` | find the victims on each node |
 | `guards`, `budgets` | pods that policies protect, disruption budgets |
-| `candidates` | choose the node |
-| `extenders` | call extenders |
+| `candidates` | choose the node, call extenders |
 | `eviction` | delete the victims |
 | `plugin` | extension points |
 

@@ -39,14 +39,20 @@ from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.default_preemption.budgets import Budgets
-from policysched.plugins.default_preemption.candidates import Candidate, Choice
+from policysched.plugins.default_preemption.candidates import (
+    NONE_LEFT,
+    Candidate,
+    Choice,
+    ask_extenders,
+    least_costly,
+    without_guarded,
+)
 from policysched.plugins.default_preemption.eviction import (
     Evictions,
     Preemption,
     is_going_for_another,
     lower_nominated,
 )
-from policysched.plugins.default_preemption.extenders import NONE_LEFT, ask_extenders, least_costly, without_guarded
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
 from policysched.plugins.default_preemption.search import Search, search_victims
 
