@@ -1,7 +1,7 @@
-"""Say in a few words what decides that a pod would land on another node with a change, so that pods can be grouped.
+"""The reason why a pod lands on another node with a change, in a few words, so that pods can be grouped.
 
-It looks at the node of either side alone: what keeps the pod off it, or which plugin's score puts it behind. Nothing is
-decided again, so it is to be asked before the cluster changes.
+Only the nodes of both sides are compared: what rejects the pod, or which plugin's score favors the other node. No
+decision is repeated, so the function must be called before the cluster changes.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ FIT: Final = "NodeResourcesFit"
 NO_PREEMPTION: Final = "preemption no longer helps"
 
 Leads = dict[tuple[int, str], int]
-"""How far each plugin puts one node ahead of another, by tier and plugin."""
+"""By tier and plugin: how much higher one node scores than another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What preemption does for a pod on its node without a change, and what prevents it with the change."""
+    """The effect of preemption for a pod on its node without the change, and what prevents it with the change."""
 
     removes: frozenset[str] = frozenset()
-    """The rejections on that node that preemption removes; empty without preemption."""
+    """Rejections on that node that preemption removes; empty without preemption."""
     protected_by: tuple[str, ...] = ()
-    """The policies that protect victims with the change."""
+    """Policies that protect victims with the change."""
 
 
 NO_ROOM: Final = Room()
 
 
 def cause(after: Decision, here: str, there: str, before: Decision | None = None, room: Room = NO_ROOM) -> str:
-    """Say what decides that a pod lands on one node without a change and on another one with it.
+    """Return why a pod lands on one node without the change and on another with it.
 
     Args:
         after: The decision with the change.
-        here: Its node without the change; empty where it gets none.
-        there: Its node with the change; empty where it gets none.
-        before: The decision without the change, where it is still of the cluster as it is.
-        room: What preemption does without the change.
+        here: Its node without the change; empty if it has none.
+        there: Its node with the change; empty if it has none.
+        before: The decision without the change, if it is about the current cluster.
+        room: The effect of preemption without the change.
 
     Missing: empty where neither node says it, because other pods took or left room.
     """
@@ -67,7 +67,7 @@ def cause(after: Decision, here: str, there: str, before: Decision | None = None
 
 
 def rejecting(decision: Decision, row: int) -> frozenset[str]:
-    """Name all that rejects the pod on a node, not only the first filter."""
+    """Return all plugins and rules that reject the pod on a node, not only the first."""
     if decision.rejection is not None:
         return frozenset((_named(decision.rejection),))
     rejected = [one for one in decision.evaluation.filters if one.rejects_any and one.codes[row]]
@@ -76,7 +76,7 @@ def rejecting(decision: Decision, row: int) -> frozenset[str]:
 
 
 def _no_room(added: frozenset[str], room: Room) -> str:
-    """Say why preemption does not make room any more."""
+    """Return why preemption no longer makes room."""
     reasons = sorted(added) or [f"{name} protects the victims" for name in room.protected_by]
     return f"{NO_PREEMPTION}: {', '.join(reasons)}" if reasons else NO_PREEMPTION
 
@@ -86,7 +86,7 @@ def _is_there(decision: Decision, node: str) -> bool:
 
 
 def _against(decision: Decision, node: str) -> str:
-    """Name what keeps the pod off a node, empty where nothing does."""
+    """Return what rejects the pod on a node; empty if nothing does."""
     if not node or not _is_there(decision, node):
         return ""
     if decision.rejection is not None:
@@ -99,14 +99,14 @@ def _against(decision: Decision, node: str) -> str:
 
 
 def _named(status: Status) -> str:
-    """Name a policy by its rules, resources by themselves, any other plugin by its name: few names for many pods."""
+    """Return a short name of a rejection: the rules of a policy, the resources, or the plugin."""
     if status.plugin.startswith(POLICY):
         return ", ".join(dict.fromkeys(reason.partition(": ")[0] for reason in status.reasons)) or status.plugin
     return ", ".join(status.reasons) if status.plugin == FIT else status.plugin
 
 
 def _by_score(after: Decision, here: str, there: str, earlier: Leads, came: str) -> str:
-    """Name the plugin whose score favours the new node most, compared with what it gave without the change."""
+    """Return the plugin whose score favors the new node most, compared with its score without the change."""
     leads = _leads(after, there, here)
     sums: defaultdict[int, int] = defaultdict(int)
     for (tier, _), lead in leads.items():
@@ -120,7 +120,7 @@ def _by_score(after: Decision, here: str, there: str, earlier: Leads, came: str)
 
 
 def _leads(decision: Decision, node: str, other: str) -> Leads:
-    """Compare the scores of two nodes; there are none where one of them is not there or not feasible."""
+    """Return the score differences of two nodes; empty if one of them does not exist or is infeasible."""
     evaluation, rows = decision.evaluation, decision.cluster.nodes.row_of
     if decision.row < 0 or node not in rows or other not in rows:
         return {}

@@ -1,4 +1,4 @@
-"""Read a change: what is in force on each side of a plan, made of the same objects, read once."""
+"""Reading of a change: the configuration, policies and objects of both sides of a plan."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What decides about which objects on one side."""
+    """The profiles, policies and objects of one side."""
 
     objects: ClusterObjects
     profiles: Callable[[], Mapping[str, Profile]]
-    """Makes the plugins by scheduler name, without policies."""
+    """Creates the profiles by scheduler name, without policies."""
     policies: Sequence[CompiledPolicy]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """A change, as it was read."""
+    """A change as read from the inputs."""
 
     before: InForce
     after: InForce
     notes: Sequence[str]
-    """What of the side without the change does nothing."""
+    """Notes about policies without effect on the side without the change."""
 
     @property
     def keeps_objects(self) -> bool:
@@ -52,11 +52,11 @@ class PlannedChange:
 
     @property
     def is_of_policies_alone(self) -> bool:
-        """Whether pods that no changed policy speaks for are decided about alike."""
+        """Whether only policies differ, so that other pods are scheduled equally on both sides."""
         return self.keeps_objects and self.after.profiles is self.before.profiles
 
     def differing(self) -> set[PolicyKey]:
-        """Return which policies are not the same on both sides."""
+        """Return the policies that differ between the sides."""
         before, after = ({one.key: one.spec for one in side.policies} for side in (self.before, self.after))
         return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
@@ -64,16 +64,16 @@ class PlannedChange:
 def changed_objects(
     read: ClusterObjects, nodes: Iterable[Object], without: Collection[str], replicas: Mapping[str, int]
 ) -> ClusterObjects:
-    """Return the objects with the change; the same ones where they do not change.
+    """Return the objects with the change applied; the same object if nothing changes.
 
     Args:
-        read: The objects without it.
-        nodes: Nodes that are new, or replace those of their names.
-        without: The names of nodes that are deleted, with the pods of their DaemonSets.
-        replicas: How many pods workloads would have.
+        read: The objects without the change.
+        nodes: Nodes to add or replace.
+        without: Names of nodes to delete, with the pods of their DaemonSets.
+        replicas: New numbers of pods of workloads.
 
     Raises:
-        UsageError: a node cannot be read, something else is no node, or a name is not there.
+        UsageError: a node cannot be read, an object is not a node, or a name does not exist.
     """
     coming = read_objects(nodes)
     if coming.left_out:
@@ -95,15 +95,15 @@ def changed_objects(
 
 
 def coming_policies(store: PolicyStore, policies: Iterable[Object], without: Collection[str]) -> list[CompiledPolicy]:
-    """Return the policies with a change, as the scheduler would put them in force.
+    """Return the policies with the change, as the scheduler would put them in force.
 
     Args:
-        store: Those without it; the change is made there.
-        policies: SchedulingPolicy objects that are new, or replace those of their names.
-        without: The names of policies that go.
+        store: The policies without the change; the change is made there.
+        policies: SchedulingPolicy objects to add or replace.
+        without: Names of policies to delete.
 
     Raises:
-        UsageError: a policy of the change does not compile or has no room, or one that is to go is not there.
+        UsageError: a policy of the change does not compile or exceeds the cost limit, or a deleted one does not exist.
     """
     coming = [of_kind(one, KIND) for one in policies]
     refuse_unknown("policy", without, [*store.listed(), *map(policy_key, coming)], "the cluster")

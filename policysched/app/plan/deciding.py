@@ -1,8 +1,8 @@
-"""Decide about every pod of a cluster on both sides of a plan, and tell where the sides differ.
+"""Scheduling of every pod of a cluster on both sides of a plan, and comparison of the results.
 
-A pod that runs is taken out alone and decided about as if it came again; the next one finds the cluster as it was. Pods
-that wait are decided in the order of the queue, each assumed on its node, with preemption. Where several nodes are as
-good, a pod lands where it is, or where it lands on the other side: what a tie could change is no change.
+A running pod is removed alone and scheduled as if it were new; the next pod finds the cluster unchanged. Pending pods
+are scheduled in queue order, each assumed on its node, with preemption. Among equally good nodes, a pod lands on its
+current one, or on that of the other side, because a tie is no difference.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from policysched.state.placed.pods import pod_id
 
 TELL_EVERY: Final = 256
 Keys = tuple[Hashable, Hashable]
-"""The keys of a pod's class without and with the change."""
+"""Keys of a pod's class without and with the change."""
 Progress = Callable[[int, int], None]
-"""Takes how many pods were decided about, and of how many."""
+"""Callback with the number of evaluated pods and of all pods."""
 
 
 class ClusterSide:
-    """The cluster with or without the change.
+    """The cluster without or with the change, with its engines.
 
     Args:
-        objects: Its objects.
+        objects: Objects of the cluster.
         profiles: The plugins by scheduler name, without policies.
-        policies: The policies in force.
-        cluster: The cluster made of these objects.
-        seed: What draws among equals, for each pod anew.
+        policies: Policies in force.
+        cluster: The cluster built from these objects.
+        seed: Seed of the draw among equally good nodes, the same for each pod.
     """
 
     def __init__(
@@ -59,33 +59,33 @@ class ClusterSide:
         rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
         self.engines = {name: Engine(self.cluster, policies.join(profile), rng) for name, profile in profiles.items()}
         self.victims: dict[str, str] = {}
-        """The pods that made room for others, with their nodes."""
+        """Pods evicted for other pods, with their nodes."""
         self.room: dict[str, frozenset[str]] = {}
-        """By pod for which victims were removed: what had rejected the pod on its node before."""
+        """By preempting pod: what had rejected the pod on its node before."""
         self.protecting: tuple[str, ...] = ()
-        """The policies that protected victims of the last pod for which no room could be made."""
+        """Policies that protected victims of the last pod for which preemption failed."""
         self.acting: set[str] = set()
-        """The policies that keep a pod off a node or prefer some to others."""
+        """Policies that reject a node for some pod, or prefer some node."""
         self.failed: dict[str, str] = {}
-        """The pods whose decision failed, each with the error of the plugin."""
+        """Pods whose scheduling failed, with the plugin's error."""
         self._looked: set[Hashable] = set()
         self._lost: dict[Hashable, tuple[Landing, tuple[str, ...]]] = {}
 
     def engine(self, pod: Pod) -> Engine | None:
-        """Return the engine of a pod's profile, None where the pod is another scheduler's."""
+        """Return the engine of a pod's profile; None if another scheduler handles the pod."""
         return self.engines.get(pod.spec.scheduler_name)
 
     def key(self, pod: Pod) -> Hashable:
-        """Return the key of the class of one of its schedulers' pods, as it is when it waits."""
+        """Return the class key of a pod as a pending pod."""
         return self._engine(pod).classes.key(pod)
 
     def landing(self, pod: Pod, key: Hashable, *prefer: str) -> tuple[Landing, Decision]:
-        """Say where a pod lands that waits, and is not on the cluster at the moment; with the decision.
+        """Return where a pending pod that is not on the cluster lands, with the decision.
 
         Args:
             pod: the pod.
-            key: its class's.
-            prefer: which nodes it takes where they are among equally good ones, the first of them that is.
+            key: the key of its class.
+            prefer: preferred nodes among equally good ones, in order.
         """
         engine = self._engine(pod)
         decision = engine.decide(pod, key)
@@ -93,12 +93,12 @@ class ClusterSide:
         return self._landing(decision, *prefer), decision
 
     def queued(self, one: ReadPod, told: Landing | None, removes: frozenset[str] = frozenset()) -> Landing:
-        """Say where a pod that waits lands, and keep it there.
+        """Return where a pending pod lands, and assume it there.
 
         Args:
             one: the pod.
-            told: where it lands without the change, None where that is what is asked.
-            removes: the rejections that preemption removes on that node without the change.
+            told: its landing without the change; None for the side without the change.
+            removes: rejections that preemption removes on that node without the change.
         """
         pod, engine = as_waiting(one.pod), self._engine(one.pod)
         self.cluster.nominations.discard(pod_id(pod))
@@ -122,7 +122,7 @@ class ClusterSide:
         return landing
 
     def order(self, pods: Iterable[ReadPod]) -> list[ReadPod]:
-        """Sort pods as the queue does."""
+        """Sort pods in queue order."""
 
         def key(one: ReadPod) -> tuple[object, ...]:
             queued_at = seconds_of(one.pod.metadata.creation_timestamp)
@@ -135,7 +135,7 @@ class ClusterSide:
         return self.engines[pod.spec.scheduler_name]
 
     def _make_room(self, engine: Engine, decision: Decision) -> bool:
-        """Have the victims of a preemption go; return whether there are any."""
+        """Remove the victims of a preemption; return whether there are any."""
         outcome = at_once(post_filtered(engine, decision, self._rng(decision.pod)))
         self.protecting = () if outcome is None else tuple(sorted(outcome.rejectors))
         if outcome is None or outcome.status is not None or not outcome.nominated_node:
@@ -159,12 +159,12 @@ class ClusterSide:
 
     @cached_property
     def _names(self) -> list[str]:
-        """The names of rows in their order; nodes stay what they are while a side is asked."""
+        """Names of the nodes by row; nodes do not change while a side is evaluated."""
         return sorted(self.cluster.nodes.names)
 
     @cached_property
     def _places(self) -> NDArray[np.intp]:
-        """The place of each row's name in that order. Shapes: (N,)."""
+        """Position of each row's name in alphabetical order. Shapes: (N,)."""
         places = {name: place for place, name in enumerate(self._names)}
         return np.array([places[name] for name in self.cluster.nodes.names], np.intp)
 
@@ -172,7 +172,7 @@ class ClusterSide:
         return random.Random(f"{self._seed}/{pod.key}")  # noqa: S311 - as above
 
     def _look(self, key: Hashable, evaluation: Evaluation) -> None:
-        """Note once for a pod class which policies make a difference to it."""
+        """Record once per pod class which policies affect it."""
         if key in self._looked or evaluation.rejection is not None:
             return
         self._looked.add(key)
@@ -186,7 +186,7 @@ class ClusterSide:
 
 
 def as_waiting(pod: Pod) -> Pod:
-    """Return a pod as if it had no node yet."""
+    """Return a pod without its node."""
     if not pod.spec.node_name:
         return pod
     return replace(pod, spec=replace(pod.spec, node_name=""), status=type(pod.status)())
@@ -194,28 +194,27 @@ def as_waiting(pod: Pod) -> Pod:
 
 @dataclass(slots=True)
 class Comparing:
-    """What both sides have in common, and what was found so far."""
+    """Compares both sides, and collects the differences."""
 
     before: ClusterSide
     after: ClusterSide
     touches: Callable[[Pod], Keys | None]
-    """Gives the keys of a pod's class where what its decision depends on differs between the sides, its own place
-    apart; None where it does not."""
+    """Returns the class keys of a pod whose decision can differ between the sides, None for other pods."""
     make_after: Callable[[], ClusterSide]
-    """Makes the side with the change on a cluster of its own: only pods that run can share one."""
+    """Creates the side with the change on its own cluster, because pending pods cannot share one."""
     progress: Progress = lambda _done, _all: None
     effects: list[PodEffect] = field(default_factory=list)
     pods: int = 0
     others: int = 0
     gated: int = 0
     stranded: int = 0
-    """Number of pods on nodes that neither side has."""
+    """Number of pods on nodes that exist on neither side."""
     unseen: int = 0
     evaluated: list[Pod] = field(default_factory=list)
-    """The pods that are decided about, as pending pods."""
+    """The evaluated pods, as pending pods."""
 
     def run(self) -> None:
-        """Decide about all pods; an interruption leaves what was found."""
+        """Evaluate all pods; an interruption keeps the results so far."""
         running, waiting = self._sorted()
         both = {**self.before.objects.pods, **self.after.objects.pods}
         self.evaluated += [as_waiting(two.pod) for _, two in running]
@@ -233,7 +232,7 @@ class Comparing:
             self.unseen = everything - self.pods
 
     def _sorted(self) -> tuple[list[tuple[ReadPod, ReadPod]], list[str]]:
-        """Tell pods that run on the same node on both sides from those that a side has waiting."""
+        """Split the pods into those that run on the same node on both sides, and those that are pending on one."""
         running, waiting = [], []
         before, after = self.before.objects, self.after.objects
         with_nodes = after.created | after.deleted
@@ -249,7 +248,7 @@ class Comparing:
                 self.stranded += 1
             else:
                 waiting.append(key)
-        # pods of a class one after another: what is kept of the class has little to catch up with then
+        # pods of one class in sequence, so that the evaluation of the class needs few updates
         running.sort(key=lambda pair: (pair[0].pod.spec.scheduler_name, workload_of(pair[0].pod), pair[0].pod.key))
         return running, waiting
 
@@ -284,7 +283,7 @@ class Comparing:
         self._compare(two.pod, before, after, runs=True)
 
     def _waiting(self, keys: list[str]) -> None:
-        """Let both queues run, the one without the change first: where nodes tie, the other follows it."""
+        """Schedule the pending pods of both sides, first without the change, whose choice decides ties with it."""
         both = [self.before.objects.pods, self.after.objects.pods]
         pods = [pods[key].pod for key in keys for pods in both if key in pods]
         if all(self.touches(pod) is None for pod in pods):

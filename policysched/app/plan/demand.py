@@ -1,4 +1,4 @@
-"""Say which nodes would be asked for more than they have if all pods of a plan landed where each lands by itself."""
+"""Nodes whose resources would be exceeded if each pod of a plan landed where it lands alone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PODS: Final = "pods"
 def excesses(
     effects: Iterable[PodEffect], cluster: Cluster, pods: Mapping[str, ReadPod]
 ) -> dict[str, tuple[Excess, ...]]:
-    """Return by node what it would be asked for and does not have.
+    """Return by node the resources that would be exceeded.
 
     Args:
-        effects: What the change does; pods that run are where they are on the cluster, the others where they land.
+        effects: Effects of the change; running pods are on their nodes in the cluster, others where they land.
         cluster: The cluster with the change.
-        pods: Its pods, by namespace and name.
+        pods: Its pods, by `namespace/name`.
     """
     asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for one in effects:
@@ -36,7 +36,7 @@ def excesses(
 
 
 def _excesses(cluster: Cluster, name: str, more: Mapping[str, int]) -> Iterable[Excess]:
-    """Compare what is requested of a node, with what comes, with what it has."""
+    """Yield the resources of a node of which existing and additional requests exceed the allocatable amount."""
     nodes = cluster.nodes
     row = nodes.row_of[name]
     for resource in sorted(more):

@@ -1,6 +1,6 @@
-"""`Landing`: where a pod lands by a decision, and which effect a change has that lets it land elsewhere.
+"""Where a pod lands according to a decision (`Landing`), and the effect of a change on it.
 
-Where several nodes are as good, a pod lands on one that it is said to prefer: what a tie could change is no change.
+Among equally good nodes, a pod lands on a preferred one, because a tie is no difference.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ class Landing:
     ties: int = 1
     reason: str = ""
     by: str = ""
-    """What decides that it lands there and not where it landed without the change, see `causes`."""
+    """Reason why it lands on another node than without the change, see `causes`."""
 
 
 def landing_of(decision: Decision, *prefer: str) -> Landing:
-    """Say where a pod lands by a decision.
+    """Return where a pod lands according to a decision.
 
     Args:
         decision: The decision.
-        prefer: Which nodes the pod takes where they are among equally good ones, the first of them that is; else that
-            of the decision.
+        prefer: Preferred nodes among equally good ones, in order; otherwise the node of the decision.
     """
     if decision.row < 0:
         return Landing("", 0, decision.error() if decision.failed else decision.fit_error())
@@ -40,14 +39,14 @@ def landing_of(decision: Decision, *prefer: str) -> Landing:
 
 
 def effect_of(before: str, after: str, place: str = "") -> Effect | None:
-    """Say what a change does to a pod that lands on one node without it and on another with it, empty for none.
+    """Return the effect of a change on a pod from its nodes without and with it (empty for none).
 
     Args:
         before: The node without the change.
         after: The node with it.
-        place: Where the pod runs.
+        place: The node on which the pod runs.
 
-    Missing: None where it is the same node.
+    Missing: None if both nodes are equal.
     """
     if before == after:
         return None

@@ -1,7 +1,7 @@
-"""`plan`: what a change of policies, configuration, nodes or replicas would do to the pods of a cluster.
+"""`plan`: predicts the effect of a change of policies, configuration, nodes or replicas on the pods of a cluster.
 
-Both sides are made of the same objects, read once; they differ by the change alone, and are decided at the same time
-with the same seed. Where only policies differ, pods that none of the changed ones speaks for are not decided again.
+Both sides are built from the same objects, read once. They differ only by the change, and are evaluated at the same
+time with the same seed. If only policies differ, pods to which no changed policy applies are not evaluated again.
 """
 
 from __future__ import annotations
@@ -133,23 +133,23 @@ def _policies_of_the_change(standing: Iterable[CompiledPolicy], coming: Iterable
 
 
 class _Sides:
-    """Makes the sides of a plan, at one time.
+    """Creates the sides of a plan for one time.
 
     Args:
         seconds: The time. Units: seconds since 1970.
-        seed: What draws among equals.
-        metrics: What gives metrics.
+        seed: Seed of the draw among equally good nodes.
+        metrics: Source of metrics.
     """
 
     def __init__(self, seconds: float, seed: int, metrics: Measure | None) -> None:
         self._seconds, self._seed, self._metrics = seconds, seed, metrics
         self.problems: list[str] = []
-        """What is wrong with metrics."""
+        """Problems of metrics."""
 
     def make(
         self, of: InForce, *, cluster: Cluster | None = None, profiles: Mapping[str, Profile] | None = None
     ) -> ClusterSide:
-        """Make a side, on a cluster and with profiles that are there already or on its own."""
+        """Create a side, on an existing or new cluster, with existing or new profiles."""
         cluster = of.objects.cluster(self._seconds) if cluster is None else cluster
         policies = PolicySet.of(of.policies)
         told = measure(cluster, (one.policy for one in policies.plugins), self._metrics)
@@ -158,7 +158,7 @@ class _Sides:
 
 
 def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progress: Progress) -> Plan:
-    """Decide on both sides and return the differences.
+    """Evaluate both sides and return the differences.
 
     Raises:
         UsageError: there is no node or no pod to evaluate.
@@ -201,7 +201,7 @@ def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progr
 
 
 def _failure(failed: Mapping[str, str]) -> list[str]:
-    """Report how many decisions failed, with the first error."""
+    """Return a note about failed evaluations, with the first error."""
     if not failed:
         return []
     pod, why = next(iter(failed.items()))
@@ -209,7 +209,7 @@ def _failure(failed: Mapping[str, str]) -> list[str]:
 
 
 def _nothing_to_evaluate(objects: ClusterObjects, names: SchedulerNames, found: Comparing) -> str:
-    """Say why no pod of a cluster is evaluated, with the number of pods by scheduler name."""
+    """Return why no pod of a cluster is evaluated, with the number of pods by scheduler name."""
     others = Counter(one.spec.scheduler_name for one in objects.schedulable)
     ours = sum(others.pop(name, 0) for name in names.names)
     rest = len(objects.pods) - sum(others.values()) - ours
@@ -242,7 +242,7 @@ def _notes(change: PlannedChange, names: SchedulerNames, before: ClusterSide, af
 
 
 def _asked_once(metrics: Numbers | Measure | None) -> Measure | None:
-    """Return what gives metrics to several clusters, each asked once; None where there are none."""
+    """Return a metrics source for several clusters that is called once; None without metrics."""
     if metrics is None:
         return None
     known: dict[Hashable, MetricAnswer] = {}

@@ -1,4 +1,4 @@
-"""Which pods the policies of a change apply to, and why a policy of the change has no effect."""
+"""The pods to which the policies of a change apply, and why a policy has no effect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from policysched.state.cluster import Cluster
 
 
 class Touching:
-    """Checks whether a changed policy applies to a pod; pods of a class are checked once.
+    """Checks whether a changed policy applies to a pod, once per pod class.
 
     Args:
         before: The side without the change.
@@ -64,7 +64,7 @@ def applies(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> bool:
 
 
 PodClasses = Sequence[tuple[Pod, int]]
-"""A pod of each pod class, with the number of pods of the class."""
+"""One pod of each pod class, with the number of pods of the class."""
 
 
 def pod_classes(before: ClusterSide, after: ClusterSide, pods: Iterable[Pod]) -> PodClasses:

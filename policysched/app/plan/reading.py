@@ -1,4 +1,4 @@
-"""Read the objects of a cluster once, for both sides of a plan; what cannot be read is left out and named."""
+"""Reading of a cluster's objects for both sides of a plan; unreadable objects are left out and reported."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from policysched.state.tables.amounts import PodResources
 Object = Mapping[str, Any]
 HASH: Final = "pod-template-hash"
 PER_NODE: Final = {"DaemonSet": "a DaemonSet has one pod per node", "Node": "static pods belong to their node"}
-"""Kinds of controllers that have no number of replicas, with the reason."""
+"""Controllers without a number of replicas, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPod:
-    """A pod with what it asks for."""
+    """A pod with its requests."""
 
     pod: Pod
     resources: PodResources
 
     @property
     def is_its_nodes(self) -> bool:
-        """Whether the kubelet made it, so that no scheduler decides about it."""
+        """Whether the kubelet runs it from a file, so that no scheduler places it."""
         return is_static(self.pod)
 
     @property
@@ -51,25 +51,25 @@ class ClusterObjects:
 
     admission: Admission
     others: list[Any] = field(default_factory=list)
-    """What is neither pod nor node."""
+    """Objects other than pods and nodes."""
     nodes: dict[str, Any] = field(default_factory=dict)
     pods: dict[str, ReadPod] = field(default_factory=dict)
-    """By namespace and name."""
+    """Pods by `namespace/name`."""
     policies: list[Object] = field(default_factory=list)
-    """As they were given."""
+    """Policies as given."""
     left_out: list[str] = field(default_factory=list)
     created: frozenset[str] = frozenset()
-    """The pods that DaemonSets create on new nodes, by namespace and name."""
+    """Pods that DaemonSets create on new nodes, by `namespace/name`."""
     deleted: frozenset[str] = frozenset()
-    """The pods of DaemonSets that are deleted with their nodes."""
+    """Pods of DaemonSets that are deleted with their nodes."""
 
     @property
     def schedulable(self) -> list[Pod]:
-        """The pods that a scheduler places: all but finished pods, pods in deletion and static pods."""
+        """Pods that a scheduler places: all except finished pods, pods in deletion and static pods."""
         return [one.pod for one in self.pods.values() if not (one.is_its_nodes or one.is_over)]
 
     def cluster(self, seconds: float) -> Cluster:
-        """Make the cluster, with all pods that have a node there.
+        """Build the cluster, with all pods that have a node.
 
         Args:
             seconds: The time. Units: seconds since 1970.
@@ -96,11 +96,11 @@ class ClusterObjects:
 
 
 def read_objects(objects: Iterable[Object]) -> ClusterObjects:
-    """Read a cluster.
+    """Read the objects of a cluster.
 
     Raises:
-        UsageError: something is no object, or a priority class is malformed: of no pod it would be known then when it
-            is its turn.
+        UsageError: a value is not an object, or a priority class is malformed, because the queue order would then be
+            unknown.
     """
     given = list(unlisted(objects))
     admission = Admission(given)
@@ -110,7 +110,7 @@ def read_objects(objects: Iterable[Object]) -> ClusterObjects:
         kind = kind_of(raw)
         try:
             if kind is POLICIES:
-                decode_policy(raw)  # one of another shape is left out
+                decode_policy(raw)  # a malformed policy is left out
                 made.policies.append(raw)
             elif kind is PODS:
                 pod, resources = saved.read(raw)
@@ -126,12 +126,12 @@ def read_objects(objects: Iterable[Object]) -> ClusterObjects:
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:
-    """Return the reference to the controller of a pod."""
+    """Return the owner reference to a pod's controller."""
     return next((one for one in pod.metadata.owner_references if one.controller), None)
 
 
 def workload_of(pod: Pod) -> str:
-    """Name the workload of a pod: `namespace/name (Kind)`; a Deployment's pods are the Deployment's."""
+    """Return the workload of a pod: `namespace/name (Kind)`; for a ReplicaSet of a Deployment, the Deployment."""
     owner = controller_of(pod)
     namespace = pod.metadata.namespace
     if owner is None:
@@ -143,18 +143,18 @@ def workload_of(pod: Pod) -> str:
 
 
 def scaled(pods: Mapping[str, ReadPod], workload: str, replicas: int) -> dict[str, ReadPod]:
-    """Return the pods with more or fewer of a workload.
+    """Return the pods with a workload scaled to a number of replicas.
 
-    More are made like one that is there, without a node; fewer lose those without a node first, then the newest.
+    New pods are copies of an existing one without a node. When scaling down, pods without a node are removed first,
+    then the newest.
 
     Args:
         pods: All pods.
-        workload: `[namespace/]name`, as `workload_of` names it.
-        replicas: How many there are to be.
+        workload: `[namespace/]name`, as `workload_of` returns.
+        replicas: New number of pods.
 
     Raises:
-        UsageError: there is no pod of such a workload, there are several such workloads, or each node has one pod of
-            the workload.
+        UsageError: the workload has no pod, several workloads match, or the workload has one pod per node.
     """
     wanted = workload if "/" in workload else f"default/{workload}"
     found: dict[str, list[str]] = {}
@@ -184,7 +184,7 @@ def _age(pod: Pod) -> tuple[bool, str, str]:
 
 
 def _like(one: ReadPod, number: int) -> ReadPod:
-    """Return a pod like another, that waits."""
+    """Return a pending copy of a pod."""
     pod = one.pod
     metadata = replace(pod.metadata, name=f"{pod.metadata.name}-plan-{number}", uid="", creation_timestamp=None)
     made = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=type(pod.status)())

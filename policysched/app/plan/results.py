@@ -1,4 +1,4 @@
-"""`Plan`, what `policysched plan` finds out, as values for programs; `to_dict` is what `-o json` prints."""
+"""Results of `policysched plan` as values; `to_dict` is the output of `-o json`."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from policysched.model.quantity import parse
 EXAMPLES: Final = 3
 NEW_NODE: Final = "new node"
 NEW_NODE_SCORE: Final = f"{NEW_NODE}: score of "
-"""How a cause begins that is the score of a node which is not there without the change."""
+"""Start of a cause that is the score of a node which the change adds."""
 
 
 class Effect(StrEnum):
-    """What a change would do to a pod, as programs read it; `said` is what people do."""
+    """Effect of a change on a pod, for programs; `said` is the text for people."""
 
     UNSCHEDULABLE = "unschedulable"
-    """It would get no node, and gets one today."""
+    """The pod has a node without the change, and none with it."""
     SCHEDULABLE = "schedulable"
-    """It would get a node, and gets none today."""
+    """The pod has no node without the change, and one with it."""
     MOVES = "moves"
-    """It would land on another node than today."""
+    """The pod lands on another node."""
     STAYS = "stays"
-    """It would land on the node where it runs, and today on another one."""
+    """The pod lands on the node where it runs, and on another one without the change."""
     PREEMPTED = "preempted"
-    """It would have to make room for a pending pod, and does not today."""
+    """The pod is evicted for a pending pod only with the change."""
     SPARED = "spared"
-    """It has to make room for a pending pod today, and would not."""
+    """The pod is evicted for a pending pod only without the change."""
     ADDED = "added"
-    """It is one of more replicas."""
+    """The pod is an additional replica."""
     REMOVED = "removed"
-    """It is one of fewer replicas, or it is not decided about any more."""
+    """The pod is a removed replica, or is not scheduled any more."""
 
     @property
     def said(self) -> str:
-        """The effect on one pod, in words."""
+        """The effect on one pod as text."""
         return self.of(1)
 
     @property
@@ -49,7 +49,7 @@ class Effect(StrEnum):
         return words.replace("be ", "").replace("keep ", "keeps ")
 
     def of(self, pods: int) -> str:
-        """The effect on a number of pods, in words."""
+        """The effect on a number of pods as text."""
         return _SAID[self] if pods == 1 or self is not Effect.STAYS else "would keep their nodes"
 
 
@@ -69,45 +69,45 @@ _GET: Final = "would get "
 
 
 def _kind_first(workload: str) -> str:
-    """Write `namespace/name (Kind)` as `Kind namespace/name`."""
+    """Convert `namespace/name (Kind)` to `Kind namespace/name`."""
     name, _, kind = workload.removesuffix(")").rpartition(" (")
     return f"{kind} {name}"
 
 
 @dataclass(frozen=True, slots=True)
 class PodEffect:
-    """What a change would do to one pod."""
+    """The effect of a change on one pod."""
 
     pod: str
     workload: str
     effect: Effect
     before: str
-    """Its node without the change; empty where it gets none."""
+    """Its node without the change; empty if it has none."""
     after: str
-    """Its node with the change."""
+    """Its node with the change; empty if it has none."""
     ties: int = 1
-    """How many nodes are as good for it as that one."""
+    """Number of equally good nodes."""
     reason: str = ""
-    """Why it gets none."""
+    """Reason for having no node."""
     node: str = ""
-    """Where it is; empty where it waits."""
+    """Node on which it is; empty for a pending pod."""
     runs: bool = False
-    """Whether it goes on running there: the sides are where it would land if it came again."""
+    """Whether the pod keeps running there; then both sides show where it would land if it were new."""
     by: str = ""
-    """What decides it, in the same words for many pods; empty where other pods took or left room."""
+    """Reason of the effect, equal for many pods; empty if other pods used or freed the resources."""
 
     @property
     def namespace(self) -> str:
-        """The pod's."""
+        """Namespace of the pod."""
         return self.pod.partition("/")[0]
 
     @property
     def is_alone(self) -> bool:
-        """Whether nothing controls the pod."""
+        """Whether the pod has no controller."""
         return self.workload == f"{self.pod} (Pod)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the effect as plain values."""
         told = {
             "pod": self.pod, "workload": self.workload, "effect": str(self.effect), "node": self.node,
             "runs": self.runs, "before": self.before, "after": self.after,
@@ -118,19 +118,19 @@ class PodEffect:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadEffect:
-    """What a change would do to the pods of one workload for one cause."""
+    """The effect of a change on the pods of one workload, for one cause."""
 
     workload: str
     effect: Effect
     pods: int
     examples: tuple[PodEffect, ...]
     by: str = ""
-    """What decides it, see `PodEffect`."""
+    """Reason of the effect, see `PodEffect`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A resource of which a node would be asked for more than it has, as quantities."""
+    """A resource whose requests would exceed the node's allocatable amount, as quantities."""
 
     resource: str
     asked: str
@@ -138,7 +138,7 @@ class Excess:
 
     @property
     def text(self) -> str:
-        """The excess for people: rounded, unless the two amounts are the same then."""
+        """The excess as text: rounded, unless both amounts would look equal."""
         scale = -3 if self.resource == "cpu" else 0
         both = [rounded(self.resource, parse(one).scaled(scale)) for one in (self.asked, self.allocatable)]
         asked, allocatable = both if both[0] != both[1] else (self.asked, self.allocatable)
@@ -147,13 +147,13 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class NodeEffect:
-    """How many pods would no longer land on a node, and how many would, each of them by itself."""
+    """The number of pods that no longer land on a node, and of those that newly do, each evaluated alone."""
 
     node: str
     loses: int
     gains: int
     over: tuple[Excess, ...] = ()
-    """What it would be asked for and does not have if all of them landed there: they cannot all."""
+    """Resources that would be exceeded if all these pods landed there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,26 +174,26 @@ class DaemonPods:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a change would do."""
+    """The predicted effect of a change."""
 
     pods: int
-    """How many pods were decided about on both sides."""
+    """Number of pods evaluated on both sides."""
     effects: tuple[PodEffect, ...]
     idle_policies: tuple[str, ...] = ()
-    """The policies that would keep no pod off any node and prefer no node to another, each with the reason."""
+    """Policies that reject no node and prefer no node for any pod, with reasons."""
     others: int = 0
-    """How many pods are not decided about: other schedulers', finished ones, those of nodes themselves."""
+    """Number of pods that are not evaluated: of other schedulers, finished, or static."""
     gated: int = 0
     stranded: int = 0
     """Number of pods on nodes that are not in the cluster; they are not evaluated."""
     left_out: tuple[str, ...] = ()
-    """The objects that cannot be read, each with what is wrong: they are on neither side."""
+    """Objects that cannot be read, with reasons; they are on neither side."""
     notes: tuple[str, ...] = ()
     interrupted: bool = False
     unseen: int = 0
-    """How many pods were not looked at because it was interrupted, where that is known."""
+    """Number of pods not evaluated because of an interruption, if known."""
     over: Mapping[str, tuple[Excess, ...]] = field(default_factory=dict)
-    """What nodes would be asked for and do not have if all pods landed where each lands by itself."""
+    """By node: resources that would be exceeded if each pod landed where it lands alone."""
     policies: tuple[PolicyPods, ...] = ()
     """The enforced policies that the change adds, replaces or deletes."""
     daemons: DaemonPods = DaemonPods()
@@ -202,22 +202,22 @@ class Plan:
 
     @property
     def changes(self) -> bool:
-        """Whether anything would change."""
+        """Whether the change has any effect."""
         return bool(self.effects)
 
     @property
     def counts(self) -> Counter[Effect]:
-        """How many pods there are of each effect."""
+        """Number of pods by effect."""
         return Counter(one.effect for one in self.effects)
 
     @property
     def running(self) -> int:
-        """How many of the pods that it is about run, and go on running where they are."""
+        """Number of affected pods that run and keep running on their nodes."""
         return sum(one.runs for one in self.effects)
 
     @property
     def summary(self) -> str:
-        """The whole plan in one sentence."""
+        """The plan in one sentence."""
         total = f"{self.pods:,} {'pod' if self.pods == 1 else 'pods'}"
         text = self._effects_in(total) if self.effects else f"no changes for {total}"
         if self.interrupted:
@@ -241,7 +241,7 @@ class Plan:
         return text + (f"; {newer:,} only because a new node scores higher" if newer else "")
 
     def _hurt(self) -> str:
-        """Name the workloads whose pods would get no node, in parentheses."""
+        """Return the workloads whose pods would have no node, in parentheses."""
         pods: Counter[str] = Counter()
         for one in self.workloads:
             pods.update({one.workload: one.pods} if one.effect is Effect.UNSCHEDULABLE else {})
@@ -252,7 +252,10 @@ class Plan:
 
     @property
     def workloads(self) -> Sequence[WorkloadEffect]:
-        """The effects by workload and cause, the gravest and largest first; many pods without one are told together."""
+        """Effects by workload and cause, the most severe and largest first.
+
+        Pods without a workload are grouped if many.
+        """
         alone = Counter((one.effect, one.namespace) for one in self.effects if one.is_alone)
         found: dict[tuple[Effect, str, str], list[PodEffect]] = {}
         for one in self.effects:
@@ -267,14 +270,14 @@ class Plan:
 
     @property
     def nodes(self) -> Sequence[NodeEffect]:
-        """The nodes on which fewer or more pods would land, the largest difference first."""
+        """Nodes on which fewer or more pods land, the largest difference first."""
         loses: Counter[str] = Counter(one.before for one in self.effects if one.before)
         gains: Counter[str] = Counter(one.after for one in self.effects if one.after)
         found = [NodeEffect(name, loses[name], gains[name], self.over.get(name, ())) for name in {*loses, *gains}]
         return sorted(found, key=lambda one: (-abs(one.gains - one.loses), -one.gains - one.loses, one.node))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the plan as plain values."""
         return {
             "summary": self.summary,
             "changes": self.changes,

@@ -1,4 +1,4 @@
-"""A plan as lines and tables for people; it knows nothing of the engine."""
+"""Lines and tables of a plan for people."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STRANDED: Final = "not evaluated (on nodes that are not in the cluster)"
 
 
 def plan_parts(told: Plan) -> Iterator[RenderableType]:
-    """Show a plan part by part."""
+    """Yield the parts of a plan."""
     yield Text(visible(told.summary), "bold")
     if told.running:
         alone = "are running and would not move; each is evaluated alone, so this is not a final placement"
@@ -98,7 +98,7 @@ def _count(pods: int) -> str:
 
 
 def _cause(by: str) -> str:
-    """Write a cause for a narrow column: a rule as `policy/rule`, the score of a policy as `score of policy NAME`."""
+    """Format a cause for a narrow column: a rule as `policy/rule`, the score of a policy as `score of policy NAME`."""
     return by.replace("policy ", "").replace(POLICY, "policy ")
 
 

@@ -1,8 +1,8 @@
-"""Find plugins of others: entry points of installed distributions, and what `--plugin` names.
+"""Discovery of out-of-tree plugins: entry points of installed distributions, and `--plugin`.
 
-An entry point of the group `policysched.plugins` is a plugin's name and where its factory is. It is imported when a
-configuration enables the plugin, so one that is broken is in nobody's way who does not use it. A name of a default
-plugin is taken; one that two distributions have is refused where it is enabled, because nobody can tell which is meant.
+An entry point of the group `policysched.plugins` has the plugin's name and the location of its factory. It is imported
+when a configuration enables the plugin, so a broken one does not affect other users. Names of default plugins are
+reserved. A name in two distributions is rejected when it is enabled.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP: Final = "policysched.plugins"
-"""The group of entry points."""
+"""Name of the group of entry points."""
 _FLAG: Final = re.compile(r"(?:(?P<name>[^=:]+)=)?(?P<module>[^=]+):(?P<factory>[A-Za-z_][\w.]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPlugins:
-    """What was found."""
+    """The discovered plugins."""
 
     registry: PluginRegistry
     problems: tuple[str, ...]
-    """The entry points that cannot be used, one line each."""
+    """Entry points that cannot be used, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryPointFactory:
-    """The factory of an entry point, imported when a plugin is made.
+    """The factory of an entry point, imported when a plugin is created.
 
     Raises:
-        UsageError: it does not import, or is no factory; the text names distribution and entry point.
+        UsageError: the import fails, or the object is not a factory; the text has distribution and entry point.
     """
 
     entry: EntryPoint
 
     def __call__(self, args: Any, handle: Any) -> Any:
-        """Make the plugin."""
+        """Create the plugin."""
         return self.checked()(args, handle)
 
     def checked(self) -> CheckedFactory:
@@ -70,7 +70,7 @@ class EntryPointFactory:
 
 @dataclass(frozen=True, slots=True)
 class AmbiguousFactory:
-    """Stands for a name that several entry points have.
+    """Placeholder for a name that several entry points have.
 
     Raises:
         UsageError: always.
@@ -79,11 +79,11 @@ class AmbiguousFactory:
     why: str
 
     def __call__(self, _args: Any, _handle: Any) -> Any:
-        """Refuse to make a plugin."""
+        """Raise UsageError."""
         raise UsageError(self.why)
 
     def checked(self) -> CheckedFactory:
-        """Refuse to say which one it is."""
+        """Raise UsageError."""
         raise UsageError(self.why)
 
 
@@ -91,10 +91,10 @@ def find_plugins(flags: Iterable[str] = ()) -> FoundPlugins:
     """Find the plugins of installed distributions, and add those of `--plugin`.
 
     Args:
-        flags: What `--plugin` was given, `[NAME=]MODULE:FACTORY` or `[NAME=]FILE.py:FACTORY`.
+        flags: Values of `--plugin`: `[NAME=]MODULE:FACTORY` or `[NAME=]FILE.py:FACTORY`.
 
     Raises:
-        UsageError: what a flag names does not import, is no factory, or has a name that is taken.
+        UsageError: the object of a flag cannot be imported, is not a factory, or has a name that is taken.
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - a scheduler without a configuration asks for none
 
@@ -118,10 +118,10 @@ def find_plugins(flags: Iterable[str] = ()) -> FoundPlugins:
 
 
 def configurable_plugins(flags: Collection[str] | None, config: object) -> FoundPlugins:
-    """Find the plugins that a configuration may enable; none where there is no configuration.
+    """Find the plugins that a configuration can enable; none without a configuration.
 
     Raises:
-        UsageError: there are flags and no configuration, or a flag cannot be used.
+        UsageError: flags are given without a configuration, or a flag is invalid.
     """
     if config is not None:
         return find_plugins(flags or ())
@@ -131,13 +131,13 @@ def configurable_plugins(flags: Collection[str] | None, config: object) -> Found
 
 
 def described(entry: EntryPoint) -> str:
-    """Name an entry point and its distribution."""
+    """Return the name of an entry point with its distribution."""
     distribution = f" of {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
     return f"entry point {entry.name}{distribution}"
 
 
 def _register(registry: PluginRegistry, flag: str) -> None:
-    """Register what a flag names."""
+    """Register the plugin of a flag."""
     given = _FLAG.fullmatch(flag)
     if given is None:
         raise UsageError(f"--plugin {flag}: expected [NAME=]MODULE:FACTORY or [NAME=]FILE.py:FACTORY")
@@ -158,7 +158,7 @@ def _register(registry: PluginRegistry, flag: str) -> None:
 
 
 def _module(text: str) -> ModuleType:
-    """Import a module by its name, from the current folder too, or by its file."""
+    """Import a module by name, also from the current folder, or by file."""
     if not text.endswith(".py"):
         if "" not in sys.path and str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))
@@ -167,7 +167,7 @@ def _module(text: str) -> ModuleType:
 
 
 def _module_of_file(path: Path) -> ModuleType:
-    """Import a file, once, under its own name, or under its path where another module has that name."""
+    """Import a file once, under its own name, or under its path if the name is taken."""
     name = path.stem
     known = importlib.util.find_spec(name) if name.isidentifier() else None
     if not name.isidentifier() or (known is not None and known.origin != str(path)):
@@ -186,7 +186,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 def _log_beside(factory: Any) -> None:
-    """Have a plugin's module log what the scheduler would log, where that was decided."""
+    """Apply the scheduler's logging setup to a plugin's module."""
     level = logging.getLogger("policysched").level
     own = logging.getLogger(str(getattr(factory, "__module__", "")).partition(".")[0])
     if level != logging.NOTSET and own is not logging.getLogger() and own.level == logging.NOTSET:

@@ -1,8 +1,8 @@
-"""Make a plugin: call its factory with the arguments that it declares and a handle.
+"""Creation of plugins: a factory is called with its declared arguments and a handle.
 
-A factory is a class or a function of `(args, handle)`, or of less. Its first parameter says by its annotation what the
-arguments are: a dataclass or a msgspec struct, which they are read into and checked against; anything else gets them
-as a dict. Whatever a factory raises is the fault of a plugin or of a configuration, said in one line with its place.
+A factory is a class or function with the parameters `(args, handle)`, or fewer. The annotation of the first parameter
+declares the arguments: a dataclass or msgspec struct, into which they are decoded, otherwise a dict. An exception of a
+factory is an error of plugin or configuration, reported in one line with its position.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode, without_nulls
 
 _PLAIN: Final = (inspect.Parameter.empty, Any, None, dict, Mapping)
-"""Annotations of arguments that are taken as they are written."""
+"""Annotations of arguments that are passed as a dict."""
 _ABOUT: Final = ("apiVersion", "kind")
-"""Fields by which arguments may say what they are."""
+"""Fields by which arguments can identify their type."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedFactory:
-    """A factory whose arguments are checked before it is called, and its plugin after.
+    """A factory whose arguments are checked before the call, and whose plugin is checked after it.
 
     Raises:
-        UsageError: the arguments do not fit, the factory fails, or what it makes is no plugin.
+        UsageError: the arguments do not match, the factory fails, or its result is not a plugin.
     """
 
     name: str
-    """The name of the plugin."""
+    """Name of the plugin."""
     factory: Any
 
     def __call__(self, args: Any, handle: Any) -> Any:
-        """Make the plugin."""
+        """Create the plugin."""
         taken = self._parameters()
         if args is not None and not taken:
             raise self._refusal("takes no arguments")
         given = (self._arguments(args, taken[0]) if taken else None, handle)
-        if isinstance(self.factory, type):  # before an abstract class refuses to be instantiated
+        if isinstance(self.factory, type):  # before an abstract class raises at instantiation
             check_plugin(self.name, self.factory)
         try:
             made = self.factory(*given[: len(taken)])
@@ -61,11 +61,11 @@ class CheckedFactory:
         return made
 
     def checked(self) -> CheckedFactory:
-        """Return itself, as nothing has to be imported first."""
+        """Return this factory, because it is already imported."""
         return self
 
     def makes(self) -> type[Any] | None:
-        """Return the class of what it makes, None where it does not say so."""
+        """Return the class of the created plugin; None if it is not declared."""
         if isinstance(self.factory, type):
             return self.factory
         self._parameters()
@@ -73,7 +73,7 @@ class CheckedFactory:
         return made if isinstance(made, type) and made is not inspect.Signature.empty else None
 
     def _parameters(self) -> list[inspect.Parameter]:
-        """Return the parameters that are given something."""
+        """Return the parameters that get a value."""
         if not callable(self.factory):
             raise self._refusal(f"{self.factory!r:.80} is not a class or function of (args, handle)")
         try:
@@ -87,7 +87,7 @@ class CheckedFactory:
         return placed[:2]
 
     def _arguments(self, args: Any, parameter: inspect.Parameter) -> Any:
-        """Read the arguments into what the factory declares."""
+        """Decode the arguments into the declared type."""
         if args is not None and not isinstance(args, Mapping):
             raise self._refusal("args must be an object")
         given = without_nulls(args or {})
@@ -105,7 +105,7 @@ class CheckedFactory:
             raise self._refusal(f"{'.'.join(filter(None, ('args', error.field)))}: {error.reason}") from error
 
     def _shape(self, annotation: Any) -> type[Any] | None:
-        """Return what the arguments are read into, None for a dict."""
+        """Return the type for the arguments; None for a dict."""
         annotation = self._resolved(annotation)
         if annotation in _PLAIN or typing.get_origin(annotation) in (dict, Mapping):
             return None
@@ -114,7 +114,7 @@ class CheckedFactory:
         raise self._refusal(f"type of args must be a dataclass, a msgspec struct or a dict, not {annotation}")
 
     def _resolved(self, annotation: Any) -> Any:
-        """Read an annotation that is a text; others may name what is imported for type checkers alone."""
+        """Evaluate an annotation that is a text; names imported only for type checkers stay unresolved."""
         if not isinstance(annotation, str):
             return annotation
         module = sys.modules.get(getattr(self.factory, "__module__", ""))
@@ -129,13 +129,13 @@ class CheckedFactory:
 
 
 def stated_name(factory: Any) -> str:
-    """Return the name that a factory gives its plugin: its `name`, else what it is called."""
+    """Return the name of a factory's plugin: its `name` attribute, otherwise its own name."""
     stated = getattr(factory, "name", None)
     return stated if isinstance(stated, str) else str(getattr(factory, "__name__", type(factory).__name__))
 
 
 def shown_error(error: BaseException) -> str:
-    """Write an exception with the place in a plugin that raised it, as one line."""
+    """Return an exception as one line with its position in the plugin."""
     machinery = (str(PurePath(__file__).parent), "<frozen importlib", str(PurePath(importlib.__file__).parent))
     frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(machinery)]
     place = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
@@ -143,7 +143,7 @@ def shown_error(error: BaseException) -> str:
 
 
 def _unknown_fields(value: Any, kind: Any, place: str) -> Iterator[str]:
-    """Find the fields of a value that its type does not have."""
+    """Yield the fields of a value that its type does not have."""
     if isinstance(kind, msgspec.inspect.UnionType):
         kind = next((one for one in kind.types if not isinstance(one, msgspec.inspect.NoneType)), None)
     if isinstance(value, Mapping) and isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.DataclassType):

@@ -1,6 +1,7 @@
-"""List the plugins that a configuration may enable: names, points and origins.
+"""List of the plugins that a configuration can enable: names, extension points and origins.
 
-Nothing is made for it: of a factory that is no class, and does not say what it returns, the points are not known.
+No plugin is created for the list. If a factory is not a class and does not declare its return type, the points are
+unknown.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ NOTHING_MEASURED: Final[Mapping[str, float]] = {}
 
 @dataclass(frozen=True, slots=True)
 class PluginRow:
-    """A plugin that is registered."""
+    """A registered plugin."""
 
     name: str
     points: tuple[str, ...] | None
-    """In the order in which a pod meets them; None where they are not known."""
+    """Extension points in the order of a pod's way; None if unknown."""
     origin: str
     problem: str = ""
-    """Why it cannot be enabled."""
+    """Reason why it cannot be enabled."""
     microseconds: float | None = None
-    """What it takes in a decision, where that was measured."""
+    """Time per decision, if measured."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it; what is not known or not there is left out."""
+        """Return the row for JSON, without unknown or absent parts."""
         said = {
             "name": self.name,
             "points": self.points,
@@ -53,11 +54,11 @@ class PluginRow:
 
 
 def plugin_rows(found: FoundPlugins, times: Mapping[str, float] = NOTHING_MEASURED) -> Iterator[PluginRow]:
-    """List the default plugins in their order, then those that were found.
+    """Yield the default plugins in order, then the discovered ones.
 
     Args:
-        found: What was found.
-        times: What was measured, by name. Units: microseconds.
+        found: The discovered plugins.
+        times: Measured times by name. Units: microseconds.
     """
     registry = registry_with(found.registry)
     for name in registry:
@@ -72,7 +73,7 @@ def plugin_rows(found: FoundPlugins, times: Mapping[str, float] = NOTHING_MEASUR
 
 
 def plugin_table(rows: list[PluginRow]) -> ReportTable:
-    """Show the rows, with what was measured of any."""
+    """Return the table of the rows, with measured times if there are any."""
     measured = any(row.microseconds is not None for row in rows)
     heads = ("name", "points", "origin", *(("µs per decision",) if measured else ()))
     table = ReportTable(*heads)
@@ -86,10 +87,10 @@ def plugin_table(rows: list[PluginRow]) -> ReportTable:
 
 
 def _points(factory: Any) -> frozenset[str] | None:
-    """Return the points of what a factory makes.
+    """Return the extension points of a factory's plugin.
 
     Raises:
-        UsageError: it does not import, is no factory, or makes no plugin; or a method of the plugin is wrong.
+        UsageError: the import fails, the object is not a factory, or its plugin is invalid.
     """
     checked: CheckedFactory = factory.checked()
     made = checked.makes()

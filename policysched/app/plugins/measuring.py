@@ -1,6 +1,6 @@
-"""Measure what plugins of others take in a decision, as a configuration enables them, on nodes made for it.
+"""Measurement of the time that out-of-tree plugins need per decision, on generated nodes.
 
-The nodes are alike but for their names, and so are the pods; a plugin that looks at other things takes what it takes.
+Nodes differ only in their names, and so do pods; a plugin that reads other objects can need another time.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _AMOUNTS: Final = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 
 
 def measured_times(config: str, registry: PluginRegistry, nodes: int, seconds: Callable[[], float]) -> dict[str, float]:
-    """Measure the plugins that a configuration enables beside the default ones.
+    """Measure the out-of-tree plugins that a configuration enables.
 
     Args:
         config: The configuration, as text.
-        registry: The plugins that there are beside the default ones.
-        nodes: How many nodes there are.
+        registry: The out-of-tree plugins.
+        nodes: Number of nodes.
         seconds: The clock.
 
     Returns:
-        By name what a plugin takes in a decision, up to Score; of several profiles the most. Units: microseconds.
+        Time per decision by plugin, up to Score; the largest of several profiles. Units: microseconds.
 
     Raises:
-        UsageError: the configuration cannot be used.
+        UsageError: the configuration is invalid.
     """
     found: dict[str, float] = {}
     for profile in configured_profiles(config, registry).values():

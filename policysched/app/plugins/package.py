@@ -1,4 +1,4 @@
-"""Write the package of a new plugin: a module, a test that passes, a configuration that enables it, a README.
+"""Creation of the package of a new plugin: a module, a passing test, a configuration, a README.
 
 The new plugin works: it matches a label of pods with the same label of nodes. Each chosen extension point adds a method
 and a test.
@@ -34,19 +34,19 @@ class NewPackage:
     folder: Path
     files: tuple[str, ...]
     next_steps: tuple[str, ...]
-    """Commands, each with what it does."""
+    """Commands with comments."""
 
 
 def new_package(name: str, points: Iterable[str] = DEFAULT_POINTS, parent: Path = Path()) -> NewPackage:
     """Write the package of a plugin into a new folder of its name.
 
     Args:
-        name: The plugin's name, as configurations will have it.
-        points: The extension points where it acts, by kube-scheduler's names.
-        parent: Where the folder is made.
+        name: Name of the plugin in configurations.
+        points: Extension points, by kube-scheduler's names.
+        parent: Folder in which the new folder is created.
 
     Raises:
-        UsageError: the folder exists or cannot be created, the name cannot be used, or a point does not exist.
+        UsageError: the folder exists or cannot be created, or the name or a point is invalid.
     """
     chosen = _chosen(points)
     module, folder = _module_name(name), parent / name
@@ -72,7 +72,7 @@ _STEPS: Final = (
 
 
 def _chosen(points: Iterable[str]) -> list[str]:
-    """Return the templates' points in their order; upper case and underscores do not matter."""
+    """Return the chosen points in the templates' order; case and underscores are ignored."""
     known = {point.lower(): point for point in TEMPLATES}
     wanted = set()
     for point in points:
@@ -89,7 +89,7 @@ def _module_name(name: str) -> str:
     """Return the name of a plugin's module.
 
     Raises:
-        UsageError: the plugin cannot be called so.
+        UsageError: the plugin's name is invalid.
     """
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise UsageError(f'invalid plugin name "{name}": use letters and digits, joined by -, _ or .')
@@ -141,7 +141,7 @@ def _files(name: str, module: str, points: list[str]) -> dict[str, str]:
 
 
 def _bases(klass: str, names: list[str]) -> str:
-    """Write the base classes of a class, one per line if they are many."""
+    """Return the base classes of a class, one per line if there are many."""
     line = f"({', '.join(names)})"
     if len(f"class {klass}{line}:") <= _LONGEST_LINE:
         return line
@@ -149,7 +149,7 @@ def _bases(klass: str, names: list[str]) -> str:
 
 
 def _import(module: str, names: set[str]) -> str:
-    """Write an import as linters want it: constants, classes, functions, one a line where they are many."""
+    """Return an import statement in linters' format: constants, classes, functions; one per line if there are many."""
     ordered = sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name.lower()))
     line = f"from {module} import {', '.join(ordered)}"
     if len(line) <= _LONGEST_LINE:

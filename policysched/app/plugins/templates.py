@@ -10,11 +10,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class PointTemplate:
-    """What a new plugin has for an extension point."""
+    """The parts of a new plugin for one extension point."""
 
     method: str
     imports: str
-    """What the method needs of `policysched.plugin`."""
+    """Names from `policysched.plugin` that the method needs."""
     test: str
     config: str = ""
     """Further configuration of the plugin."""

@@ -1,4 +1,4 @@
-"""Resource claims between the steps of a test: what pods got stays taken, and is given back when they go."""
+"""Resource claims between the steps of a test: allocations stay, and are released when pods are deleted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLAIM = "ResourceClaim"
 
 
 def claims_of(decision: Decision) -> list[Object]:
-    """Return the claims of a pod that has a node, as they are once it is bound."""
+    """Return the claims of a pod that was placed, in their state after binding."""
     plugin, pod = plugin_of_devices(decision), decision.pod
     if plugin is None or decision.row < 0 or not has_claims(pod, decision.cluster):
         return []
@@ -40,7 +40,7 @@ def _as_object(claim: ResourceClaim, pod: Pod) -> Object:
 
 
 def release(objects: dict[Key, Object], namespace: str, pod: str) -> None:
-    """Give back what a pod that is gone has of its claims; those that were made for it go."""
+    """Remove a deleted pod from its claims; delete claims that were created for it."""
     for key, claim in [*objects.items()]:
         if key[:2] != (CLAIM, namespace):
             continue

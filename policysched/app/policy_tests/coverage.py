@@ -1,10 +1,9 @@
-"""Coverage of policies by their tests: which values their expressions took on the nodes and pods that tests have.
+"""Coverage of policies by tests: the values that parts of expressions had on the nodes and pods of tests.
 
-After each decision the parts of a policy's texts are evaluated once more in the policy's own context, by the kernels
-that evaluated its rules. Asked are: conditions, which have to be true somewhere and false somewhere; inputs that may be
-missing, which have to be there and missing; arms of cases, which have to be taken; values, which have to be worked out.
-A part counts only where the rule speaks for the pod, an arm only where no guard above it held, a score only on feasible
-nodes. Runs without coverage pay nothing.
+After each decision the parts of a policy's expressions are evaluated again in the policy's own context, by the same
+kernels. Required are: conditions that were true and false, optional inputs that were present and missing, arms of cases
+that were chosen, and values that were computed. A part counts only if the rule applies to the pod, an arm only if no
+earlier guard held, a score only on feasible nodes. Runs without coverage have no extra cost.
 """
 
 from __future__ import annotations
@@ -44,35 +43,35 @@ MARKS: Final[Mapping[Side, str]] = {
 
 @dataclass(slots=True)
 class PolicyCoverage:
-    """What tests made of one policy."""
+    """Coverage of one policy."""
 
     file: str
     policy: PolicyKey
     spec: PolicySpec
     texts: tuple[ObservedText, ...]
     seen: set[tuple[str, ObservedPart]] = field(default_factory=set)
-    """The parts that came about, with the field of their text."""
+    """Observed parts, with the field of their text."""
     explained: set[str] = field(default_factory=set)
-    """What was said that no test can reach."""
+    """Statements about parts declared as unreachable."""
     document: Document | None = None
-    """Where it is written."""
+    """Source of the policy."""
 
     @property
     def total(self) -> int:
-        """How many parts there are, without those that no test can reach."""
+        """Number of parts, without those declared as unreachable."""
         return self.covered + sum(len(self.missed(text)) for text in self.texts)
 
     @property
     def covered(self) -> int:
-        """How many came about."""
+        """Number of observed parts."""
         return len(self.seen)
 
     def missed(self, text: ObservedText) -> list[ObservedPart]:
-        """Return the parts of a text that never came about and are not explained."""
+        """Return the parts of a text that were neither observed nor declared as unreachable."""
         return [part for part in self._unseen(text) if self.statement(text, part) not in self.explained]
 
     def missed_places(self) -> list[tuple[str, SourcePosition | None]]:
-        """Return the statements of parts that never came about and are not explained, with their places in files."""
+        """Return statements about missed parts, with their positions in files."""
         missed = [(text, part) for text in self.texts for part in self.missed(text)]
         return [(self.statement(text, part), self._place(text, part)) for text, part in missed]
 
@@ -83,11 +82,11 @@ class PolicyCoverage:
         return self.document.place(text.field, len(above) + 1, len(line) + 1)
 
     def unseen(self) -> set[str]:
-        """Return the statements of all parts that never came about."""
+        """Return statements about all parts that were not observed."""
         return {self.statement(text, part) for text in self.texts for part in self._unseen(text)}
 
     def statement(self, text: ObservedText, part: ObservedPart) -> str:
-        """Say in one line that a part never came about."""
+        """Return a one-line statement that a part was not observed."""
         words = " ".join(text.text[part.span.start : part.span.end].split())
         return f"{self.policy}: {text.field}: {words} {MARKS[part.side]}"
 
@@ -95,7 +94,7 @@ class PolicyCoverage:
         return [part for part in text.parts if (text.field, part) not in self.seen]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as a plain value; columns count from 1, ends are exclusive."""
+        """Return the coverage as plain values; columns count from 1, ends are exclusive."""
         return {
             "file": self.file,
             "policy": self.policy,
@@ -116,7 +115,7 @@ class PolicyCoverage:
         return {"field": text.field, "text": text.text, "parts": parts}
 
     def lines(self) -> list[str]:
-        """Return it for people: the texts of which something never came about, with marks under what did not."""
+        """Return the texts with missed parts, with marks under these parts, for people."""
         said = [f"{self.policy} ({self.file}): {self.covered} of {self.total} outcomes covered"]
         for text in self.texts:
             missed = self.missed(text)
@@ -126,12 +125,12 @@ class PolicyCoverage:
 
 
 def percent(covered: int, total: int) -> float:
-    """Return a share in per cent, with one digit; it is 100 only where nothing is left."""
+    """Return a percentage with one digit; 100 only if nothing is missed."""
     return 100.0 if covered >= total else min(99.9, round(100 * covered / total, 1))
 
 
 def _marked(text: str, missed: Sequence[ObservedPart]) -> Iterator[str]:
-    """Return the lines of a text with marks under each part, the line where the part begins."""
+    """Yield the lines of a text with marks under each part, at the line where the part begins."""
     start = 0
     for line in text.split("\n"):
         end = start + len(line)
@@ -147,21 +146,21 @@ def _marked(text: str, missed: Sequence[ObservedPart]) -> Iterator[str]:
 
 
 class CoverageObserver:
-    """Observes decisions for the policies that are registered with it."""
+    """Observes the decisions of tests for registered policies."""
 
     def __init__(self) -> None:
         self.policies: list[PolicyCoverage] = []
         self.explained: dict[str, str] = {}
-        """The reasons why no test can reach parts."""
+        """Reasons why tests cannot reach parts."""
 
     def register(self, policy: Policy, file: str, document: Document | None = None) -> None:
-        """Begin to observe a policy of a file."""
+        """Register a policy of a file for observation."""
         if self._find(policy.key, policy.spec, file) is None:
             texts = instrumented(policy.spec)
             self.policies.append(PolicyCoverage(file, policy.key, policy.spec, texts, document=document))
 
     def observe(self, decision: Decision, acting: Sequence[PolicyPlugin]) -> None:
-        """Note what the registered policies among the acting ones make of a decision's pod."""
+        """Record the parts of the registered policies that a decision's pod covers."""
         if decision.failed:
             return
         for plugin in acting:
@@ -170,7 +169,7 @@ class CoverageObserver:
                     _Observation(found, plugin, decision).note()
 
     def close(self) -> list[str]:
-        """Take what was explained into account; return explanations of what is no part that never came about."""
+        """Apply the declared unreachable parts; return declarations that do not match a missed part."""
         for one in self.policies:
             one.explained = self.explained.keys() & one.unseen()
         return [one for one in self.explained if not any(one in policy.explained for policy in self.policies)]
@@ -181,7 +180,7 @@ class CoverageObserver:
 
 
 class _Observation:
-    """What one policy makes of one decision."""
+    """Evaluates one policy for one decision."""
 
     def __init__(self, found: PolicyCoverage, plugin: PolicyPlugin, decision: Decision) -> None:
         self._found, self._plugin, self._decision = found, plugin, decision
@@ -191,7 +190,7 @@ class _Observation:
         self._texts = {text.field: text for text in found.texts}
 
     def note(self) -> None:
-        """Note the parts that come about."""
+        """Record the covered parts."""
         plugin, pod, context = self._plugin, self._decision.pod, self._context
         selection = plugin.selection
         if selection.unselected(pod, context.cluster):
@@ -222,7 +221,7 @@ class _Observation:
                 self._cases(f"spec.scores[{index}].cases", rows, one.root)
 
     def _cases(self, field: str, rows: RowNumbers, root: Typed) -> None:
-        """Note the arms of a score: each guard where none above it held, each value where its guard does."""
+        """Record the arms of a score: a guard where no earlier one held, a value where its guard held."""
         left = rows
         cases = [text for text in self._found.texts if text.field.startswith(f"{field}[")]
         if cases:
@@ -258,7 +257,7 @@ class _Observation:
         return RuleFrame(self._context, self._inputs, rows)
 
     def _text(self, field: str, frame: Frame, root: Typed | None = None) -> None:
-        """Note a text on a frame, and the `let` texts that it uses."""
+        """Record a text on a frame, and the `let` texts that it uses."""
         text = self._texts.get(field)
         if text is not None:
             self._parts(text, frame)
@@ -278,7 +277,7 @@ class _Observation:
                 self._found.seen.add((text.field, part))
 
     def _frame_for(self, part: ObservedPart, frame: Frame) -> Frame:
-        """Return where a part is evaluated: on the rows at hand, on all nodes, or on all placed pods."""
+        """Return the frame for a part: of the current rows, of all nodes, or of all placed pods."""
         cluster = self._decision.cluster
         if part.over == "nodes":
             return self._frame(np.flatnonzero(cluster.nodes.present.data[: cluster.nodes.size]))
@@ -288,7 +287,7 @@ class _Observation:
 
 
 def _may_hold(plugin: PolicyPlugin, alone: RuleFrame) -> bool:
-    """Return whether the policy may apply to the pod: filters are closed where that is unknown."""
+    """Return whether the policy can apply to the pod; if unknown, filters reject all nodes."""
     program = plugin.policy.applies_to
     return program is None or any(map(bool, evaluate_columns(program.root, alone)))
 
@@ -299,7 +298,7 @@ def _all_nodes(root: Typed) -> frozenset[Typed]:
 
 
 def _comes_about(part: ObservedPart, frame: Frame) -> bool:
-    """Return whether a part takes the value of its side on any row."""
+    """Return whether a part has the value of its side on any row."""
     if part.graph is None or part.side is Side.EVALUATED:
         return part.graph is None or frame.rows > 0
     if part.over != "rows" and not frame.rows:

@@ -1,7 +1,7 @@
-"""Compare a decision record with what a test expects of it; a difference comes with the reason that the record has.
+"""Comparison of a decision record with a test's expectation; a difference has reasons from the record.
 
-Names of nodes, pods and rules that are not there are errors of the test, not differences: an expectation about nothing
-would hold for ever.
+Unknown names of nodes, pods and rules are errors of the test, not differences. Otherwise an expectation about a missing
+node would always pass.
 """
 
 from __future__ import annotations
@@ -23,61 +23,61 @@ from policysched.language.messages.suggestions import did_you_mean
 
 Record = Mapping[str, Any]
 CLOSE: Final = 0.005
-"""How far a score may be from the expected one: tests state two digits."""
+"""Largest distance between an actual and an expected score, because tests state two digits."""
 MOST_REASONS: Final = 5
-"""Of how many nodes a difference tells what became of them."""
+"""Largest number of nodes in the reasons of a difference."""
 MOST_NAMES: Final = 12
-"""How many names a difference lists."""
+"""Largest number of names in a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that came otherwise than expected."""
+    """A result that differs from the expectation."""
 
     field: str
-    """The path of the expectation in its file."""
+    """Path of the expectation in its file."""
     what: str
     expected: str
     got: str
     reasons: tuple[str, ...] = ()
-    """What the record says of it, one line each."""
+    """Reasons from the record, one line each."""
 
     def lines(self) -> list[str]:
-        """Return it as lines for people."""
+        """Return the difference as lines."""
         said = [f"{self.what}:", f"  expected: {self.expected}", f"  got:      {self.got}"]
         return said + [f"  {one}" for one in self.reasons]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """What expectations may name."""
+    """Names that expectations can use."""
 
     nodes: Sequence[str]
     pods: Sequence[str]
     policies: Sequence[str]
     filters: Sequence[str]
-    """As POLICY/RULE."""
+    """Filters as POLICY/RULE."""
     scores: Sequence[str]
 
 
 Refuse = Callable[[str, str], UsageError]
-"""Makes an error about a path of the expectation."""
+"""Returns an error about a path of the expectation."""
 
 
 def differences(
     record: Record, expected: Expectation, names: KnownNames, refuse: Refuse, path: str
 ) -> list[Difference]:
-    """Compare a record with an expectation.
+    """Return the differences between a record and an expectation.
 
     Args:
         record: The decision.
-        expected: What was expected.
-        names: What is there.
-        refuse: Makes the error for a name that is not there.
+        expected: The expectation.
+        names: The known names.
+        refuse: Returns the error for an unknown name.
         path: The path of the expectation, for differences and errors.
 
     Raises:
-        UsageError: the expectation names what is not there.
+        UsageError: the expectation contains an unknown name.
     """
     return [*_Comparison(record, expected, names, refuse, path).all()]
 
@@ -193,7 +193,7 @@ class _Comparison:
             yield from self._numbers(f"tiers.{tier}", f"sum of tier {tier}", numbers, got)
 
     def _spread(self, wanted: Numbers, path: str) -> dict[str, float | None]:
-        """Give each node its number; a node's own name goes before patterns."""
+        """Return the number of each node; a node's own name has priority over patterns."""
         named = {name: value for name, value in wanted.items() if not _is_pattern(name)}
         self._match(list(named), self._names.nodes, path, "node")
         made: dict[str, float | None] = {}
@@ -261,7 +261,7 @@ class _Comparison:
             if said:
                 self._match([claim], sorted(said), f"devices.{claim}", "claim", patterns=False)
             got = said.get(claim, [])
-            # a pattern that matches nothing stands for itself, so that it shows
+            # an unmatched pattern is kept, so that it appears in the difference
             named = {device for one in wanted for device in ([x for x in got if fnmatchcase(x, one)] or [one])}
             listed = _listed(sorted(named)), _listed(sorted(got))
             yield from self._same(f"devices.{claim}", f"devices of {claim}", *listed, self._of_nodes([]))
@@ -305,7 +305,7 @@ class _Comparison:
     def _match(
         self, names: Iterable[str], known: Sequence[str], field: str, kind: str, *, patterns: bool = True
     ) -> list[str]:
-        """Return what names and patterns stand for, by name."""
+        """Return the known names that match names and patterns."""
         found: set[str] = set()
         there = set(known)
         for name in names:
@@ -325,7 +325,7 @@ class _Comparison:
         return self._refuse(self._at(field), f"no {kind} `{name}`; {did_you_mean(name, some) or there}")
 
     def _of_nodes(self, nodes: Sequence[str]) -> list[str]:
-        """Say what became of nodes, or why the pod fits none."""
+        """Return the results of nodes, or why the pod fits none."""
         said = [line for node in nodes[:MOST_REASONS] if (line := self._of_node(node))]
         if len(nodes) > MOST_REASONS:
             said.append(f"… and {len(nodes) - MOST_REASONS} more nodes")

@@ -1,8 +1,7 @@
-"""Instrumented programs: the parts of a policy's texts whose values coverage asks for, each with place and graph.
+"""Instrumented programs: the parts of a policy's expressions that coverage evaluates, with positions and graphs.
 
-The texts are checked once more, as the compiler does it, by a checker that remembers what each part of a syntax tree
-became: graphs know no positions. Equal parts are one graph, so asking for the value of a part asks for what the
-compiled rule evaluates.
+A checker that records the graph of each part of a syntax tree checks the texts again, because graphs have no positions.
+Equal parts are one graph, so a part is evaluated exactly as in the compiled rule.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from policysched.rules.compile.policy import Declared, declare
 
 
 class Side(enum.StrEnum):
-    """What may come about of a part."""
+    """The value or event that coverage requires of a part."""
 
     TRUE = "true"
     FALSE = "false"
@@ -37,16 +36,16 @@ class Side(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedPart:
-    """A part of a text and what may come about of it."""
+    """A part of a text and the side that coverage requires."""
 
     span: Span
     side: Side
     graph: Typed | None
-    """None for an arm that is taken."""
+    """The part's graph; None for a chosen arm."""
     over: str = "rows"
-    """Where it is evaluated: on the `rows` at hand, on all `nodes`, or on all placed `pods`."""
+    """Where the part is evaluated: on the current `rows`, on all `nodes`, or on all placed `pods`."""
     in_guard: bool = False
-    """Whether it stands in the guard of a case."""
+    """Whether it is in the guard of a case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +55,21 @@ class ObservedText:
     field: str
     text: str
     root: Typed | None
-    """The graph of the whole; of a case, that of its value."""
+    """Graph of the whole text; for a case, of its value."""
     parts: tuple[ObservedPart, ...]
     guard: Typed | Keyword | None = None
-    """The guard of a case."""
+    """Guard of a case."""
 
 
 class _Recorder(ExpressionChecker):
-    """A checker that remembers the graph of each part of a text."""
+    """A checker that records the graph of each part of a text."""
 
     def __init__(self, text: str, environment: Environment) -> None:
         super().__init__(text, environment)
         self.found: dict[tuple[Span, type], Typed] = {}
 
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Check a part and remember its graph."""
+        """Check a part and record its graph."""
         node = super().check(expr, unit)
         if node is not None:
             self.found[expr.span, type(expr)] = node
@@ -78,7 +77,7 @@ class _Recorder(ExpressionChecker):
 
 
 def instrumented(spec: PolicySpec) -> tuple[ObservedText, ...]:
-    """Return the texts of a policy that compiles."""
+    """Return the texts of a policy that compiles, with their parts."""
     return tuple(_Texts(spec).all())
 
 
@@ -89,7 +88,7 @@ class _Texts:
         self._environment = Environment(metrics=self._declared.units)
 
     def all(self) -> Iterator[ObservedText]:
-        """Give the texts in the order of the fields."""
+        """Yield the texts in the order of the fields."""
         spec = self._spec
         for index, (let, environment) in enumerate(
             each_let([(one.name, str(one.value)) for one in spec.let], self._environment)
@@ -127,7 +126,7 @@ class _Texts:
         return ObservedText(field, text, self._bound(root), tuple(dict.fromkeys([*self._whole(tree, root), *parts])))
 
     def _whole(self, tree: Expr, root: Typed | None) -> Iterator[ObservedPart]:
-        """Give both sides of a text that is a condition."""
+        """Yield both sides of a text that is a condition."""
         if root is not None and root.type.kind is Kind.BOOL and not _is_constant(root):
             yield from self._sides(tree, root, (Side.TRUE, Side.FALSE), "rows")
 
@@ -147,7 +146,7 @@ class _Texts:
         return ObservedText(field, text, self._bound(value), tuple(parts), guard)
 
     def _parts(self, expr: Expr, recorder: _Recorder, over: str) -> Iterator[ObservedPart]:
-        """Give the parts of a tree that have sides."""
+        """Yield the parts of a tree that have sides."""
         graph = recorder.found.get((expr.span, type(expr)))
         if graph is not None and not _is_constant(graph) and not isinstance(expr, Literal):
             is_name = isinstance(expr, Path) and expr.names[0] in self._environment.lets
@@ -164,7 +163,7 @@ class _Texts:
     def _of_call(self, call: Call, recorder: _Recorder, over: str) -> Iterator[ObservedPart]:
         name = call.function.dotted
         if is_over_list(name, len(call.arguments)):
-            # the second argument is evaluated for items, which no node and no placed pod has
+            # the second argument is evaluated for items, not for nodes or placed pods
             yield from self._parts(call.arguments[0], recorder, over)
             return
         inside = "pods" if name.startswith("node.pods.") else "nodes" if name in AGGREGATES and over != "pods" else over

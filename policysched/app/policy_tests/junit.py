@@ -1,6 +1,6 @@
-"""A run of tests as JUnit's XML, which build servers read.
+"""JUnit XML of a test run, for build servers.
 
-One `testsuite` a file, one `testcase` a test; a test that could not be run is an `error`.
+One `testsuite` per file, one `testcase` per test; a test that could not run is an `error`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from policysched.visible import visible_lines
 
 
 def write_junit(run: PolicyTestRun, path: Path) -> None:
-    """Write a run to a file.
+    """Write a run to a file as JUnit XML.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: the file cannot be written.
     """
     try:
         write_in_place(path, junit(run).encode())
@@ -31,7 +31,7 @@ def write_junit(run: PolicyTestRun, path: Path) -> None:
 
 
 def junit(run: PolicyTestRun) -> str:
-    """Return a run as XML."""
+    """Return a run as JUnit XML."""
     root = Xml.Element("testsuites", _counts(run.results, errors=len(run.problems)) | {"name": "policysched"})
     for file, results in groupby(run.results, lambda one: one.file):
         tests = list(results)
@@ -67,7 +67,7 @@ def _add_test(suite: Xml.Element, one: PolicyTestResult) -> None:
 
 
 def _make_visible(root: Xml.Element) -> None:
-    """Write out what XML may not hold: names of files too may have any character."""
+    """Escape characters that XML does not allow, for example in names of files."""
     for one in root.iter():
         one.attrib = {name: visible_lines(value) for name, value in one.attrib.items()}
         one.text = one.text and visible_lines(one.text)

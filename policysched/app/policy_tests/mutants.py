@@ -1,7 +1,7 @@
-"""Mutants of a policy: the same policy with one operator, bound, unit, case or rule changed.
+"""Mutants of a policy: copies with one operator, bound, unit, case or rule changed.
 
-Expressions are changed as syntax trees and written back as texts, so that a mutant is a policy like any other. What
-does not compile, or compiles to the same, is no mutant. Their order is that of the fields and of the texts.
+Expressions are changed as syntax trees and formatted as texts, so a mutant is an ordinary policy. Changes that do not
+compile, or compile to the same program, are skipped. Mutants are in the order of fields and texts.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Mutant:
 
     policy: PolicyKey
     change: str
-    """What was changed, in one line that no other mutant of the policy has."""
+    """The change in one line, unique within the policy."""
     field: str
-    """The path of what was changed."""
+    """Path of the changed field."""
     changed: Object
 
 
 def mutants(policy: Object) -> Iterator[Mutant]:
-    """Return the mutants of a policy that compile."""
+    """Yield the mutants of a policy that compile."""
     key, graphs = policy_key(policy), _graphs(policy)
     seen: Counter[str] = Counter()
     for change, field, changed in (*_of_texts(policy), *_of_structure(policy)):
@@ -79,7 +79,7 @@ def mutants(policy: Object) -> Iterator[Mutant]:
 
 
 def _graphs(policy: Object) -> object:
-    """Return what a policy compiles to, equal where two do the same; None where it does not compile."""
+    """Return a value that is equal for equivalent policies; None if a policy does not compile."""
     made = compile_policy(decode_policy(policy)).policy
     if made is None:
         return None
@@ -110,7 +110,7 @@ def _of_texts(policy: Object) -> Iterator[tuple[str, str, Object]]:
 
 
 def _name(policy: Object, field: str) -> str:
-    """Return how a field is called: rules by their names."""
+    """Return the name of a field; rules by their names."""
     parts = field.removeprefix("spec.").replace("]", "").replace("[", ".").split(".")
     value: Any = policy["spec"]
     said = []
@@ -122,20 +122,20 @@ def _name(policy: Object, field: str) -> str:
 
 
 def _changed(tree: Expr | Case) -> Iterator[tuple[Expr | Case, Expr | Case, Expr | Case]]:
-    """Return changes below a tree: the part that is told before and after, and the whole tree."""
+    """Yield changes below a tree: the shown part before and after, and the whole changed tree."""
     if not isinstance(tree, Case):
         for new in _CHANGES.get(type(tree), _nothing)(tree):
             yield tree, new, new
     for child, rebuild in _children(tree):
         for before, after, whole in _changed(child):
             made = rebuild(cast("Expr", whole))
-            # A literal alone does not say which one was meant.
+            # A literal alone does not identify the place.
             told = (tree, made) if isinstance(before, Literal) and not isinstance(tree, Case) else (before, after)
             yield *told, made
 
 
 def _children(tree: Expr | Case) -> Iterator[tuple[Expr, Callable[[Expr], Expr | Case]]]:
-    """Return the trees directly under a tree, each with what puts another one in its place."""
+    """Yield the direct children of a tree, each with a function that replaces it."""
     for field in dataclasses.fields(tree):
         value = getattr(tree, field.name)
         if field.name == "function" or isinstance(value, Keyword):
@@ -214,7 +214,7 @@ def _literal(tree: Literal) -> Iterator[Expr]:
 
 
 def _next(digits: str) -> str:
-    """Return a number one greater in its last digit."""
+    """Return a number with its last digit increased by one."""
     number = Decimal(digits)
     return str(number + Decimal(1).scaleb(int(number.as_tuple().exponent)))
 
@@ -226,7 +226,7 @@ _CHANGES: Final[Mapping[type, Callable[[Any], Iterator[Expr]]]] = {
 
 
 def _of_structure(policy: Object) -> Iterator[tuple[str, str, Object]]:
-    """Return changes of rules, cases and of what says which pods the policy is for."""
+    """Yield changes of rules, cases and of the selection of pods."""
     spec = policy["spec"]
     for name in ("appliesTo", "podSelector", "namespaceSelector", "schedulerNames", "tier", "preemption"):
         if name in spec:

@@ -1,8 +1,8 @@
-"""Mutation: which changes of a policy its tests would not notice.
+"""Mutation testing: finds changes of a policy that its tests do not notice.
 
-Each mutant of the policies of a file is put in the place of its policy, and the tests of the file are run until one
-fails. A change that none notices is either something to test, or changes nothing that matters; the second is explained
-in the file (`mutants`), and an explanation of what is noticed after all, or is no change any more, is wrong.
+Each mutant replaces its policy, and the tests of the file run until one fails. An unnoticed change shows a missing
+test, or is irrelevant; irrelevant ones are explained in the file (`mutants`). An explanation of a noticed or
+nonexistent change is an error.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from policysched.reading.positions import SourcePosition
 
 @dataclass(slots=True)
 class MutationReport:
-    """What the tests of one file noticed of its policies' mutants."""
+    """Results of the mutants of one test file."""
 
     file: str
     noticed: int = 0
     unnoticed: list[str] = field(default_factory=list)
     explained: dict[str, str] = field(default_factory=dict)
-    """The reason for each change that no test needs to notice."""
+    """Reasons why tests need not notice changes."""
     wrong: list[str] = field(default_factory=list)
-    """Explanations of what is no unnoticed change."""
+    """Explanations that do not match an unnoticed change."""
     untried: int = 0
-    """How many there was no time for."""
+    """Number of mutants not tried for lack of time."""
     places: dict[str, tuple[str, SourcePosition]] = field(default_factory=dict)
-    """Where what was changed stands, by unnoticed change: file, line and column."""
+    """By unnoticed change: file, line and column of the changed part."""
     skipped: str = ""
-    """Why no change was tried; empty if changes were tried."""
+    """Reason why no mutant was tried; empty otherwise."""
 
     @property
     def total(self) -> int:
-        """How many mutants there are."""
+        """Number of mutants."""
         return self.noticed + len(self.unnoticed) + len(self.explained) + self.untried
 
     @property
     def passed(self) -> bool:
-        """Whether every change is noticed or explained."""
+        """Whether every mutant is noticed or explained."""
         return not (self.unnoticed or self.wrong or self.untried)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as a plain value."""
+        """Return the report as plain values."""
         return {
             "file": self.file, "total": self.total, "noticed": self.noticed, "unnoticed": self.unnoticed,
             "explained": self.explained, "wrongExplanations": self.wrong, "untried": self.untried,
@@ -54,7 +54,7 @@ class MutationReport:
         }  # fmt: skip
 
     def lines(self) -> list[str]:
-        """Return it for people."""
+        """Return the report as lines for people."""
         if self.skipped:
             return [f"{self.file}: mutation skipped: {self.skipped}"]
         parts = [f"{self.noticed} of {self.total} changes noticed"]
@@ -73,13 +73,13 @@ def mutate(
     options: PolicyTestOptions,
     before: Callable[[str], bool],
 ) -> None:
-    """Try the mutants of the policies of a file, in their order, and write down what came of each.
+    """Try the mutants of a file's policies in order and record the results.
 
     Args:
-        report: Takes what came of them.
+        report: Receives the results.
         tests: The tests of the file, which pass.
-        options: What they are run with.
-        before: Takes the change of each mutant before it is tried, and tells whether there is time for it.
+        options: Options of the tests.
+        before: Called with the change before each mutant is tried; returns whether there is time for it.
     """
     source = tests[0].source
     reasons = {one.change: one.reason for one in source.written.mutants}

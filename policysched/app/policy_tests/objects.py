@@ -1,4 +1,4 @@
-"""Nodes, pods and clusters in short, made into objects as kubectl prints them."""
+"""Conversion of nodes, pods and clusters in short form into objects as kubectl prints them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from policysched.reading.loading import load
 
 Object = Mapping[str, Any]
 NUMBER: Final = "*"
-"""What stands for the number of an object among those of its kind."""
+"""Placeholder for the number of an object."""
 LARGEST: Final = 64 << 20
-"""How much counts may make of what is written, and `BESIDE` an object. Units: bytes."""
+"""Largest size of all objects created by counts, with `BESIDE` per object; more is an error. Units: bytes."""
 BESIDE: Final = 256
 _ALLOCATABLE: Final = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 _TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute)")
 
 
 def cluster_objects(source: PolicyTestSource, cluster: str | ShortCluster | None, path: str) -> list[Object]:
-    """Return the objects of a cluster.
+    """Return the objects of a cluster in a test.
 
     Args:
-        source: Where it is written, for files and errors.
-        cluster: A file, or a cluster in short.
-        path: Its path in the source.
+        source: The test file, for relative names and errors.
+        cluster: A file name, or a cluster in short form.
+        path: Path of the cluster in the source.
 
     Raises:
         UsageError: a file cannot be read, or a part is malformed.
@@ -57,7 +57,7 @@ def cluster_objects(source: PolicyTestSource, cluster: str | ShortCluster | None
 
 
 def _parts(source: PolicyTestSource, cluster: ShortCluster, path: str) -> Iterator[tuple[str, Iterable[Object]]]:
-    """Return the objects of each part of a cluster, with the path of the part."""
+    """Yield the objects of each part of a cluster, with the path of the part."""
     for index, name in enumerate(cluster.files):
         place = f"{path}.files[{index}]"
         yield place, file_objects(source, name, place)
@@ -75,7 +75,7 @@ def _parts(source: PolicyTestSource, cluster: ShortCluster, path: str) -> Iterat
 
 
 def _refuse_floods(source: PolicyTestSource, cluster: ShortCluster, path: str) -> None:
-    """Refuse counts that make more in sum than a large cluster is, before any of it is made."""
+    """Raise an error for counts whose objects would be too large in total, before creating them."""
     parts = [(f"nodes[{index}]", one.count, msgspec.json.encode(one)) for index, one in enumerate(cluster.nodes)]
     parts += [(f"pods[{index}]", one.count, msgspec.json.encode(one)) for index, one in enumerate(cluster.pods)]
     made = 0
@@ -86,10 +86,10 @@ def _refuse_floods(source: PolicyTestSource, cluster: ShortCluster, path: str) -
 
 
 def file_objects(source: PolicyTestSource, name: str, path: str) -> list[Object]:
-    """Read the objects of a file beside the tests.
+    """Read the objects of a file named in a test.
 
     Raises:
-        UsageError: it cannot be read; the text names the place of its name where there is no such file.
+        UsageError: the file cannot be read; the text has the position of its name in the test.
     """
     place = source.folder / name
     if not exists(place):
@@ -98,10 +98,10 @@ def file_objects(source: PolicyTestSource, name: str, path: str) -> list[Object]
 
 
 def pod_object(source: PolicyTestSource, short: ShortPod, path: str, name: str = "new") -> dict[str, Any]:
-    """Return the pod that a test is about.
+    """Return the pod of a test.
 
     Raises:
-        UsageError: its file cannot be read or does not hold it.
+        UsageError: its file cannot be read or does not contain the pod.
     """
     if short.file is not None:
         return _from_file(source, short, path)
@@ -111,10 +111,10 @@ def pod_object(source: PolicyTestSource, short: ShortPod, path: str, name: str =
 
 
 def _refuse_faults(source: PolicyTestSource, pod: Object, path: str) -> None:
-    """Refuse a pod in short form with fields or values that an API server would refuse.
+    """Raise an error for a pod in short form that an API server would reject.
 
     Raises:
-        UsageError: there are some.
+        UsageError: the pod has errors.
     """
     problems = []
     for one in pod_faults(pod):
@@ -184,7 +184,7 @@ def _pod(source: PolicyTestSource, short: ShortPod, name: str, path: str) -> dic
     container: dict[str, Any] = {"name": "main", "image": short.image}
     requests = _quantities(source, short.requests, f"{path}.requests")
     if requests:
-        # What is no resource of Kubernetes' own cannot be overcommitted.
+        # Only resources of Kubernetes itself can be overcommitted.
         limits = {name: amount for name, amount in requests.items() if "/" in name}
         container["resources"] = {"requests": requests, "limits": limits}
     spec: dict[str, Any] = {"schedulerName": short.scheduler_name, "containers": [container]}
@@ -204,7 +204,7 @@ def _metadata(
 
 
 def _names(name: str, count: int) -> Iterator[tuple[str, str]]:
-    """Return the names of objects of one kind, with their numbers."""
+    """Yield the names of objects created by a count, with their numbers."""
     if count == 1 and NUMBER not in name:
         yield name, "1"
         return
@@ -224,7 +224,7 @@ def _quantities(source: PolicyTestSource, amounts: Amounts, path: str) -> dict[s
     """Return amounts as texts.
 
     Raises:
-        UsageError: one is no quantity, or negative.
+        UsageError: an amount is not a quantity, or is negative.
     """
     for name, amount in amounts.items():
         try:
@@ -238,10 +238,10 @@ def _quantities(source: PolicyTestSource, amounts: Amounts, path: str) -> dict[s
 
 
 def key_of(one: Object) -> tuple[str, str, str]:
-    """Return what tells an object from others: kind, namespace and name.
+    """Return kind, namespace and name of an object.
 
     Raises:
-        UsageError: it has no name.
+        UsageError: the object has no name.
     """
     metadata = metadata_of(one)
     if not metadata.get("name"):
@@ -251,4 +251,4 @@ def key_of(one: Object) -> tuple[str, str, str]:
 
 
 _NAMESPACED: Final = frozenset(("Pod",))
-"""The kinds that are looked up by a name that may leave the namespace out."""
+"""Kinds that can be looked up by a name without a namespace."""

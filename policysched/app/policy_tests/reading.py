@@ -1,7 +1,7 @@
-"""Find and read files of tests: everything wrong with one is one error with its file, line and column.
+"""Reading of test files: each error has file, line and column.
 
-A folder stands for the files under it that are named like tests. Of a field that is not known the nearest one is told,
-from the JSON schema.
+A folder stands for all files under it that are named like tests. The error for an unknown field contains the nearest
+known one, from the JSON schema.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ _ANY: Final = "[...]"
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestSource:
-    """A file of tests, or a value of its shape, and where its parts stand."""
+    """A test file, or an equivalent value, with the positions of its parts."""
 
     name: str
     folder: Path
     written: PolicyTestFile
     document: Document | None
     is_list: bool
-    """Whether it is a list of tests alone."""
+    """Whether the file contains only a list of tests."""
 
     def path_of(self, index: int) -> str:
         """Return the path of a test."""
         return f"[{index}]" if self.is_list else f"tests[{index}]"
 
     def place(self, path: str) -> SourcePosition | None:
-        """Return where a part stands, None where there is no file."""
+        """Return the position of a part; None without a file."""
         return None if self.document is None else self.document.place(path)
 
     def refusal(self, path: str, problem: object, *, at_key: bool = False) -> UsageError:
-        """Make an error about a part."""
+        """Return an error about a part."""
         return _refusal(self.name, self.document, path, problem, at_key=at_key)
 
 
 def find_files(names: Iterable[str]) -> list[Path]:
-    """Return the files of tests that names stand for: files as they are, whatever their names, and those under folders.
+    """Return the test files for names: files as given, and files named like tests in folders.
 
     Raises:
-        UsageError: there is no such file, or a folder has none.
+        UsageError: a file does not exist, or a folder has no tests.
     """
     found: dict[Path, None] = {}
     for name in names:
@@ -81,10 +81,10 @@ def find_files(names: Iterable[str]) -> list[Path]:
 
 
 def read_tests(path: Path) -> PolicyTestSource:
-    """Read a file of tests.
+    """Read a test file.
 
     Raises:
-        UsageError: it is not of its shape; the text names file, line and column.
+        UsageError: the content is not valid; the text has file, line and column.
     """
     name, text = str(path), read_text(str(path))
     documents = read_yaml(text, name)
@@ -96,10 +96,10 @@ def read_tests(path: Path) -> PolicyTestSource:
 
 
 def take_tests(value: Any) -> PolicyTestSource:
-    """Take a value of the shape of a file; its files are looked for where the process is.
+    """Convert a value with the content of a test file; names of files are relative to the current folder.
 
     Raises:
-        UsageError: it is not of that shape.
+        UsageError: the value is not valid.
     """
     return _converted(value, "tests", Path(), None)
 
@@ -118,7 +118,7 @@ def _converted(value: Any, name: str, folder: Path, document: Document | None) -
 
 
 def _refuse_halves(source: PolicyTestSource, path: str, test: PolicyTest) -> None:
-    """Refuse tests that test nothing, or that say two things."""
+    """Raise an error for tests without an expectation, or with contradictory fields."""
     if not test.steps and test.expect is None:
         raise source.refusal(path, "test has neither `expect` nor `steps`")
     if not test.steps:
@@ -140,7 +140,7 @@ def _refuse_half_step(source: PolicyTestSource, path: str, step: PolicyTestStep)
 
 
 def _explained(text: str, value: Any, name: str, document: Document | None) -> UsageError:
-    """Turn a message of the converter into one about a place in the file."""
+    """Convert a decoder's message into an error with a position in the file."""
     match = _AT.fullmatch(text)
     path = ((match and match["path"]) or "").lstrip(".")
     what = match["what"] if match else text
@@ -156,7 +156,7 @@ def _explained(text: str, value: Any, name: str, document: Document | None) -> U
 
 
 def _plain(what: str, values: Sequence[str]) -> str:
-    """Say what the converter says in the words of YAML, with the nearest value where there are few."""
+    """Rephrase a decoder's message in terms of YAML, with the nearest value if there are few."""
     types = _TYPES.fullmatch(what)
     if types is not None:
         return f"expected {_type(types['expected'])}, got {_type(types['got'])}"
@@ -173,7 +173,7 @@ def _type(names: str) -> str:
 
 
 def _schemas(path: str, *, is_list: bool) -> list[dict[str, Any]]:
-    """Return what there may be at a path."""
+    """Return the schemas that apply at a path."""
     schema = json_schema()
     here = [one for one in schema["anyOf"] if (one.get("type") == "array") is is_list]
     for name in re.findall(r"[^.\[\]]+|\[", path):
@@ -183,7 +183,7 @@ def _schemas(path: str, *, is_list: bool) -> list[dict[str, Any]]:
 
 
 def _under(schema: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the schemas of a field, or of items."""
+    """Return the schemas of a field, or of list items."""
     if name in {"[", "..."}:
         return [one for key in ("items", "additionalProperties") if isinstance(one := schema.get(key), dict)]
     found = schema.get("properties", {}).get(name)

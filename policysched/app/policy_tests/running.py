@@ -1,8 +1,8 @@
-"""Run tests: the cluster of each, its pods one after another, and what differs from what was expected.
+"""Execution of policy tests: builds the cluster of each test, schedules its pods, compares the results.
 
-Every pod is decided about by `policysched.dry_run`, the engine of the running scheduler. Between the steps of a test
-the cluster is kept as a scheduler would leave it: a pod that was placed is on its node, victims of preemption are gone
-and the pod that they made room for is nominated. Nothing reads a clock, and seeds are stated; so a run repeats itself.
+`policysched.dry_run`, with the engine of the running scheduler, decides about every pod. Between steps the cluster
+changes as with a scheduler: a placed pod is on its node, preemption victims are removed, and the preemptor is
+nominated. No clock is read and seeds are fixed, so runs are repeatable.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from policysched.schedule.cycle.decision import Decision
 POLICY: Final = "policy.yaml"
 CLUSTER: Final = "cluster.yaml"
 START: Final = "2026-01-01T00:00:00+00:00"
-"""The time of tests that name none."""
+"""Time of tests that state none."""
 
 
 class BrokenPolicyError(UsageError):
-    """A policy that tests are about does not compile; its text names the first error and the place.
+    """A tested policy does not compile; the text has the first error and its position.
 
     Args:
-        errors: what is wrong with it.
+        errors: all errors of the policy.
     """
 
     def __init__(self, errors: Sequence[Finding]) -> None:
@@ -66,7 +66,7 @@ class PolicyTestResult:
     column: int
     differences: tuple[Difference, ...] = ()
     problem: str = ""
-    """Why the test could not run, else empty."""
+    """Reason why the test could not run, otherwise empty."""
     records: tuple[Mapping[str, Any], ...] = ()
     """The decision record of each step with a pod."""
 
@@ -82,7 +82,7 @@ class PolicyTestResult:
 
     @property
     def name(self) -> str:
-        """The name by which it is chosen and reported."""
+        """Name by which the test is selected and reported."""
         return f"{self.file}: {self.given}"
 
     def told(self) -> list[str]:
@@ -90,7 +90,7 @@ class PolicyTestResult:
         return [self.problem] if self.problem else [line for found in self.differences for line in found.lines()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as a plain value."""
+        """Return the result as plain values."""
         said: dict[str, Any] = {"file": self.file, "line": self.line, "column": self.column, "given": self.given}
         said["result"] = self.outcome
         if self.problem:
@@ -108,7 +108,7 @@ class PolicyTestResult:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTest:
-    """A test with the objects that it begins with."""
+    """A test with the objects of its initial cluster."""
 
     source: PolicyTestSource
     path: str
@@ -119,12 +119,12 @@ class LoadedTest:
 
     @property
     def name(self) -> str:
-        """The name by which it is chosen and reported."""
+        """Name by which the test is selected and reported."""
         return f"{self.source.name}: {self.written.given}"
 
 
 def load_tests(source: PolicyTestSource) -> list[LoadedTest]:
-    """Read what the tests of a file need.
+    """Load the objects and policies of a file's tests.
 
     Raises:
         UsageError: a file cannot be read.
@@ -162,7 +162,7 @@ def _config(source: PolicyTestSource) -> Document | None:
 
 
 def _policies(source: PolicyTestSource, names: Iterable[str], path: str) -> tuple[Document, ...]:
-    """Read policies; one that does not compile is refused, for nothing could be tested of it."""
+    """Load policies; raise an error for one that does not compile, because it cannot be tested."""
     found: list[Document] = []
     for index, name in enumerate(names):
         file_objects(source, name, f"{path}[{index}]")
@@ -175,12 +175,12 @@ def _policies(source: PolicyTestSource, names: Iterable[str], path: str) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestOptions:
-    """What a run takes beside its tests."""
+    """Options of a test run."""
 
     plugins: PluginRegistry | None = None
-    """Plugins that a configuration may enable."""
+    """Plugins that a configuration can enable."""
     observe: Observe | None = None
-    """Takes each decision and the policies that acted in it."""
+    """Callback for each decision and the policies that applied."""
 
 
 def run_test(
@@ -190,8 +190,8 @@ def run_test(
 
     Args:
         test: The test.
-        options: What it takes beside.
-        policies: Policies in the place of those of its files.
+        options: Options of the run.
+        policies: Policies that replace those of the test's files.
     """
     place = test.source.place(test.path) or (0, 0)
     result = PolicyTestResult(test.source.name, test.written.given, *place)
@@ -204,7 +204,7 @@ def run_test(
 
 
 class _Running:
-    """One test while it runs: the cluster as its steps leave it."""
+    """Runs one test: the cluster after each step."""
 
     def __init__(
         self,
@@ -223,10 +223,10 @@ class _Running:
         self._metrics = written.metrics if written.metrics is not None else defaults.metrics
         self._seed = defaults.seed if written.seed is None else written.seed
         self._claims: list[Object] = []
-        """The claims of the last pod, as they are on its node."""
+        """Claims of the last pod, as allocated on its node."""
 
     def all(self) -> Iterator[Difference]:
-        """Run the steps, and give what differs."""
+        """Run the steps and yield the differences."""
         test = self._test.written
         steps = test.steps or [PolicyTestStep(pod=test.pod, expect=test.expect)]
         for index, step in enumerate(steps):
@@ -266,7 +266,7 @@ class _Running:
             self._options.observe(decision, policies)
 
     def _leave(self, pod: dict[str, Any], record: Mapping[str, Any]) -> None:
-        """Leave the cluster as the scheduler would: the pod on its node, or waiting, with room made for it."""
+        """Update the cluster as the scheduler would: the pod placed, or pending with victims removed."""
         spec, status = dict(pod["spec"]), dict(pod.get("status") or {})
         if "selected" in record:
             spec["nodeName"] = record["selected"]
@@ -289,7 +289,7 @@ class _Running:
         return dict(pod)
 
     def _change(self, step: PolicyTestStep, path: str) -> None:
-        """Do what a step changes, in the order in which its fields are listed."""
+        """Apply the changes of a step, in the order in which its fields are documented."""
         if step.wait is not None:
             self._now += _duration(self._test.source, step.wait, f"{path}.wait")
         if step.metrics is not None:
@@ -324,7 +324,7 @@ class _Running:
         del self._objects[key]
 
     def _edit(self, edit: PolicyEdit, path: str) -> None:
-        """Change a policy; one that does not compile changes nothing, as in a cluster."""
+        """Edit a policy; an edit that does not compile has no effect, as in a cluster."""
         key = next((one for one in self._policies if one == edit.policy), None)
         if key is None:
             meant = did_you_mean(edit.policy, self._policies)
@@ -364,7 +364,7 @@ def _node_of(pod: Object) -> str:
 
 
 def _given(metrics: Mapping[str, Mapping[str, float | None]] | None) -> dict[str, dict[str, float]] | None:
-    """Return metrics without the nodes that have no value."""
+    """Return metrics without nodes that have no value."""
     if metrics is None:
         return None
     return {
@@ -382,7 +382,7 @@ def _time(test: LoadedTest, text: str) -> datetime:
 
 
 def _duration(source: PolicyTestSource, text: str, path: str) -> timedelta:
-    """Read a duration as the language writes it."""
+    """Parse a duration in the language's syntax."""
     program = compile_expression(text, Environment()).program
     if program is None or not program.type.like(DURATION) or not isinstance(program.constant, float):
         raise source.refusal(path, f'expected a duration such as 30s, 5min or 2h, got "{text:.40}"')

@@ -1,7 +1,7 @@
-"""Run the tests of many files: which are chosen, what came of them, and what it all comes to.
+"""Execution of the tests of many files, with selection and summary.
 
-A file that cannot be read or a policy that does not compile does not keep other files from being run. An interruption
-ends a run at once, with what is known by then.
+An unreadable file or a policy that does not compile does not prevent other files from running. An interruption ends the
+run with the results so far.
 """
 
 from __future__ import annotations
@@ -114,27 +114,27 @@ class PolicyTestRun:
 
 @dataclass(frozen=True, slots=True)
 class RunChoices:
-    """Which tests are run, and who hears of them."""
+    """Selection of tests and callbacks of a run."""
 
     chosen: Choose = lambda _: True
     fail_fast: bool = False
     on_test: Callable[[str], object] = id
-    """Takes the name of each test before it is run, and the change of each mutant."""
+    """Called with the name of each test, and with the change of each mutant, before it runs."""
     coverage: bool = False
     least_coverage: float = 0.0
-    """Units: per cent."""
+    """Minimum coverage. Units: percent."""
     mutate: bool = False
     in_time: Callable[[], bool] = lambda: True
-    """Tells whether there is time for another mutant."""
+    """Returns whether there is time for another mutant."""
 
 
 def run_files(files: Iterable[Path], options: PolicyTestOptions, choices: RunChoices) -> PolicyTestRun:
-    """Run files of tests.
+    """Run the tests of files.
 
     Args:
         files: The files.
-        options: What tests are run with.
-        choices: Which are run.
+        options: Options of the tests.
+        choices: Selection of the tests.
     """
     run = PolicyTestRun(least=choices.least_coverage)
     return _run(_sources(files, run), run, options, choices)
@@ -177,7 +177,7 @@ def run_source(
     choices: RunChoices,
     observer: CoverageObserver | None = None,
 ) -> None:
-    """Run the tests of one file and add what came of them to a run."""
+    """Run the tests of one file and add the results to a run."""
     try:
         tests = load_tests(source)
     except BrokenPolicyError as error:
@@ -232,10 +232,10 @@ def _mutate(
 
 
 def keyword(expression: str) -> Choose:
-    """Return what chooses names by an expression: parts of names with `and`, `or`, `not` and brackets.
+    """Return a function that selects names by an expression: substrings with `and`, `or`, `not` and parentheses.
 
     Raises:
-        UsageError: it is no such expression.
+        UsageError: the expression is invalid.
     """
     found = _WORD.findall(expression)
     parser = _Keywords(found)
@@ -246,13 +246,13 @@ def keyword(expression: str) -> Choose:
 
 
 class _Keywords:
-    """Parses an expression over parts of names."""
+    """Parser of expressions over substrings of names."""
 
     def __init__(self, words: list[str]) -> None:
         self.rest = words
 
     def alternatives(self) -> Choose | None:
-        """Return what an `or` chooses, None where something else stands there."""
+        """Parse an `or` expression; None if there is another token."""
         return self._joined("or", lambda: self._joined("and", self._one, all), any)
 
     def _joined(

@@ -1,4 +1,4 @@
-"""Run tests again whenever one of their files changes: the tests, what they name, and what stands beside them."""
+"""Repetition of tests whenever a file changes: tests, files that they name, and files next to them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def watch(names: Iterable[str], run: Callable[[], object], pause: Callable[[], o
     """Run tests now and after every change, until an exception ends it.
 
     Args:
-        names: The files and folders that tests are looked for in.
-        run: Runs them and shows what came of them.
-        pause: Waits between two looks at the files.
+        names: Files and folders with tests.
+        run: Runs the tests and prints the results.
+        pause: Waits between two checks of the files.
     """
     paths = list(names)
     while True:
@@ -31,7 +31,7 @@ def watch(names: Iterable[str], run: Callable[[], object], pause: Callable[[], o
 
 
 def snapshot(names: Iterable[str]) -> dict[Path, tuple[int, int]]:
-    """Return when the files of tests were changed, and their sizes; what cannot be read is left out."""
+    """Return modification times and sizes of test files; unreadable ones are omitted."""
     found: dict[Path, tuple[int, int]] = {}
     with suppress(UsageError):
         for file in find_files(names):
