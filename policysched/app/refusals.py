@@ -1,4 +1,4 @@
-"""Note why an API server would refuse a pod because of other objects: priority classes, limit ranges, resource quotas.
+"""Notes about rejections of a pod by an API server because of other objects: priority classes, limit ranges, quotas.
 
 The texts about limit ranges are the API server's.
 
@@ -25,10 +25,10 @@ REFUSED: Final = "an API server refuses the pod: "
 
 
 def refusals(pod: Object, written: Object, objects: Iterable[Object], classes: PriorityClasses) -> list[str]:
-    """Return notes about a new pod.
+    """Return the reasons why an API server would reject a new pod.
 
     Args:
-        pod: The pod as admission plugins complete it.
+        pod: The pod as completed by admission plugins.
         written: The pod before that.
         objects: The cluster.
         classes: The priority classes of the cluster.
@@ -92,7 +92,7 @@ def _refusals_of(item: LimitRangeItem, requests: ResourceList, limits: ResourceL
 
 
 def _ratio_problem(request: Quantity, limit: Quantity, enforced: Quantity) -> str:
-    """Return why a ratio of limit and request is refused, an empty text where it is not."""
+    """Return why a ratio of limit to request is too high; empty if it is not."""
     if request.is_zero:
         return "no request is specified or request is 0"
     if limit.is_zero:
@@ -111,7 +111,7 @@ def _is_outside(amount: Any, enforced: Any, bound: str) -> bool:
 
 
 def _of_pod(spec: Object, part: str) -> ResourceList:
-    """Return the requests or limits of a pod: those of the pod as a whole, else of its containers together."""
+    """Return the requests or limits of a pod: pod-level ones, otherwise the sum of its containers."""
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or ():
         _add(total, container, part)

@@ -1,4 +1,4 @@
-"""`ReportTable`: a table that knows how it becomes narrower."""
+"""`ReportTable`: a table that can be narrowed."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class ClusterSide:
 
     @cached_property
     def _names(self) -> list[str]:
-        """Names of the nodes by row; nodes do not change while a side is evaluated."""
+        """Sorted names of the nodes; nodes do not change while a side is evaluated."""
         return sorted(self.cluster.nodes.names)
 
     @cached_property

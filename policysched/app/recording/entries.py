@@ -1,8 +1,8 @@
-"""The entries of a record, and what objects keep in it: the fields that scheduling reads, and no annotation beside.
+"""Entries of a record, and the reduced form of objects in it: only fields that scheduling reads.
 
-An entry is a list of its name and what belongs to it. Containers' environments, Secrets and whatever else the model
-does not know are not there in the first place; annotations may hold copies of anything, so only those are kept that
-scheduling or a policy in force reads.
+An entry is a list of its name and its data. Environments of containers, Secrets and other fields outside of the model
+are never recorded. Annotations can contain copies of anything, so only those are recorded that scheduling or a policy
+in force reads.
 """
 
 from __future__ import annotations
@@ -28,83 +28,83 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
 
 BEGIN: Final = "begin"
-"""A snapshot of the state, with which a file begins."""
+"""Name of the entry with a snapshot of the state, with which a file begins."""
 SWAP: Final = "swap"
-"""Other policies, or another configuration, are in force."""
+"""Name of the entry for new policies or a new configuration in force."""
 TIME: Final = "time"
 DECIDED: Final = "decided"
 SEARCHED: Final = "searched"
-"""PostFilter has looked for a way for the pod of the decision before."""
+"""Name of the entry for the result of PostFilter for the last decision's pod."""
 PLACED: Final = "placed"
-"""The pod of the last decision counts on its node."""
+"""Name of the entry that assumes the last decision's pod on its node."""
 ASSUMED: Final = "assumed"
-"""A resource claim stands as it was written, before the watch has told of it."""
+"""Name of the entry for a written resource claim, before the watch confirms it."""
 RESTORED: Final = "restored"
-"""A resource claim, by its key, stands as the watch has told of it."""
+"""Name of the entry that resets a resource claim, by key, to its watched state."""
 ALLOCATED: Final = "allocated"
-"""A resource claim is in flight with what it gets."""
+"""Name of the entry for an allocation of a resource claim in flight."""
 RELEASED: Final = "released"
-"""A resource claim, by its UID, is not in flight any more."""
+"""Name of the entry that ends a resource claim's allocation in flight, by UID."""
 READ_ANNOTATIONS: Final = frozenset((
     BETA_CLASS, BIND_COMPLETED, "volume.kubernetes.io/selected-node", "storage.alpha.kubernetes.io/migrated-plugins",
     "kubernetes.io/config.mirror", EXTENDED_RESOURCE_CLAIM,
 ))  # fmt: skip
-"""The annotations that the default plugins read."""
+"""Annotations that the default plugins read."""
 NEVER: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""Holds whole objects, with all that they say."""
+"""Annotation that is never recorded, because it contains a copy of a whole object."""
 
 
 START: Final = "the start"
-"""The reason for the snapshot with which a scheduler process begins its record."""
+"""Reason of the snapshot with which a scheduler process begins its record."""
 
 
 class Begin(msgspec.Struct, array_like=True):
-    """The state of the cluster, and what is in force."""
+    """A snapshot of the cluster with configuration and policies in force."""
 
     program: str
-    """The version that wrote it."""
+    """Version of policysched that wrote it."""
     why: str
-    """Why it is here: at the start, as files follow each other, after a gap."""
+    """Reason of the snapshot: the start, the next file, or a gap."""
     lost: int
-    """How many entries before it were given up."""
+    """Number of entries lost before it."""
     decisions: int
-    """How many decisions came before it."""
+    """Number of decisions before it."""
     seconds: float
     configuration: dict[str, Any]
     policies: list[Any]
     annotations: list[str] | None
-    """The annotations that are kept; None: all but one."""
+    """Recorded annotations; None: all except `NEVER`."""
     rows: list[str]
-    """The node's name of each row, empty for a free one."""
+    """Name of the node of each row; empty for a free row."""
     objects: list[Any]
     reserved: list[Any]
-    """Volumes and claims that pods have taken and the API server has not told of."""
+    """Volumes and claims that pods have reserved and the watch has not confirmed."""
     pods: list[Any]
-    """Pods that have a place, each with its row where it is only assumed and −1 elsewhere."""
+    """Pods with a place; each with its row if it is only assumed, otherwise −1."""
     nominations: list[Any]
     answers: list[Any]
     assumed_claims: list[Any] = []
-    """Resource claims as they were written, where the API server has not told of that."""
+    """Written resource claims that the watch has not confirmed."""
     claims_in_flight: list[Any] = []
-    """Resource claims with the allocations that are being written."""
+    """Resource claims with allocations in flight."""
 
 
 class RecordedOutcome(msgspec.Struct, array_like=True, frozen=True):
-    """What came of a decision."""
+    """The result of a decision."""
 
     node: str
     nominated: bool
-    """Whether only the nominated node was looked at."""
+    """Whether only the nominated node was evaluated."""
     feasible: int
     ties: int
     text: str
-    """Why no node is feasible, or what failed."""
+    """Reason why no node is feasible, or the error."""
     digest: bytes
-    """Of the totals of feasible nodes, and of the filters that reject the others."""
+    """Digest of the totals of feasible nodes and of the filters that reject the others."""
 
 
 class Decided(msgspec.Struct, array_like=True):
-    """A decision: what went in, and what came out."""
+    """A decision with its inputs and result."""
 
     number: int
     profile: str
@@ -112,12 +112,12 @@ class Decided(msgspec.Struct, array_like=True):
     seconds: float
     draws: list[float | int]
     extended: bool
-    """Whether extenders were asked, whose answers are not recorded."""
+    """Whether extenders were called, whose answers are not recorded."""
     outcome: RecordedOutcome
 
 
 class Searched(msgspec.Struct, array_like=True):
-    """What PostFilter came to."""
+    """The result of PostFilter."""
 
     node: str
     victims: list[str]
@@ -125,16 +125,16 @@ class Searched(msgspec.Struct, array_like=True):
 
 
 def kind_name(obj: Any) -> str:
-    """Name the kind of an object."""
+    """Return the name of an object's kind."""
     return str(obj.resource.value) if isinstance(obj, CustomObject) else type(obj).__name__
 
 
 def written(obj: Any, kept: frozenset[str] | None) -> list[Any]:
-    """Return an object with its kind, without annotations and parameters of devices that nobody reads.
+    """Return an object with its kind, without unread annotations and opaque device parameters.
 
     Args:
         obj: The object.
-        kept: The annotations that are kept; None keeps all but one.
+        kept: Recorded annotations; None: all except `NEVER`.
     """
     annotations = obj.metadata.annotations
     if annotations:
@@ -146,10 +146,10 @@ def written(obj: Any, kept: frozenset[str] | None) -> list[Any]:
 
 
 def read_object(given: list[Any]) -> Any:
-    """Read an object.
+    """Decode an object.
 
     Raises:
-        msgspec.ValidationError: it is none.
+        msgspec.ValidationError: the data is not an object.
     """
     name = given[0]
     if not isinstance(name, str):
@@ -166,10 +166,10 @@ def read_object(given: list[Any]) -> Any:
 
 
 def read_claim(given: list[Any]) -> ResourceClaim:
-    """Read a resource claim.
+    """Decode a resource claim.
 
     Raises:
-        msgspec.ValidationError: it is none.
+        msgspec.ValidationError: the data is not a resource claim.
     """
     read = read_object(given)
     if not isinstance(read, ResourceClaim):
@@ -178,29 +178,29 @@ def read_claim(given: list[Any]) -> ResourceClaim:
 
 
 def read_pod(given: Any) -> Pod:
-    """Read a pod."""
+    """Decode a pod."""
     return msgspec.convert(given, Pod)
 
 
 def read_answer(given: list[Any]) -> MetricAnswer:
-    """Read what a metrics source said."""
+    """Decode the answer of a metrics source."""
     key, samples, problem = given
     read = None if samples is None else {name: Sample(*one) for name, one in samples.items()}
     return MetricAnswer(MetricKey(*key), read, problem)
 
 
 def written_answer(answer: MetricAnswer) -> list[Any]:
-    """Return what a metrics source said."""
+    """Return the answer of a metrics source for a record."""
     return [list(answer.key), None if answer.samples is None else dict(answer.samples), answer.problem]
 
 
 def written_policies(policies: PolicySet) -> list[Any]:
-    """Return the policies in force: name, generation and spec of each."""
+    """Return the policies in force for a record: name, generation and spec of each."""
     return [[one.policy.key, one.policy.generation, one.policy.spec] for one in policies.plugins]
 
 
 def read_policies(given: list[Any]) -> list[Policy]:
-    """Read policies."""
+    """Decode policies."""
     return [
         Policy(
             metadata=msgspec.convert({"name": name, "generation": generation}, Metadata),
@@ -211,7 +211,7 @@ def read_policies(given: list[Any]) -> list[Policy]:
 
 
 def annotations_read(policies: Iterable[CompiledPolicy], profiles: Iterable[Profile]) -> frozenset[str] | None:
-    """Return the annotations that decisions read; None where that may be any: of a key that is made, or by a plugin."""
+    """Return the annotations that decisions read; None if they can be any (computed keys, out-of-tree plugins)."""
     if any(one.out_of_tree_cycle for one in profiles):
         return None
     keys = _annotations_of(policies)
@@ -219,7 +219,7 @@ def annotations_read(policies: Iterable[CompiledPolicy], profiles: Iterable[Prof
 
 
 def _annotations_of(policies: Iterable[CompiledPolicy]) -> frozenset[str] | None:
-    """Return the annotations that policies name; None where they make a key."""
+    """Return the annotations that policies read; None if a key is computed."""
     inputs = (item for policy in policies for item in policy.inputs)
     keys = {item.key for item in inputs if "annotations" in item.path}
     if ANY_KEY in keys or None in keys:
@@ -228,9 +228,10 @@ def _annotations_of(policies: Iterable[CompiledPolicy]) -> frozenset[str] | None
 
 
 def misses(kept: Iterable[str] | None, policies: Iterable[CompiledPolicy]) -> Iterable[str]:
-    """Name the annotations that policies read and a record does not keep.
+    """Yield the annotations that policies read and a record lacks.
 
-    What the default plugins read is no matter: a record of a version that did not read it is replayed as it is.
+    Annotations of the default plugins are not considered: a record of a version that did not read one is replayed
+    without it.
     """
     if kept is None:
         return ()

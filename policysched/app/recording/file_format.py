@@ -1,8 +1,8 @@
-"""Files of a record: a head with the version, then blocks, each with its length, its number and a checksum.
+"""File format of a record: a header with the version, then blocks with length, number and checksum.
 
-The checksum of a block covers the one before, so a block that is missing, exchanged or altered is noticed. What the
-blocks hold are entries, compressed together: lists whose first item says what they are. The last entry of a file says
-that it is the last; a file without one was cut.
+The checksum of a block includes the previous one, so missing, exchanged or altered blocks are detected. A block
+contains compressed entries: lists whose first item is the entry's name. The last entry marks the end; a file without it
+was truncated.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ VERSION: Final = 1
 HEAD: Final = b"policysched record %d\n"
 _HEAD: Final = re.compile(rb"policysched record (\d{1,9})\n")
 _BLOCK: Final = struct.Struct(">II16sI")
-"""Its length, its number, its checksum, and a checksum of these three."""
+"""Header of a block: length, number, checksum of the data, checksum of the header."""
 SUFFIX: Final = ".record"
 END: Final = "end"
-"""The last entry of a file."""
+"""Name of the last entry of a file."""
 MOST_BLOCK: Final = 1024 * 1024 * 1024
-"""How long a block may be once it is not compressed any more. Units: bytes."""
+"""Largest decompressed block; more is an error. Units: bytes."""
 MOST_READ: Final = 4 << 30
-"""How much memory an entry may take once it is read: a snapshot of 50,000 nodes takes 2 GiB. Units: bytes."""
+"""Largest estimated memory of a decoded entry; more is an error. A snapshot of 50,000 nodes needs 2 GiB. Units:
+bytes."""
 OBJECT: Final = 72
-"""The memory that a list, a map or a text takes beside what is in it. Units: bytes."""
+"""Estimated memory of a decoded list, map or text without its contents. Units: bytes."""
 VALUE: Final = 8
-"""The memory that any other value takes at most for each byte that is written. Units: bytes."""
+"""Largest memory of any other decoded value per encoded byte. Units: bytes."""
 LEVEL: Final = 3
-"""How much is done to make blocks small: twice as much saves a seventh."""
+"""Compression level; the next useful level takes twice the time and saves a seventh."""
 ENCODER: Final = msgspec.msgpack.Encoder()
 
 
 class BrokenRecordError(UsageError):
-    """A file of a record that holds no more than was read so far: the text says why."""
+    """A truncated or altered file of a record; the text has the reason."""
 
     def __init__(self, message: str, *, cut: bool) -> None:
         super().__init__(message)
         self.cut = cut
-        """Whether it merely ends too early; else it was altered."""
+        """Whether the file is truncated; otherwise it was altered."""
 
 
 class BlockWriter:
@@ -63,7 +64,7 @@ class BlockWriter:
         self._before = head = HEAD % VERSION
         _write_all(file, head)
         self.size = len(head)
-        """Units: bytes."""
+        """Size of the file. Units: bytes."""
 
     @property
     def is_empty(self) -> bool:
@@ -74,7 +75,7 @@ class BlockWriter:
         """Write a block of encoded entries.
 
         Raises:
-            OSError: it cannot be written; the file is as long as before where it can be shortened.
+            OSError: the block cannot be written; the file is truncated to its previous length if possible.
         """
         data = zlib.compress(b"".join(entries), LEVEL)
         number = self._number + 1
@@ -90,18 +91,18 @@ class BlockWriter:
 
 
 def _write_all(file: BinaryIO, data: bytes) -> None:
-    """Write all data to a file without a buffer, which takes a part of it where the disk is nearly full."""
+    """Write all data to an unbuffered file, which may write only a part if the disk is nearly full."""
     left = memoryview(data)
     while left:
         left = left[file.write(left) :]
 
 
 def read_entries(path: Path) -> Iterator[list[Any]]:
-    """Give the entries of a file in order.
+    """Yield the entries of a file in order.
 
     Raises:
-        UsageError: it is no record, or one of another version, or it cannot be read any further.
-        BrokenRecordError: it was cut or altered; the entries before were given.
+        UsageError: the file is not a record, has another version, or cannot be read.
+        BrokenRecordError: the file is truncated or altered; earlier entries were yielded.
     """
     try:
         file = path.open("rb")
@@ -177,21 +178,21 @@ def _entries(path: Path, data: bytes, number: int, decoder: msgspec.msgpack.Deco
 
 
 def encoded(entry: list[Any]) -> bytes:
-    """Encode an entry, behind its length."""
+    """Encode an entry, preceded by its length."""
     data = ENCODER.encode(entry)
     return len(data).to_bytes(4) + data
 
 
 def _memory(entry: bytes) -> int:
-    """Return about how much memory an entry takes at most once it is read. Units: bytes."""
+    """Estimate the largest memory of a decoded entry. Units: bytes."""
     data = np.frombuffer(entry, np.uint8)
     objects = np.count_nonzero(data >= _FIRST_HEADER)
     return VALUE * len(entry) + OBJECT * int(objects)
 
 
 _FIRST_HEADER = 0x80
-"""From here on are the heads of lists, maps, texts, of what is longer than a byte, and small numbers below 0; in text,
-only other letters than ASCII's have such bytes."""
+"""Smallest byte that begins a list, a map, a text, a long value or a negative number; inside texts, such bytes occur
+only in non-ASCII characters."""
 
 
 def _head_of(length: int, number: int, checksum: bytes) -> bytes:
@@ -206,15 +207,15 @@ def _checksum(before: bytes, number: int, data: bytes) -> bytes:
 
 
 def files_of(given: Path) -> list[Path]:
-    """Return the files of a record in their order: a file itself, those of a folder.
+    """Return the files of a record in order: a file itself, or those of a folder.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no file.
     """
     try:
         if not given.is_dir():
             return [given]
-        # Only files: a pipe of such a name would be waited for.
+        # Only regular files: opening a pipe of such a name would block.
         found = sorted(one for one in given.glob(f"*{SUFFIX}") if one.is_file())
     except OSError as error:
         raise UsageError(f"{given}: {why(error)}") from error

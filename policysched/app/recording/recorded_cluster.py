@@ -1,7 +1,7 @@
-"""`RecordedCluster`: a cluster that says each change made to it before it makes it.
+"""A cluster that reports each change before applying it: `RecordedCluster`.
 
-Whoever records has the scheduler work on one. A cluster that nobody records is a plain one, so that recording costs
-nothing where it is off.
+A recorder gives this cluster to the scheduler. Without recording, the scheduler uses a plain cluster, so recording has
+no cost when it is off.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from policysched.state.volumes.storage import Assumable
 
 T = TypeVar("T")
 Say = Callable[..., None]
-"""Takes the name of a change and what it was given."""
+"""Callback for a change: its name and arguments."""
 
 
 class Outermost:
-    """Says changes, but none that another one makes on its way."""
+    """Reports changes, except those that another reported change makes."""
 
     def __init__(self, say: Say) -> None:
         self._say, self._inside = say, False
 
     def __call__(self, act: Callable[..., T], name: str, *given: Any) -> T:
-        """Say a change and make it."""
+        """Report a change and apply it."""
         if self._inside:
             return act(*given)
         self._say(name, *given)
@@ -47,7 +47,7 @@ class Outermost:
 
 
 class RecordedNominations(Nominations):
-    """Nominations that say each change."""
+    """Nominations that report each change."""
 
     __slots__ = ("_change",)
 
@@ -56,47 +56,47 @@ class RecordedNominations(Nominations):
         self._change = change
 
     def set(self, pod: Pod, node: str) -> None:
-        """Keep a node for a pod."""
+        """Nominate a node for a pod."""
         self._change(super().set, "nominate", pod, node)
 
     def update(self, pod: Pod) -> Nomination | None:
-        """Take a pending pod as it is now."""
+        """Update a pending pod."""
         if not pod.status.nominated_node_name and self.get(pod_id(pod)) is None:
-            return super().update(pod)  # it changes nothing
+            return super().update(pod)  # the parent's method does not call a recorded one
         return self._change(super().update, "renominate", pod)
 
     def discard(self, identity: str) -> Nomination | None:
-        """Keep no node for a pod any more."""
+        """Remove the nomination of a pod."""
         return None if self.get(identity) is None else self._change(super().discard, "denominate", identity)
 
     def listed(self) -> list[Nomination]:
-        """Return all of them, in their order."""
+        """Return all nominations in order."""
         return [*self._by_id.values()]
 
 
 class RecordedMetrics(Metrics):
-    """Metrics that say each change."""
+    """Metrics that report each change."""
 
     def __init__(self, cluster: Cluster, change: Outermost) -> None:
         super().__init__(cluster.nodes.columns, cluster.nodes, cluster.journal, cluster.time)
         self._change = change
 
     def take(self, answer: MetricAnswer) -> Change:
-        """Take what a source says of a metric."""
+        """Apply the answer of a metrics source."""
         return self._change(super().take, "answer", answer)
 
     def keep(self, keys: Collection[MetricKey]) -> None:
-        """Forget the answers of all other metrics."""
+        """Drop the answers of all other metrics."""
         if self._samples.keys() - keys or self.problems.keys() - keys:
             self._change(super().keep, "keep", keys)
 
     def answers(self) -> list[MetricAnswer]:
-        """Return what is known."""
+        """Return the known answers."""
         return [MetricAnswer(key, samples, self.problems.get(key, "")) for key, samples in self._samples.items()]
 
 
 class RecordedAssumable(Assumable[Any]):
-    """Volumes or claims that say which of them are assumed."""
+    """Volumes or claims that report their assumptions."""
 
     __slots__ = ("_change",)
 
@@ -107,20 +107,20 @@ class RecordedAssumable(Assumable[Any]):
         self._change = change
 
     def assume(self, obj: Any) -> None:
-        """Let an object stand before the stored one."""
+        """Assume an object in place of the stored one."""
         self._change(super().assume, "reserve", obj)
 
     def restore(self, obj: Any) -> None:
-        """Take an assumption back."""
+        """Undo an assumption."""
         self._change(super().restore, "unreserve", obj)
 
     def assumed(self) -> list[Any]:
-        """Return what is assumed."""
+        """Return the assumed objects."""
         return [*self._assumed.values()]
 
 
 class RecordedResourceClaims(ResourceClaims):
-    """Resource claims that say what is assumed of them and which are in flight."""
+    """Resource claims that report assumptions and allocations in flight."""
 
     __slots__ = ("_change",)
 
@@ -129,35 +129,35 @@ class RecordedResourceClaims(ResourceClaims):
         self._change = change
 
     def assume(self, claim: ResourceClaim) -> Change:
-        """Let what was just written stand before what the watch has brought."""
+        """Assume a written claim until the watch confirms it."""
         return self._change(super().assume, ASSUMED, claim)
 
     def restore(self, key: str) -> Change:
-        """Go by what the watch has brought of a claim."""
+        """Reset a claim to its watched state."""
         return self._change(super().restore, RESTORED, key)
 
     def begin(self, claim: ResourceClaim) -> None:
-        """Let a claim with its allocation be in flight."""
+        """Add a claim with its allocation in flight."""
         self._change(super().begin, ALLOCATED, claim)
 
     def end(self, uid: str) -> bool:
-        """Let a claim not be in flight any more."""
+        """End the allocation in flight of a claim."""
         return uid in self._in_flight and self._change(super().end, RELEASED, uid)
 
     def assumed(self) -> list[ResourceClaim]:
-        """Return the claims that are not as the watch has brought them."""
+        """Return the claims that differ from their watched state."""
         return [claim for key, claim in self._known.items() if self._stored.get(key) is not claim]
 
     def pending(self) -> list[ResourceClaim]:
-        """Return the claims in flight, with what they get."""
+        """Return the claims with allocations in flight."""
         return [*self._in_flight.values()]
 
 
 class RecordedCluster(Cluster):
-    """A cluster that says each change.
+    """A cluster that reports each change.
 
     Args:
-        say: Hears of it.
+        say: Called with each change.
     """
 
     def __init__(self, say: Say) -> None:
@@ -171,37 +171,37 @@ class RecordedCluster(Cluster):
         self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(self.allocated_devices, change)
 
     def reserved(self) -> list[PersistentVolume | PersistentVolumeClaim]:
-        """Return the volumes and claims that pods have taken and the API server has not told of."""
+        """Return the volumes and claims that pods have reserved and the watch has not confirmed."""
         return [*self._volumes.assumed(), *self._claims.assumed()]
 
     def take(self, obj: Any) -> Change:
-        """Take an object of any kind."""
+        """Add or update an object of any kind."""
         return self._change(super().take, "take", obj)
 
     def drop(self, obj: Any) -> Change:
-        """Record that an object of any kind is gone."""
+        """Delete an object of any kind."""
         return self._change(super().drop, "drop", obj)
 
     def set_node(self, node: Node) -> Change:
-        """Add a node, or replace the one of its name."""
+        """Add or replace a node."""
         return self._change(super().set_node, "take", node)
 
     def remove_node(self, name: str) -> Change:
-        """Take a node away."""
+        """Remove a node."""
         return self._change(super().remove_node, "remove_node", name)
 
     def set_pod(self, pod: Pod, measured: PodResources | None = None) -> Change:
         """Add or replace a pod that has a node."""
         if measured is not None:
-            return super().set_pod(pod, measured)  # from what put it away: nothing that is recorded does
+            return super().set_pod(pod, measured)  # `measured` is a cache of the pod, so it is not recorded
         return self._change(super().set_pod, "take", pod)
 
     def remove_pod(self, identity: str) -> Change:
-        """Take a pod away."""
+        """Remove a pod."""
         return self._change(super().remove_pod, "remove_pod", identity)
 
     def assume(self, pod: Pod, row: int, measured: PodResources | None = None) -> None:
-        """Count a pod on a row before its binding is known."""
+        """Assume a pod on a row."""
 
         def act(pod: Pod, row: int) -> None:
             Cluster.assume(self, pod, row, measured)
@@ -209,5 +209,5 @@ class RecordedCluster(Cluster):
         self._change(act, "assume", pod, row)
 
     def forget(self, identity: str) -> Change:
-        """Take back an assumption."""
+        """Undo an assumption of a pod."""
         return self._change(super().forget, "forget", identity)

@@ -1,7 +1,7 @@
-"""`Recorder`: hears what a scheduler decides and what its cluster takes, and has it written.
+"""Observer that records a scheduler's decisions and the changes of its cluster: `Recorder`.
 
-On the loop an entry costs a few references and, for a decision, a digest of the totals; encoding and writing is done
-by a thread. Objects are immutable, so they may wait as they are.
+On the event loop, an entry needs a few references and, for a decision, a digest of the totals. A thread encodes and
+writes. Objects are immutable, so they can wait in a queue.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ DIGEST_BYTES: Final = 8
 
 
 class RecordedRandom(random.Random):
-    """Draws that are remembered."""
+    """A random source that remembers its draws."""
 
     def __init__(self) -> None:
         super().__init__()
         self.draws: list[float | int] = []
 
     def random(self) -> float:
-        """Draw a number from 0 to 1."""
+        """Return a random number from 0 to below 1."""
         made = super().random()
         self.draws.append(made)
         return made
 
     def getrandbits(self, k: int, /) -> int:
-        """Draw a whole number of so many bits."""
+        """Return a random integer of `k` bits."""
         made = super().getrandbits(k)
         self.draws.append(made)
         return made
 
 
 def outcome_of(decision: Decision) -> RecordedOutcome:
-    """Return what came of a decision, before the cluster changes."""
+    """Return the result of a decision; called before the cluster changes."""
     text = ""
     if decision.row < 0:
         text = decision.error() if decision.failed else decision.fit_error()
@@ -65,20 +65,20 @@ def outcome_of(decision: Decision) -> RecordedOutcome:
 
 
 def _digest(decision: Decision) -> bytes:
-    """Digest the first rejecting filter of each node and the totals of feasible ones, in the order of the rows."""
+    """Return a digest of the first rejecting filter of each node and the totals of feasible ones, by row."""
     evaluation, size = decision.evaluation, decision.cluster.nodes.size
-    made = hashlib.sha256()  # which processors have instructions for
+    made = hashlib.sha256()  # sha256, for which processors have instructions
     if decision.rejection is None and evaluation.first.size:
         first, everywhere = evaluation.first[:size], evaluation.feasible_count == size
         numbers = [FEASIBLE] if everywhere else (np.bincount(first - ABSENT).nonzero()[0] + ABSENT).tolist()
         for number in numbers:
-            # which filters have anything to say, and so their numbers, depends on what went before
+            # the numbering of filters depends on earlier decisions
             made.update(b"?" if number == ABSENT else _name(evaluation, number))
             made.update(np.packbits(first == number).tobytes())
         if decision.row >= 0 and not decision.nominated:
             for tier in evaluation.tiers:
                 ranking = evaluation.ranking(tier)
-                totals = ranking if everywhere else ranking[first == FEASIBLE]  # their width follows from the weights
+                totals = ranking if everywhere else ranking[first == FEASIBLE]  # its width depends on the weights
                 made.update(totals.astype(totals.dtype.newbyteorder("<"), copy=False).tobytes())
     return made.digest()[:DIGEST_BYTES]
 
@@ -91,13 +91,13 @@ class Recorder(Observer):
     """Records one scheduler.
 
     Attributes:
-        cluster: What the scheduler has to work on.
-        rng: What it has to draw from.
-        configuration: What is in force, as a dict that reads as the same configuration.
-        decisions: How many were made.
+        cluster: The cluster for the scheduler.
+        rng: The random source for the scheduler.
+        configuration: The configuration in force, as a dict that decodes to the same configuration.
+        decisions: Number of decisions.
 
     Args:
-        writer: Who writes.
+        writer: Writes the entries.
         configuration: The configuration at the start.
         profiles: The profiles at the start, without policies.
     """
@@ -111,22 +111,22 @@ class Recorder(Observer):
         self._annotations = entries.annotations_read((), self._profiles.values())
         self._writer = writer
         self._others: dict[tuple[str, str, str], Any] = {}
-        """The objects that are neither nodes nor pods, as they were taken last."""
+        """The last version of each object other than nodes and pods."""
         self._seconds = 0.0
         self.decisions = 0
         self._last: Pod | None = None
         """The pod of the last decision."""
         self._victims: PostFilterResult | None = None
         self._searching = ""
-        """The identity of a pod for which a way is looked for."""
+        """Identity of the pod for which PostFilter runs."""
         self._snapshot(entries.START)
 
     def close(self) -> None:
-        """Write what waits, and the end."""
+        """Write waiting entries and the end of the record."""
         self._writer.close()
 
     def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
-        """Record what is in force from now on."""
+        """Record the configuration and policies now in force."""
         self._policies, self._profiles = policies, {**self._profiles, **profiles}
         read = entries.annotations_read((one.policy for one in policies.plugins), self._profiles.values())
         kept = self._annotations
@@ -141,7 +141,7 @@ class Recorder(Observer):
         """Record a decision."""
         try:
             self._record_decision(queued, decision)
-        except Exception:  # whoever listens after it goes on, and what follows is no continuation
+        except Exception:  # other observers must run; the next entries are no continuation of the record
             log.exception("record: cannot record a decision")
             self._writer.skip()
 
@@ -161,12 +161,12 @@ class Recorder(Observer):
         self._put(entries.DECIDED, partial(_decided, told, self._annotations))
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
-        """Keep who is to make room, until the search ends."""
+        """Keep the victims of a preemption until its PostFilter ends."""
         if queued.identity == self._searching:
             self._victims = result
 
     def _changed(self, name: str, *given: Any) -> None:
-        """Record a change that the cluster is about to make; what fails here stops nobody."""
+        """Record a change that the cluster is about to make; errors here never stop the scheduler."""
         try:
             self._record_change(name, *given)
         except Exception:
@@ -198,7 +198,7 @@ class Recorder(Observer):
                 self._put(name, lambda: [name, *given])
 
     def _search_ended(self, pod: Pod, node: str) -> None:
-        """Record what PostFilter came to, where it is this pod's attempt that ends."""
+        """Record the result of PostFilter at the end of its pod's attempt."""
         if not self._searching or self._last is None or pod.metadata.uid != self._last.metadata.uid:
             return
         victims = [] if self._victims is None else [one.key for one in self._victims.victims]
@@ -232,7 +232,7 @@ class Recorder(Observer):
             self._snapshot("a gap" if lost else "the file before was full", lost)
 
     def _snapshot(self, why: str, lost: int = 0) -> None:
-        """Begin a file with the state as it is: references now, everything else in the thread."""
+        """Begin a file with a snapshot: references are collected now, the thread encodes them."""
         cluster, kept, names = self.cluster, self._annotations, self.cluster.nodes.names
         self._seconds, self._searching, self._last = cluster.time.seconds, "", None
         nodes = [one for one in cluster.nodes.nodes if one is not None]

@@ -1,8 +1,8 @@
-"""`RecordWriter`: a thread that writes what is recorded, so that nobody waits for a disk.
+"""A thread that writes records, so that the scheduler never waits for a disk: `RecordWriter`.
 
-What is recorded waits in a bounded buffer. Where that is full, or a file cannot be written, entries are given up and
-counted; what comes after such a gap begins with a snapshot in a file of its own. All files together stay within a
-limit, the oldest go first.
+Entries wait in a bounded buffer. If it is full, or a file cannot be written, entries are dropped and counted; recording
+continues after such a gap with a snapshot in a new file. The total size of all files is limited; the oldest are deleted
+first.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ from policysched.errors import UsageError
 
 log = logging.getLogger(__name__)
 MOST_WAITING: Final = 1 << 16
-"""How many entries may wait to be written."""
+"""Largest number of waiting entries; beyond it entries are dropped."""
 LONGEST_WAIT: Final = 10.0
-"""How long the first of them may wait: objects can be large, and a disk that hangs takes none. Units: seconds."""
+"""Longest wait of the first entry, because objects can be large and a disk can hang; beyond it entries are dropped.
+Units: seconds."""
 BLOCK: Final = 256 * 1024
-"""How large a block becomes before it is written. Units: bytes, not compressed."""
+"""Size at which a block is written. Units: bytes, uncompressed."""
 WAIT: Final = 0.5
-"""How long the thread waits for more. Units: seconds."""
+"""Time for which the thread waits for more entries. Units: seconds."""
 RETRY: Final = 10.0
-"""How long nothing is tried after a file could not be written. Units: seconds."""
+"""Pause after a failed write. Units: seconds."""
 FILES: Final = 8
-"""How many files the limit is for."""
+"""Number of files into which the size limit is divided."""
 SMALLEST_LIMIT: Final = 1024 * 1024
 LAST_WORDS: Final = 10.0
-"""How long the end waits for the thread. Units: seconds."""
+"""Longest wait for the thread at the end. Units: seconds."""
 Entry = Callable[[], list[Any]]
-"""Makes an entry ready to be encoded; the thread calls it."""
+"""Returns an entry ready to encode; called by the thread."""
 
 
 class RecordWriter:
     """Writes the files of a record.
 
     Args:
-        folder: Where they are; it is made if it is not there.
-        limit: How long they may be together. Units: bytes.
+        folder: Folder of the files; created if it does not exist.
+        limit: Largest total size. Units: bytes.
 
     Raises:
         UsageError: the folder cannot be used, or the limit is too low.
@@ -65,14 +66,14 @@ class RecordWriter:
         self._buffer: deque[tuple[float, str, Entry]] = deque()
         self._lost = 0
         self._gap = False
-        """Whether entries are given up until the next snapshot, by the loop or by the thread."""
+        """Whether entries are dropped until the next snapshot."""
         self._retry_at = 0.0
         self._is_large = False
         self._closing = threading.Event()
         self._file: BinaryIO | None = None
         self._blocks: BlockWriter | None = None
         self._path = folder
-        """The file's."""
+        """Path of the current file."""
         self._pending: list[bytes] = []
         self._pending_size = self._snapshot_size = 0
         self._broken = ""
@@ -81,18 +82,18 @@ class RecordWriter:
 
     @property
     def lost(self) -> int:
-        """How many entries were given up since the last snapshot."""
+        """Number of entries dropped since the last snapshot."""
         return self._lost
 
     @property
     def wants_snapshot(self) -> bool:
-        """Whether the next entry is to be a snapshot: files follow each other, or a gap can end."""
+        """Whether the next entry should be a snapshot, because a file is full or a gap can end."""
         if self._gap:
             return not self._buffer and time.monotonic() >= self._retry_at
         return self._is_large
 
     def put(self, name: str, entry: Entry) -> None:
-        """Have an entry written, or give it up."""
+        """Queue an entry, or drop it."""
         now = time.monotonic()
         if name == BEGIN:
             self._gap = self._is_large = False
@@ -106,17 +107,17 @@ class RecordWriter:
     def _is_full(self, now: float) -> bool:
         try:
             waits_since = self._buffer[0][0]
-        except IndexError:  # the thread has taken the last one
+        except IndexError:  # the thread has taken the last entry
             return False
         return len(self._buffer) >= MOST_WAITING or now - waits_since > LONGEST_WAIT
 
     def skip(self) -> None:
-        """Record that something could not be recorded: a gap begins."""
+        """Begin a gap, because an entry could not be created."""
         self._gap = True
         self._lost += 1
 
     def close(self) -> None:
-        """Write what waits, and the end."""
+        """Write waiting entries and the end of the record."""
         self._closing.set()
         self._thread.join(LAST_WORDS)
 
@@ -141,7 +142,7 @@ class RecordWriter:
             return
         try:
             data = encoded(entry())
-        except Exception as error:  # one object that cannot be written is no reason to record nothing
+        except Exception as error:  # one object that cannot be encoded must not stop the record
             log.exception("record: cannot encode an entry")
             self._give_up(f"cannot encode an entry: {error!r}")
             return
@@ -153,14 +154,14 @@ class RecordWriter:
             self._note_begun(self._blocks)
 
     def _note_begun(self, blocks: BlockWriter) -> None:
-        """Note that a file has its snapshot: a gap before it has ended."""
+        """Record that a file has its snapshot, which ends a gap."""
         self._snapshot_size = blocks.size
         if self._broken:
             log.info("record: recording continues in %s", self._path)
         self._broken = ""
 
     def _do(self, act: Callable[[], None]) -> None:
-        """Work on files; where that fails, give up until the next snapshot."""
+        """Perform a file operation; after a failure drop entries until the next snapshot."""
         try:
             act()
         except OSError as error:
@@ -178,7 +179,7 @@ class RecordWriter:
         self._gap = True
 
     def _close_file(self) -> None:
-        """Close the file, and delete one of which nothing could be written."""
+        """Close the file; delete it if nothing was written."""
         file, blocks = self._file, self._blocks
         self._file = self._blocks = None
         if file is None:
@@ -218,7 +219,7 @@ class RecordWriter:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Delete the oldest files, so that there is room for as much again as a file may have."""
+        """Delete the oldest files until there is space for another full file."""
         found = sorted(self._folder.glob(f"*{SUFFIX}"))
         sizes = {path: path.stat().st_size for path in found}
         room = self._limit - self._limit // FILES

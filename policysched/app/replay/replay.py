@@ -1,4 +1,4 @@
-"""Decide what a record holds again, and compare bit for bit: nodes, totals, reasons, victims, devices."""
+"""Replay of a record: every decision is repeated and compared exactly: nodes, totals, reasons, victims, devices."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ log = logging.getLogger(__name__)
 TELL_EVERY: Final = 64
 Told = Decided | Searched | ResourceClaim | None
 Progress = Callable[[int], None]
-"""Takes how many decisions were looked at."""
+"""Callback with the number of processed decisions."""
 
 
 class Walk:
-    """Goes through the files of a record; whoever looks at decisions is asked at each.
+    """Walks through the files of a record and stops at each decision.
 
     Args:
-        state: What entries are applied to.
-        found: What is told of the files themselves.
+        state: State to which entries are applied.
+        found: Receives problems of the files.
     """
 
     def __init__(self, state: ReplayedState, found: Replayed) -> None:
         self.state, self.found = state, found
         self._number = 0
-        """The last decision that was come across."""
+        """Number of the last decision."""
         self._begun: set[Path] = set()
-        """The files whose snapshot was read."""
+        """Files whose snapshot was read."""
 
     def entries(self, given: Iterable[Path]) -> Iterator[Told]:
-        """Apply the entries of all files; give each decision before what follows from it.
+        """Apply the entries of all files; yield each decision before its consequences.
 
-        A claim that gets devices is given, too, before it is in flight; for any other change there is None.
+        An allocation of a claim is also yielded before it is in flight; for other changes None is yielded.
 
         Raises:
-            UsageError: the first file is no record, or none of this version.
+            UsageError: the first file is not a record of this version.
         """
         for path in [file for one in given for file in files_of(one)]:
             try:
@@ -65,7 +65,7 @@ class Walk:
                 self.found.damaged |= not error.cut
             except UsageError:
                 raise
-            except Exception as error:  # whatever a record comes to that nobody's scheduler wrote
+            except Exception as error:  # a record that was not written by a scheduler can cause any exception
                 log.debug("%s: an entry after decision %d cannot be applied", path, self._number, exc_info=True)
                 self.found.remainder.append(f"{path}: invalid entry after decision {self._number:,}: {error}")
                 self.found.damaged = True
@@ -120,17 +120,17 @@ class Walk:
 
 
 class _Comparing:
-    """Decides each decision again."""
+    """Repeats each decision and compares it."""
 
     def __init__(self, state: ReplayedState, found: Replayed) -> None:
         self._state, self._found = state, found
         self._open: tuple[Engine, Decision, int] | None = None
-        """A decision without a node of which the search for one comes next."""
+        """A decision without a node whose PostFilter result follows."""
         self._devices: tuple[int, str, dict[str, AllocationResult]] = 0, "", {}
-        """What the last decision gives to its pod's claims, by their UIDs, with its number and the pod's key."""
+        """Number and pod of the last decision, and the allocations of its claims by UID."""
 
     def look(self, told: Told) -> None:
-        """Look at the next entry."""
+        """Process the next entry."""
         match told:
             case ResourceClaim():
                 self._open = None
@@ -161,7 +161,7 @@ class _Comparing:
         self._state.rng.use(told.draws)
         try:
             decision = engine.decide(pod)
-        except Exception as error:  # it did not fail then
+        except Exception as error:  # the decision did not fail when it was recorded
             found.found([ReplayDifference(told.number, pod.key, "failed", told.outcome.node, repr(error))])
             return
         outcome = outcome_of(decision)
@@ -173,7 +173,7 @@ class _Comparing:
             self._open = engine, decision, told.number
 
     def _take_devices(self, claim: ResourceClaim) -> None:
-        """Compare what a claim gets with what it would get now."""
+        """Compare a claim's recorded allocation with the repeated one."""
         number, pod, devices = self._devices
         given, got = claim.status.allocation, devices.pop(claim.metadata.uid, None)
         if given is None or got is None:
@@ -206,7 +206,7 @@ class _Comparing:
 
 
 def _devices_of(decision: Decision) -> dict[str, AllocationResult]:
-    """Return what claims of a decision's pod get that have nothing yet, by their UIDs."""
+    """Return the new allocations of a decision's claims, by UID."""
     plugin = plugin_of_devices(decision)
     if plugin is None or decision.row < 0 or not has_claims(decision.pod, decision.cluster):
         return {}
@@ -233,18 +233,18 @@ def _differing(
 def replay(
     files: Iterable[Path], *, plugins: PluginRegistry | None = None, progress: Progress = lambda _: None
 ) -> Replayed:
-    """Decide all decisions of a record again, and compare them bit for bit.
+    """Repeat all decisions of a record and compare them exactly.
 
     Args:
-        files: Its files, or folders of them, in the order in which they were written.
-        plugins: The plugins that its configuration may enable beside the default ones.
-        progress: Takes how many decisions were looked at.
+        files: Files, or folders of files, in the order in which they were written.
+        plugins: Out-of-tree plugins that the configuration can enable.
+        progress: Called with the number of processed decisions.
 
     Returns:
-        What was found; an interruption leaves what was found so far.
+        The differences; after an interruption those found so far.
 
     Raises:
-        UsageError: a file is no record, or one of another version, or its policies do not compile here.
+        UsageError: a file is not a record of this version, or its policies do not compile here.
     """
     found = Replayed()
     state = ReplayedState(find_plugins().registry if plugins is None else plugins)

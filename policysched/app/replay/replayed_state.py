@@ -1,6 +1,6 @@
-"""`ReplayedState`: the cluster and the engines of a record at one of its decisions.
+"""The cluster and engines of a record at one of its decisions: `ReplayedState`.
 
-It is made of a snapshot and brought from entry to entry by the same methods that the scheduler called.
+The state begins with a snapshot and applies entries with the same methods that the scheduler called.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ Draws = list[float | int]
 
 
 class ReplayedRandom(random.Random):
-    """Gives the draws of a record, then others."""
+    """A random source that returns the recorded draws, then new ones."""
 
     def __init__(self) -> None:
         super().__init__(0)
         self._draws: Draws = []
 
     def use(self, draws: Iterable[float | int]) -> None:
-        """Give these next."""
+        """Return these draws next."""
         self._draws = [*draws]
 
     def random(self) -> float:
-        """Give the next number from 0 to 1."""
+        """Return the next number from 0 to below 1."""
         return float(self._draws.pop(0)) if self._draws else super().random()
 
     def getrandbits(self, k: int, /) -> int:
-        """Give the next whole number."""
+        """Return the next integer of `k` bits."""
         return int(self._draws.pop(0)) if self._draws else super().getrandbits(k)
 
 
@@ -57,7 +57,7 @@ def compiled(policies: Iterable[Policy]) -> list[CompiledPolicy]:
     """Compile policies that were in force.
 
     Raises:
-        UsageError: one does not compile here.
+        UsageError: a policy does not compile here.
     """
     store = started({one.key: one for one in policies}.values())
     made = compiled_policies(store, store.listed())
@@ -67,10 +67,10 @@ def compiled(policies: Iterable[Policy]) -> list[CompiledPolicy]:
 
 
 class ReplayedState:
-    """The state at one place of a record.
+    """The state at one position of a record.
 
     Args:
-        plugins: The plugins that its configuration may enable.
+        plugins: Out-of-tree plugins that the configuration can enable.
     """
 
     def __init__(self, plugins: PluginRegistry) -> None:
@@ -85,7 +85,7 @@ class ReplayedState:
         self._last: Pod | None = None
 
     def begin(self, given: Begin) -> None:
-        """Take a snapshot in place of what was."""
+        """Replace the state by a snapshot."""
         self.cluster = made = Cluster()
         _lay_out(made, given.rows)
         made.time.move(given.seconds)
@@ -103,14 +103,14 @@ class ReplayedState:
         for answer in given.answers:
             made.metrics.take(entries.read_answer(answer))
         self.annotations = given.annotations
-        self.engines, self._profiles = {}, {}  # what plugins keep is kept of one cluster
+        self.engines, self._profiles = {}, {}  # plugins keep state of one cluster
         self.swap(given.configuration, given.policies)
 
     def swap(self, configuration: dict[str, Any], policies: list[Any]) -> None:
         """Put a configuration and policies in force.
 
         Raises:
-            UsageError: the configuration enables plugins that are not here, or a policy does not compile.
+            UsageError: the configuration enables unknown plugins, or a policy does not compile.
         """
         if configuration != self._configuration or not self._profiles:
             without = {key: value for key, value in configuration.items() if key != "extenders"}
@@ -130,15 +130,15 @@ class ReplayedState:
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
-        """The profiles in force, without policies."""
+        """Profiles in force, without policies."""
         return self._profiles
 
     def decided_about(self, pod: Pod) -> None:
-        """Record that the decision about a pod was the last one."""
+        """Set the pod of the last decision."""
         self._last = pod
 
     def change(self, name: str, given: list[Any]) -> Exception | None:
-        """Make a change as the scheduler made it; return why it failed, as it may have then."""
+        """Apply a change as the scheduler did; return the exception if it fails, as it can have failed then."""
         act = _CHANGES.get(name)
         if act is None:
             raise msgspec.ValidationError(f"unknown entry {name}")
@@ -155,7 +155,7 @@ class ReplayedState:
 
 
 def _lay_out(made: Cluster, rows: list[str]) -> None:
-    """Give nodes the rows that they had: draws among equals go by them."""
+    """Assign the recorded rows to nodes, because draws among equally good nodes depend on them."""
     free = [made.nodes.row_for(name or f"\0{row}") for row, name in enumerate(rows)]
     for row in free:
         if not rows[row]:
@@ -163,7 +163,7 @@ def _lay_out(made: Cluster, rows: list[str]) -> None:
 
 
 def _take_reserved(made: Cluster, given: Begin) -> None:
-    """Take what pods have reserved and the API server has not told of."""
+    """Restore reservations that the watch had not confirmed."""
     for obj in given.reserved:
         _reserve(made, obj)
     for obj in given.assumed_claims:

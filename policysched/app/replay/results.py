@@ -1,4 +1,4 @@
-"""What replaying a record found, as values."""
+"""Results of replaying a record."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """A decision that came out otherwise."""
+    """A decision whose repetition differs."""
 
     number: int
-    """Which decision of the run, counted from 1."""
+    """Number of the decision in its run, from 1."""
     pod: str
     what: str
-    """What differs: node, text, totals …"""
+    """The part that differs: node, text, totals …"""
     recorded: str
     replayed: str
     run: int = field(default=1, kw_only=True)
-    """Which run of the scheduler, counted from 1."""
+    """Number of the scheduler run, from 1."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the difference as plain values."""
         return {
             "run": self.run, "decision": self.number, "pod": self.pod, "what": self.what, "recorded": self.recorded,
             "replayed": self.replayed,
@@ -31,49 +31,49 @@ class ReplayDifference:
 
 @dataclass(slots=True)
 class Replayed:
-    """What was found."""
+    """The results of a replay."""
 
     first: int = 0
-    """The number of the first decision in its run."""
+    """Number of the first decision in its run."""
     last: int = 0
     runs: int = 0
-    """How many scheduler processes wrote the files; each numbers its decisions from 1."""
+    """Number of scheduler processes that wrote the files; each numbers its decisions from 1."""
     decisions: int = 0
-    """How many were decided again."""
+    """Number of repeated decisions."""
     placed: int = 0
     claims: int = 0
-    """How many resource claims were given devices again."""
+    """Number of repeated allocations of resource claims."""
     searches: int = 0
-    """How many searches of PostFilter were made again."""
+    """Number of repeated PostFilter runs."""
     extended: int = 0
-    """Decisions in which extenders took part, whose answers are not recorded."""
+    """Number of decisions with extenders, whose answers are not recorded."""
     moved_on: int = 0
-    """Searches during which the cluster changed."""
+    """Number of PostFilter runs during which the cluster changed."""
     failures: list[str] = field(default_factory=list)
-    """Changes of the cluster that failed, as they may have when they were recorded, and why."""
+    """Changes of the cluster that failed, as they can have failed when recorded, with reasons."""
     plugins: set[str] = field(default_factory=set)
-    """The out-of-tree plugins that were asked again."""
+    """Out-of-tree plugins that were called again."""
     differences: list[ReplayDifference] = field(default_factory=list)
     remainder: list[str] = field(default_factory=list)
-    """What of the record could not be replayed, and why."""
+    """Parts of the record that could not be replayed, with reasons."""
     damaged: bool = False
     """Whether a file was altered."""
     interrupted: bool = False
 
     def found(self, differences: Iterable[ReplayDifference]) -> None:
-        """Take differences."""
+        """Add differences."""
         self.differences.extend(replace(one, run=max(self.runs, 1)) for one in differences)
 
     @property
     def failed_changes(self) -> list[str]:
-        """The sentence about changes that failed, none where there are none."""
+        """A sentence about failed changes, if there are any."""
         if not self.failures:
             return []
         return [f"failed cluster changes: {len(self.failures):,}, first: {self.failures[0]}"]
 
     @property
     def _named(self) -> str:
-        """The decisions that were repeated, for the summary."""
+        """The repeated decisions, for the summary."""
         if self.runs > 1:
             return f"{self.decisions:,} decision{'s' * (self.decisions != 1)} in {self.runs:,} runs"
         numbers = f"decisions {self.first:,}–{self.last:,}"
@@ -82,14 +82,14 @@ class Replayed:
 
     @property
     def exit_code(self) -> int:
-        """0 where all are equal, 1 where some differ, 2 where a file cannot be used."""
+        """0 if all decisions are equal, 1 if some differ, 2 if a file cannot be used."""
         if self.differences:
             return 1
         return 2 if self.damaged or not self.decisions + self.extended else 0
 
     @property
     def summary(self) -> str:
-        """All of it in one sentence."""
+        """The results in one sentence."""
         if not self.decisions:
             said = "no decision was replayed"
         else:
@@ -107,7 +107,7 @@ class Replayed:
         return "; ".join([said, *rest, *self.remainder])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the results as plain values."""
         return {
             "summary": self.summary,
             "equal": not self.differences,

@@ -1,4 +1,4 @@
-"""What replaying found as lines and tables for people."""
+"""Lines and tables of a replay for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT: Final = 20
 
 
 def replayed_parts(told: Replayed) -> Iterator[RenderableType]:
-    """Show what was found part by part."""
+    """Yield the parts of the results."""
     yield Text(visible(told.summary), "bold")
     if told.differences:
         several = told.runs > 1

@@ -1,8 +1,8 @@
-"""Tell what a recorded day would have been with other policies or another configuration, as a plan tells it.
+"""What-if replay: the effect that other policies or another configuration would have had on a record.
 
-Each decision is made once more in the cluster as it was then, with what would be in force; pods that land elsewhere do
-not change what later ones find. A pod's last attempt counts. Where several nodes are as good, a pod lands where it
-was: what a tie could change is no change.
+Each decision is repeated on the cluster of that time with the change in force. Pods that land on other nodes do not
+affect later decisions. The last attempt of a pod is the one that is reported. Among equally good nodes a pod lands on
+its recorded one, because a tie is no difference.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class _Side:
     """The engines with the change, on the cluster of the record.
 
     Args:
-        state: The record at its place.
-        tried: Policies that are new, or replace those of their names.
-        without: The names of policies that go.
-        profiles: The profiles with the change; None where they are the recorded ones.
+        state: The replayed state.
+        tried: Policies to add or replace.
+        without: Names of policies to delete.
+        profiles: Profiles with the change; None for the recorded ones.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class _Side:
         self._engines: dict[str, Engine] = {}
         self._of: tuple[object, ...] = ()
         self.known: set[str] = set()
-        """The names of all policies that were in force."""
+        """Names of all policies that were in force at some time."""
 
     def engine(self, name: str) -> Engine | None:
-        """Return the engine of a profile, as it would be at this place of the record."""
+        """Return the engine of a profile with the change, at the current position of the record."""
         state = self._state
         now = (state.cluster, state.policies, state.profiles)
         if len(self._of) != len(now) or any(one is not two for one, two in zip(now, self._of, strict=True)):
@@ -92,18 +92,19 @@ def what_if(
     plugins: PluginRegistry | None = None,
     progress: Progress = lambda _: None,
 ) -> Plan:
-    """Say what would have been different with a change.
+    """Return the effects of a change on the decisions of a record.
 
     Args:
-        files: The files of a record, or folders of them.
-        policies: SchedulingPolicy objects that are new, or replace those of their names.
-        without_policies: The names of policies that go.
-        config: The KubeSchedulerConfiguration that would have been in force; absent, the recorded one.
-        plugins: The plugins that configurations may enable beside the default ones.
-        progress: Takes how many decisions were looked at.
+        files: Files of a record, or folders of them.
+        policies: SchedulingPolicy objects to add or replace.
+        without_policies: Names of policies to delete.
+        config: The new KubeSchedulerConfiguration; default: the recorded one.
+        plugins: Out-of-tree plugins that configurations can enable.
+        progress: Called with the number of processed decisions.
 
     Raises:
-        UsageError: a file is no record, a policy of the change does not compile, or reads what is not recorded.
+        UsageError: a file is not a record, or a policy of the change does not compile or reads values that are not
+            recorded.
     """
     without = [without_kind("policy", one) for one in without_policies]
     registry = find_plugins().registry if plugins is None else plugins
@@ -122,7 +123,7 @@ def what_if(
 
 
 class _Day:
-    """The decisions of a record with a change."""
+    """The decisions of a record, repeated with a change."""
 
     def __init__(self, state: ReplayedState, side: _Side) -> None:
         self._found, self._state, self._side = Replayed(), state, side
@@ -131,7 +132,7 @@ class _Day:
         self._decisions = self._extended = 0
 
     def run(self, files: Iterable[Path], progress: Progress) -> None:
-        """Decide everything once more."""
+        """Repeat all decisions."""
         for told in Walk(self._state, self._found).entries(files):
             if isinstance(told, Decided):
                 self._decide(told)
@@ -150,17 +151,17 @@ class _Day:
             self._failed.append(f"{told.number:,} for pod {told.pod.key}: {error!r}")
 
     def check(self, without: Iterable[str]) -> None:
-        """Make sure that there was something to change.
+        """Check that the change applies to the record.
 
         Raises:
-            UsageError: there is no decision, or a policy that was to go was never there.
+            UsageError: there is no decision, or a deleted policy was never in force.
         """
         if not self._decisions:
             raise UsageError(next(iter(self._found.remainder), "no decision in the record"))
         refuse_unknown("policy", sorted(without), self._side.known, "the record")
 
     def told(self, *, interrupted: bool) -> Plan:
-        """Return what was found."""
+        """Return the results as a plan."""
         order = list(Effect)
         changed = [one for one in self._effects.values() if one is not None]
         changed.sort(key=lambda one: (order.index(one.effect), one.pod))
@@ -173,7 +174,7 @@ class _Day:
 
 
 def _effect(told: Decided, engine: Engine) -> PodEffect | None:
-    """Decide once more; return what would be different, None where nothing would."""
+    """Repeat a decision; return its effect, or None if there is none."""
     before, pod = told.outcome, told.pod
     decision = engine.decide(pod)
     after = landing_of(decision, before.node)

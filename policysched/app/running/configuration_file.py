@@ -1,8 +1,8 @@
-"""The configuration file of a running process: what it says, and what of it takes force when it changes.
+"""The configuration file of a running process: reading, and the reload of changes.
 
-The file is watched by its content, so that it may be edited, replaced or a link that moves, as ConfigMaps do it.
-Plugins, weights, arguments and backoff of the profiles that there are take force between two cycles. Whatever else has
-changed needs a restart, and then nothing of the file takes force, so that what runs is always one version of it.
+The file is compared by its content, so it may be edited, replaced or be a symbolic link, as in a ConfigMap. Plugins,
+weights, arguments and backoff of existing profiles take effect between two cycles. Any other change requires a restart;
+then nothing of the new file takes effect, so that exactly one version is always in use.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from policysched.schedule.queue.subqueues import Backoff
 
 log = logging.getLogger(__name__)
 POLL: Final = 1.0
-"""How often the file is looked at. Units: seconds."""
+"""Interval between two reads of the file. Units: seconds."""
 RELOADED: Final = frozenset({"profiles", "extenders", "pod_initial_backoff_seconds", "pod_max_backoff_seconds"})
-"""The fields that may change while the process runs."""
+"""Fields that may change while the process runs."""
 TRY_AGAIN: Final = 60.0
-"""After how long a change is tried again that could not take force for a reason that passes. Units: seconds."""
+"""Interval of retries for a change that could not take effect for a temporary reason. Units: seconds."""
 NOT_YET: Final = (
     "the changed configuration cannot be applied yet, the previous configuration stays active; retrying every minute"
 )
@@ -54,53 +54,53 @@ RESTART: Final = "cannot change while the process runs; restart it to apply the 
 
 
 class ReloadResult(StrEnum):
-    """What came of a change of the file."""
+    """Result of a change of the file, as a label of the counter."""
 
     USED = "used"
     INVALID = "invalid"
     NEEDS_RESTART = "needs_restart"
     FAILED = "failed"
-    """It is tried again."""
+    """The change is retried."""
 
 
 class NotNowError(PolicyschedError):
-    """A valid configuration cannot take force for now: what it reads is not there yet."""
+    """A valid configuration that cannot take effect yet, because objects that it needs are not listed yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What takes force of a changed file."""
+    """The changes that take effect."""
 
     profiles: Mapping[str, Profile]
-    """The profiles that are others now."""
+    """The changed profiles."""
     changed: frozenset[str]
-    """The plugins that they had and that are others now, or are gone."""
+    """Plugins of these profiles that changed or were removed."""
     backoff: Backoff
     configuration: Configuration
-    """The whole file."""
+    """The whole configuration."""
 
     @property
     def concerns_policies(self) -> bool:
-        """Whether policies act elsewhere."""
+        """Whether the extension points of policies changed."""
         return POLICIES in self.changed
 
 
 Use = Callable[[Reloaded], Awaitable[int]]
-"""Puts in force what a file says, and gives how many pods are tried again."""
+"""Puts a changed configuration in force; returns the number of pods to retry."""
 
 
 class ConfigurationFile:
-    """One file, read at the start and again whenever its content changes.
+    """A configuration file, read at the start and whenever its content changes.
 
     Args:
-        path: The file.
-        plugins: What it may enable beside the default plugins.
-        registry: Where its counter is registered.
-        election: What flags say of leader election; it counts before the file.
-        data: Its content; None to read it now.
+        path: Path of the file.
+        plugins: Out-of-tree plugins that the file can enable.
+        registry: Registry of the counter.
+        election: Leader election flags, which override the file.
+        data: Content of the file; None to read it now.
 
     Raises:
-        UsageError: The file cannot be used; the text names all that is wrong.
+        UsageError: The file is invalid; the text has all errors.
     """
 
     def __init__(
@@ -122,26 +122,26 @@ class ConfigurationFile:
             registry=registry,
         )
         for one in ReloadResult:
-            self._counter.labels(one.value)  # a series that begins at 1 has no increase
+            self._counter.labels(one.value)  # without an initial 0, a series that begins at 1 shows no increase
         self._problem = ""
 
     @property
     def completed(self) -> Configuration:
-        """What is in force, with its defaults."""
+        """The configuration in force, with defaults."""
         return self._read.completed
 
     @property
     def backoff(self) -> Backoff:
-        """How long pods wait between attempts."""
+        """Backoff of pods between attempts."""
         return _backoff(self.completed)
 
     def tell(self) -> None:
-        """Log what of it has no effect here, or is likely to be a mistake."""
+        """Log settings that have no effect, or are probably a mistake."""
         for warning in warnings(self.completed):
             log.warning("configuration: %s", warning)
 
     async def watch(self, use: Use, poll: float = POLL) -> None:
-        """Put what the file says in force whenever it says something else, until cancelled."""
+        """Put the file in force whenever its content changes, until cancelled."""
         clock, again = asyncio.get_running_loop().time, math.inf
         while True:
             await asyncio.sleep(poll)
@@ -165,7 +165,7 @@ class ConfigurationFile:
         except NotNowError as error:
             result = ReloadResult.FAILED
             log.warning("%s: %s", NOT_YET, error)
-        except Exception:  # whoever ends here would end the process
+        except Exception:  # an exception here would end the process
             result = ReloadResult.FAILED
             log.exception("%s", NOT_YET)
         self._counter.labels(result.value).inc()
@@ -192,7 +192,7 @@ class ConfigurationFile:
         return load_configuration(documents[0], partial(with_flags, flags=self._election))
 
     def _reloaded(self, found: ReadConfiguration) -> Reloaded:
-        """Make the profiles that have changed: all of them where other extenders take part."""
+        """Create the profiles that changed; all of them if the extenders changed."""
         before = {one.scheduler_name: one for one in self.completed.profiles}
         extended = found.completed.extenders != self.completed.extenders
         same = {one.scheduler_name or "" for one in found.completed.profiles if before.get(one.scheduler_name) == one}
@@ -210,12 +210,12 @@ class ConfigurationFile:
 
 
 def changed_plugins(old: ProfileConfig, new: ProfileConfig) -> frozenset[str]:
-    """Name the plugins of a profile that act elsewhere now, or with other arguments, or no more."""
+    """Return the plugins of a profile whose extension points or arguments changed, or that were removed."""
     return frozenset(name for name in old.plugins.enabled_anywhere if _part(old, name) != _part(new, name))
 
 
 def _part(profile: ProfileConfig, name: str) -> tuple[Any, ...]:
-    """Return what a profile says that decides where a plugin acts and how."""
+    """Return the part of a profile that determines how a plugin is used."""
     places = (
         (any(one.name == name for one in own.enabled), own.disables(name) or own.disables(ALL))
         for own in profile.plugins.by_point().values()
@@ -234,7 +234,7 @@ def _restart_faults(old: Configuration, new: Configuration) -> Iterator[Fault]:
 
 
 def _sorting(configuration: Configuration) -> Any:
-    """Return what says how the queue is sorted: in the first profile, since it is the same in all."""
+    """Return the QueueSort settings of the first profile, which are the same in all profiles."""
     first = configuration.profiles[0]
     sorters = first.plugins.queue_sort
     named = [one.name for one in sorters.enabled] or ["PrioritySort"]
@@ -242,7 +242,7 @@ def _sorting(configuration: Configuration) -> Any:
 
 
 def without_secrets(configuration: Configuration) -> Configuration:
-    """Return what of a configuration may be shown: no password in an extender's URL, and no private key."""
+    """Return a configuration without passwords in extenders' URLs and without private keys, for display."""
     return replace(configuration, extenders=tuple(map(_without_secrets, configuration.extenders)))
 
 
@@ -260,7 +260,7 @@ def _backoff(configuration: Configuration) -> Backoff:
 
 
 def warnings(configuration: Configuration) -> Iterator[str]:
-    """Say what of a configuration has no effect here, or is likely to be a mistake."""
+    """Yield warnings about settings that have no effect, or are probably a mistake."""
     election = configuration.leader_election
     yield from election_warnings(election, [one.scheduler_name or "" for one in configuration.profiles])
     if configuration.delay_cache_until_active and not election.leader_elect:

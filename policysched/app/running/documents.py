@@ -1,4 +1,4 @@
-"""The documents of /configz and /debug/policies: the configuration in force, and the policies and plugins that act."""
+"""Documents of /configz and /debug/policies: the configuration, and the policies and plugins in force."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 
 
 def configuration_document(configuration: Configuration) -> dict[str, Any]:
-    """Return what /configz says: the completed configuration, without passwords and keys."""
+    """Return the document of /configz: the completed configuration, without passwords and keys."""
     return {"componentconfig": to_dict(without_secrets(configuration))}
 
 
 def policies_document(store: PolicyStore, profiles: Mapping[str, Profile]) -> dict[str, Any]:
-    """Return what /debug/policies says: generations, costs, and the plugins that act, with the policies among them.
+    """Return the document of /debug/policies: generations, costs, and plugins with policies.
 
     Args:
         store: All policies.
-        profiles: The profiles in force, with their policies.
+        profiles: Profiles in force, with their policies.
     """
     entries = ((key, store.get(key)) for key in sorted(store.listed()))
     return {
@@ -61,7 +61,7 @@ def _policy(entry: StoredPolicy) -> dict[str, Any]:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
-    """Name the plugins at each point in their order, those that score with their weights."""
+    """Return the plugins at each extension point in order, with weights at Score."""
     told: dict[str, Any] = {"schedulerName": profile.scheduler_name, "queueSort": profile.queue_sort.name}
     for point in fields(profile):
         plugins = getattr(profile, point.name)

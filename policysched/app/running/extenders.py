@@ -1,4 +1,4 @@
-"""The extenders of a running process: made of its configuration, again whenever that names others, ended with it."""
+"""The extenders of a running process: created from its configuration, replaced on changes, closed at the end."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
 
 class RunningExtenders:
-    """The extenders that take part now, and what they are told of.
+    """The current extenders, and the raw JSON of the objects that they receive.
 
     Args:
-        configuration: What the process starts with; None where it has none.
-        may_bind: Whether they may be asked to bind.
+        configuration: The initial configuration, or None.
+        may_bind: Whether bind requests may be sent.
 
     Raises:
-        UsageError: an extender's URL or certificate cannot be used.
+        UsageError: an extender's URL or certificate is invalid.
     """
 
     def __init__(self, configuration: Configuration | None, may_bind: Callable[[], bool] = lambda: True) -> None:
         self._may_bind = may_bind
         self.nodes: KeptTexts[Node] = KeptTexts(lambda node: node.metadata.name)
-        """The nodes as they are watched, while extenders need them."""
+        """Raw JSON of the watched nodes, as far as extenders need it."""
         self.pods: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
-        """The pods as they are watched, while extenders need them."""
+        """Raw JSON of the watched pods, as far as extenders need it."""
         self._named: tuple[ExtenderConfig, ...] = () if configuration is None else configuration.extenders
         self.present = () if configuration is None else make_extenders(configuration, self, may_bind)
-        """Those that take part, in their order."""
+        """The current extenders in order."""
         self._asked: dict[str, bytes] = {}
-        """The pods of dry-runs."""
+        """Raw JSON of pods of dry-runs."""
         self._keep_for(self.present)
 
     @contextmanager
     def telling_of(self, identity: str, text: bytes) -> Iterator[None]:
-        """Let extenders be told of a pod that is not watched."""
+        """Provide the JSON of a pod that is not watched, inside this context."""
         self._asked[identity] = text
         try:
             yield
@@ -52,20 +52,20 @@ class RunningExtenders:
             del self._asked[identity]
 
     def pod(self, pod: Pod) -> bytes | None:
-        """Return a pod as JSON, None where it is gone."""
+        """Return the JSON of a pod, or None if it was deleted."""
         identity = pod_id(pod)
         return self.pods.get(identity) or self._asked.get(identity)
 
     def node(self, name: str) -> bytes | None:
-        """Return a node as JSON, None where it is gone."""
+        """Return the JSON of a node, or None if it was deleted."""
         return self.nodes.get(name)
 
     @asynccontextmanager
     async def changed_to(self, configuration: Configuration) -> AsyncIterator[Sequence[HttpExtender]]:
-        """Give the extenders of a changed configuration to what puts it in force; where that fails, those before stay.
+        """Yield the extenders of a changed configuration; keep the old ones if putting them in force fails.
 
         Raises:
-            UsageError: an extender's URL or certificate cannot be used.
+            UsageError: an extender's URL or certificate is invalid.
         """
         before = made = self.present
         if configuration.extenders != self._named:
@@ -86,7 +86,7 @@ class RunningExtenders:
             await one.retire()
 
     def _keep_for(self, extenders: Iterable[HttpExtender]) -> None:
-        """Keep what extenders are told of."""
+        """Select which objects are kept as JSON for these extenders."""
         told = [one.told_of for one in extenders]
         self.nodes.want(WantedTexts.ALL if any(one.nodes for one in told) else WantedTexts.NONE)
         pods = [WantedTexts.ALL if one.victims else WantedTexts.PENDING for one in told if one.pods]
@@ -94,5 +94,5 @@ class RunningExtenders:
 
 
 def with_extenders(profiles: Mapping[str, Profile], extenders: Sequence[HttpExtender]) -> dict[str, Profile]:
-    """Return profiles in which extenders take part."""
+    """Return profiles that use these extenders."""
     return {name: replace(profile, extenders=tuple(extenders)) for name, profile in profiles.items()}

@@ -1,8 +1,8 @@
-"""Leadership: a thread that keeps the lease, and what the scheduler's loop knows of it.
+"""Leader election in its own thread, and its state in the scheduler's event loop.
 
-The thread has a loop and a connection of its own, so that a long cycle of the scheduler never costs the lease. Once the
-lease is lost the process has to end before another one acts: the scheduler's loop is told, and where that hangs, the
-thread ends the process.
+The thread has its own event loop and connection, so a long scheduling cycle never loses the lease. After a loss the
+process must end before another process acts: the thread notifies the scheduler's loop, and ends the process if the loop
+hangs.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ from policysched.kube.transport import Pacing, Transport
 
 log = logging.getLogger(__name__)
 OVERDUE: Final = 20.0
-"""How long a lease that ran out may be held before the process counts as unhealthy. Units: seconds."""
+"""Time after the expiry of a held lease from which the process is unhealthy. Units: seconds."""
 RELEASE_WITHIN: Final = 5.0
-"""How long the end of the process waits until the lease is given up. Units: seconds."""
+"""Longest wait for the release of the lease at the end of the process. Units: seconds."""
 END_WITHIN: Final = 2.0
-"""How long the scheduler's loop may take to stop once the lease is lost. Units: seconds."""
+"""Time for the scheduler's loop to stop after a loss; then the thread ends the process. Units: seconds."""
 LOST: Final = "leaderelection lost"
 EVENT_WITHIN: Final = 2.0
-"""How long an event about the lease may take. Units: seconds."""
+"""Limit for writing an event about the lease. Units: seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionThread:
-    """What a thread of its own needs of the process around it."""
+    """Dependencies of the election thread."""
 
     connect: Callable[[], Awaitable[Connection]]
-    """Opens a connection in the running loop."""
+    """Opens a connection in the running event loop."""
     clock: Clock
     pacing: Pacing
     controller: str
-    """The first scheduler name, in whose name events are written."""
+    """First scheduler name, the reporting controller of events."""
     end_process: Callable[[int], Any] = os._exit
 
 
 class Leadership:
-    """One process's part in an election, from `acquire` to `stop`.
+    """This process's part in leader election, from `acquire` to `stop`.
 
     Args:
-        election: How leaders are elected.
-        around: What the thread needs.
-        registry: Where its metric is registered.
+        election: Election settings.
+        around: Dependencies of the thread.
+        registry: Registry of the metric.
 
     Raises:
-        UsageError: the election's durations do not fit.
+        UsageError: the durations are invalid.
     """
 
     def __init__(self, election: LeaderElection, around: ElectionThread, registry: CollectorRegistry) -> None:
@@ -72,7 +72,7 @@ class Leadership:
         self._timing = election_timing(election)
         self.identity = new_identity()
         self.leading = asyncio.Event()
-        """Set in the scheduler's loop once the lease is held."""
+        """Set in the scheduler's loop when the lease is held."""
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._ended, self._told = asyncio.Event(), threading.Event()
@@ -88,18 +88,18 @@ class Leadership:
 
     @property
     def lease(self) -> str:
-        """The lease's namespace and name."""
+        """Namespace and name of the lease."""
         return lease_of(self._election)
 
     def problem(self) -> str:
-        """Say why the process is not healthy, if it is not: the check `leaderElection`; safe in any thread."""
+        """Return the reason why the process is unhealthy (check `leaderElection`), empty if healthy; thread-safe."""
         elector = self._elector
         if elector is None or not elector.is_overdue(OVERDUE):
             return ""
         return f"failed election to renew leadership on lease {self._election.resource_name}"
 
     def may_act(self) -> bool:
-        """Return whether the lease is held and has not run out: who stood still has not heard of its loss yet."""
+        """Return whether the lease is held and not expired, even if a suspended process has not noticed the loss."""
         return self._elector is not None and self._elector.may_act()
 
     async def acquire(self) -> None:
@@ -118,12 +118,12 @@ class Leadership:
         """Wait until the lease is lost.
 
         Raises:
-            LeadershipLostError: it is.
+            LeadershipLostError: the lease is lost.
         """
         raise LeadershipLostError(f"{LOST}: {await asyncio.shield(self._lost)}")
 
     async def stop(self) -> None:
-        """End the thread, and give the lease up where it is held; nothing may act on it any more."""
+        """End the thread and release the lease; nothing may rely on the lease afterwards."""
         self._told.set()
         if self._thread is None:
             return
@@ -139,7 +139,7 @@ class Leadership:
             )
 
     def _run(self) -> None:
-        """Do the thread's work."""
+        """Main function of the thread."""
         try:
             run_in_loop(self._work())
         except Exception:
@@ -187,7 +187,7 @@ class Leadership:
             raise
 
     async def _release(self, elector: Elector, lock: LeaseLock) -> None:
-        """Give the lease up at the end of the process."""
+        """Release the lease at the end of the process."""
         if not elector.leads:
             return
         self._gauge.set(0)
@@ -208,7 +208,7 @@ class Leadership:
                 await self._around.pacing.sleep(self._timing.retry_period)
 
     async def _say(self, lock: LeaseLock, what: str) -> None:
-        """Write an event about the lease; the election does not depend on it."""
+        """Write an event about the lease; failures have no effect on the election."""
         try:
             async with asyncio.timeout(EVENT_WITHIN):
                 await lock.record_event(f"{self.identity} {what}", self._around.clock.now(), self._around.controller)
@@ -216,7 +216,7 @@ class Leadership:
             log.info("could not write the event about lease %s: %s", self.lease, error)
 
     def _lose(self, why: str) -> None:
-        """Have the scheduler stop; where its loop does not even hear of it, end the process."""
+        """Stop the scheduler; end the process if its loop does not react."""
         log.error("%s: %s", LOST, why)
         _call(self._loop, lambda: self._on_lost(why))
         if not self._told.wait(END_WITHIN):
