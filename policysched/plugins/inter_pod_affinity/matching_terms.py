@@ -71,9 +71,8 @@ class MatchingExistingTerms:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, with what counts the existing terms. Units: bytes."""
-        own = BYTES_PER_EXISTING_TERM * self._known + 128 * len(self._pod.metadata.labels)
-        return own + self._nominated.nbytes
+        """The memory of the terms, and of the evaluated terms of nominated pods. Units: bytes."""
+        return BYTES_PER_EXISTING_TERM * self._known + self._nominated.nbytes
 
     def are_outdated(self) -> bool:
         """Return whether labels of the class's namespace changed so that other terms may match the class."""

@@ -104,10 +104,14 @@ class RequiredState:
         self._near = sums_by_key(((key, matched) for key in keys), cluster)
 
     @property
+    def arrays(self) -> int:
+        """Number of arrays over all rows."""
+        return len(self._near) + len(self._away) + len(self._repelling)
+
+    @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        own = self._affinity.nbytes + self._anti_affinity.nbytes + self._existing.nbytes
-        return own + _nbytes(*self._near, *self._away, *self._repelling)
+        """The memory of the existing terms. Units: bytes."""
+        return self._existing.nbytes
 
     def codes(self, rows: Rows) -> Codes:
         """Return the reason codes of rows. Of several reasons the one that kube-scheduler reports."""
@@ -219,15 +223,16 @@ class PreferredState:
         return scores
 
     @property
+    def arrays(self) -> int:
+        """Number of arrays over all rows."""
+        return len(self._sums)
+
+    @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        return self._preferences.nbytes + self._existing.nbytes + _nbytes(*self._sums)
+        """The memory of the existing terms. Units: bytes."""
+        return self._existing.nbytes
 
     @property
     def idle(self) -> bool:
         """Whether no placed pod has a weight for the class."""
         return not any(sums.counts_any() for sums in self._sums)
-
-
-def _nbytes(*all_sums: WeightedSums) -> int:
-    return sum(sums.nbytes for sums in all_sums)

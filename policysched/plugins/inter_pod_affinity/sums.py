@@ -16,7 +16,6 @@ import numpy as np
 from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Cluster, Mask, RowNumbers, Rows
 from policysched.state.domain_sums import SharedSums, Sums
 from policysched.state.placed.counter import PodCounter
-from policysched.state.tables.columns import part_of, parts_of
 from policysched.state.tables.domains import NO_DOMAIN, Domains
 
 
@@ -128,11 +127,6 @@ class WeightedSums:
             total += part.weight * (counts if self._domains.alone else counts - part.counter.counts[changed.rows])
         total *= of_row != NO_DOMAIN
         return total
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, with its share of shared sums. Units: bytes."""
-        return self._sums.nbytes + part_of(self._domains) + parts_of(self._summed)
 
     def labelled(self, rows: Rows) -> Mask:
         """Return which rows have the label."""

@@ -18,7 +18,7 @@ from policysched.model.objects import Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
 from policysched.plugins.inter_pod_affinity.sums import KeyedCounter, WeightedCounter, sign_of, size_of
-from policysched.state.namespace_sets import BYTES_PER_NAME, NO_NAMESPACES, NamespaceSet
+from policysched.state.namespace_sets import NO_NAMESPACES, NamespaceSet
 from policysched.state.placed.counter import WIDEST, PodCounter
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.pods import PlacedPod
@@ -40,8 +40,6 @@ EVALUATED_AT_ONCE: Final = 8
 """How many terms that a pod has to match together are evaluated before looking whether any pod is left."""
 MOST_COMPARED: Final = 64
 """How many such terms are compared to find the one that matches the fewest pods."""
-BYTES_PER_TERM = 1 << 10
-"""The memory that a resolved term takes beside its labels and names. Units: bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +80,6 @@ class ResolvedPeers:
         return index_keys_of_selector(self.pods, self.also.union(self.namespaces))
 
 
-def terms_nbytes(terms: Iterable[CountedTerm]) -> int:
-    """Estimate the memory of terms. Units: bytes."""
-    shared = {id(one.peers.namespaces): one.peers.namespaces for one in terms if one.peers.namespaces is not None}
-    own = sum(BYTES_PER_TERM + one.peers.pods.nbytes + BYTES_PER_NAME * len(one.peers.also) for one in terms)
-    return own + sum(one.nbytes for one in shared.values())
-
-
 class CountedTerm(NamedTuple):
     """A term, with what each pod that it matches adds."""
 
@@ -122,10 +113,9 @@ class ResolvedTerms:
 
     Attributes:
         terms: The terms.
-        nbytes: The memory that they take. Units: bytes.
     """
 
-    __slots__ = ("_cluster", "_position", "_selecting", "nbytes", "terms")
+    __slots__ = ("_cluster", "_position", "_selecting", "terms")
 
     def __init__(self, stated: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> None:
         stated = [*stated]
@@ -146,7 +136,6 @@ class ResolvedTerms:
             if peers.reads_namespaces and found.namespaces is not None
         }
         """The selectors that read labels of namespaces, each with the namespaces that it selects."""
-        self.nbytes = terms_nbytes(self.terms)
 
     def are_outdated(self) -> bool:
         """Return whether labels of namespaces changed so that a selector may select others."""

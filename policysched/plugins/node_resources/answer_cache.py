@@ -45,11 +45,6 @@ class CachedAnswers:
         self._seen = 0
 
     @property
-    def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        return self._answers.nbytes
-
-    @property
     def narrow(self) -> bool:
         """Whether no answer was given in wider numbers."""
         return self._answers.dtype == self._dtype

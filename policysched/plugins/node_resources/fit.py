@@ -64,9 +64,11 @@ from policysched.plugins.node_resources.allocation import (
 from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.plugins.node_resources.device_amounts import with_devices
 from policysched.plugins.node_resources.shortages import Shortage, ShortageTest, shortage_test
-from policysched.state.tables.columns import RowNumbers, part_of
+from policysched.state.tables.columns import RowNumbers
 
 FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
+RESOURCES_PER_ARRAY: Final = 32
+"""Number of requested resources whose cached shortages take as much memory as an array over all rows."""
 ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
 """The strategies that score one row without arrays."""
 
@@ -79,9 +81,9 @@ class FitState:
     kept: CachedAnswers
 
     @property
-    def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        return self.requested.nbytes + part_of(self.kept)
+    def arrays(self) -> int:
+        """Number of arrays over all rows: cached codes and scores, and one bit per requested resource."""
+        return 1 + len(self.requested.resources) // RESOURCES_PER_ARRAY
 
 
 def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature

@@ -29,8 +29,6 @@ MOST_BITS: Final = 29
 """How many resources such a code has bits for."""
 FEW_NUMBERS: Final = 256
 """How many sets of resources may have numbers before those that no row has are used again."""
-_ANSWER_BYTES: Final = 128
-"""What is kept of each number besides its bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +62,6 @@ class ShortageTest:
     def key(self) -> Hashable:
         """What makes the answers of two pods the same."""
         return self.resources, self._plain_amounts, self._delegated
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, names apart. Units: bytes."""
-        return 64 * len(self.resources)
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
         """Make what keeps the codes."""
@@ -182,11 +175,6 @@ class ManyResourcesTest(ShortageTest):
         self._version = -1
         self._offered: RowNumbers = NO_ROWS
         self._hidden: RowNumbers = NO_ROWS
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, names apart. Units: bytes."""
-        return super().nbytes + len(self._answers) * (_ANSWER_BYTES + len(self.resources) // 8)
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
         """Make what keeps the codes, and with them the numbers that are in use."""

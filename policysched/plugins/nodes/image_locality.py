@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,11 +34,7 @@ class ImageScores:
 
     nodes: NodeTable
     scores: Scores | None
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the scores. Units: bytes."""
-        return 0 if self.scores is None else self.scores.nbytes
+    arrays: ClassVar[int] = 1
 
 
 class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageScores]):

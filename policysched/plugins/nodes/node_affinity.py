@@ -51,7 +51,7 @@ from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Fault, PluginArguments
 from policysched.plugins.columns import row_count
 from policysched.plugins.hint_parts import nodes_of
-from policysched.plugins.nodes.node_selection import AskedRows, SelectorTest, terms_nbytes
+from policysched.plugins.nodes.node_selection import AskedRows, SelectorTest
 from policysched.state.tables.columns import quotients
 from policysched.state.tables.nodes import NodeTable
 
@@ -69,11 +69,6 @@ class RequiredNodes:
     enforced: SelectorTest | None
     own: SelectorTest
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the pod's own selector. Units: bytes."""
-        return self.own.nbytes
-
 
 @dataclass(frozen=True, slots=True)
 class PreferredNodes:
@@ -81,8 +76,6 @@ class PreferredNodes:
 
     nodes: NodeTable
     weighted: tuple[WeightedTerm, ...]
-    nbytes: int
-    """The memory of the terms. Units: bytes."""
 
 
 class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
@@ -138,7 +131,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
             terms = (*self._preferred, *preferred_nodes(pod))
         except SelectorError as error:
             return Status(Code.ERROR, (str(error),))
-        return PreferredNodes(cluster.nodes, terms, terms_nbytes(one.term for one in terms))
+        return PreferredNodes(cluster.nodes, terms)
 
     def score(self, state: PreferredNodes, rows: Rows) -> Scores:
         """Add the weights of the terms that each row matches."""

@@ -45,9 +45,6 @@ from policysched.plugins.columns import AnswersByCode
 from policysched.plugins.hint_parts import leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.state.tables.amounts import WantedPorts
 
-BYTES_PER_TOLERATION = 256
-BYTES_PER_PORT = 256
-
 
 class NodeName(OneReasonFilter[RowTest]):
     """The NodeName plugin: a pod with a nodeName fits only that node."""
@@ -102,16 +99,10 @@ class TaintAnswers:
 
     cluster: Cluster
     answers: AnswersByCode[Any]
-    tolerations: int
 
     def rejects(self, rows: Rows) -> Mask:
         """Return which rows have a taint that the pod does not tolerate. Shapes: (R,)."""
         return self.answers.of(self.cluster.nodes.taints.data[rows]).astype(np.bool_)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the results. Units: bytes."""
-        return BYTES_PER_TOLERATION * self.tolerations + self.answers.nbytes
 
 
 def _stops_repelling(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
@@ -139,13 +130,13 @@ class TaintToleration(OneReasonFilter[TaintAnswers], ScoresInRange, ScorePlugin[
         """Prepare to evaluate whether each set of taints contains one that the pod does not tolerate."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: not own.covers_all(taints))
-        return TaintAnswers(cluster, answers, len(pod.spec.tolerations))
+        return TaintAnswers(cluster, answers)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> TaintAnswers:
         """Prepare to count the untolerated PreferNoSchedule taints of each set."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, own.count_intolerable)
-        return TaintAnswers(cluster, answers, len(pod.spec.tolerations))
+        return TaintAnswers(cluster, answers)
 
     def score(self, state: TaintAnswers, rows: Rows) -> Scores:
         """Count the untolerated PreferNoSchedule taints of rows."""
@@ -166,11 +157,6 @@ class RequiredPorts:
     def rejects(self, rows: Rows) -> Mask:
         """Return on which rows any of the ports is in use. Shapes: (R,)."""
         return self.cluster.ports.taken(self.wanted, rows, self.cluster.nodes.size)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the ports. Units: bytes."""
-        return BYTES_PER_PORT * len(self.wanted)
 
 
 def _gives_a_port_back(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
@@ -240,4 +226,4 @@ class NodeDeclaredFeatures(OneReasonFilter[RowTest]):
         if not required:
             return SKIP
         answers = AnswersByCode(nodes.feature_sets, lambda declared: not required <= declared)
-        return RowTest(lambda rows: answers.of(nodes.features.data[rows]).astype(np.bool_), answers)
+        return RowTest(lambda rows: answers.of(nodes.features.data[rows]).astype(np.bool_))

@@ -28,8 +28,6 @@ Held = bool | Mask
 Shapes: (R,).
 """
 Numbers = tuple[NDArray[np.int64], Mask]
-BYTES_PER_TERM, BYTES_PER_LABEL, BYTES_PER_VALUE = 512, 192, 64
-"""Estimated memory of a term (also per requirement), a label with its value, and a further value. Units: bytes."""
 
 
 FEW_ROWS: Final = 8
@@ -41,13 +39,11 @@ MOST_HELD: Final = 64
 class SelectorTest:
     """Evaluates a selector on rows: all labels must match, and one of the terms if there are any."""
 
-    __slots__ = ("_nodes", "_selector", "nbytes")
+    __slots__ = ("_nodes", "_selector")
 
     def __init__(self, selector: NodeSelectorMatcher, nodes: NodeTable) -> None:
         self._selector = selector
         self._nodes = nodes
-        self.nbytes = BYTES_PER_LABEL * len(selector.labels) + terms_nbytes(selector.terms or ())
-        """The memory of the selector. Units: bytes."""
 
     def __call__(self, rows: Rows) -> Mask:
         """Return which rows match.
@@ -235,18 +231,6 @@ def labels_test(keys: Collection[str], nodes: NodeTable) -> Callable[[Rows], Mas
         return asked.mask(asked.labelled(keys))
 
     return test
-
-
-def terms_nbytes(terms: Iterable[NodeTerm]) -> int:
-    """Estimate the memory of terms.
-
-    Units: bytes.
-    """
-    return sum(
-        BYTES_PER_TERM * (1 + len(one.labels) + len(one.fields))
-        + BYTES_PER_VALUE * sum(len(label.values) for label in one.labels)
-        for one in terms
-    )
 
 
 def _all(answers: Iterator[Held]) -> Held:

@@ -8,7 +8,7 @@ Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), plugins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -33,8 +33,8 @@ DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HOSTNAME: Final = "kubernetes.io/hostname"
 HONOR: Final = "Honor"
-BYTES_PER_CONSTRAINT: Final = 1 << 10
-"""The memory that a compiled constraint takes beside its selector. Units: bytes."""
+ARRAYS_PER_CONSTRAINT: Final = 2
+"""Number of arrays over all rows that the state of a constraint takes."""
 _ADJECTIVES: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
 
 
@@ -109,11 +109,6 @@ class Constraint(NamedTuple):
             return int(metadata.namespace == namespace and self.selector.matches(metadata.labels))
 
         return (Constraint, namespace, self.selector), weigh
-
-
-def constraints_nbytes(constraints: Collection[Constraint]) -> int:
-    """Estimate the memory of constraints, their selectors included. Units: bytes."""
-    return BYTES_PER_CONSTRAINT * len(constraints) + sum(one.selector.nbytes for one in constraints)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,9 @@ import numpy as np
 from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
 from policysched.model.objects import Pod
 from policysched.plugins.columns import row_count
-from policysched.plugins.pod_topology_spread.constraints import Constraint, constraints_nbytes
+from policysched.plugins.pod_topology_spread.constraints import ARRAYS_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows
 from policysched.state.domain_sums import CounterSums
-from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.nodes import NodeTable
 
@@ -64,11 +63,6 @@ class DomainVerdicts:
         self._own = int(constraint.counts(pod.metadata.labels))
         self._seen = (0, 0)
         self._lowest: tuple[int, int, int] | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, sums that are shared included. Units: bytes."""
-        return self.codes.nbytes + part_of(self._sums)
 
     def refresh(self) -> None:
         """Judge the domains again if anything that they are judged by changed."""
@@ -180,9 +174,9 @@ class HardState:
         self._generation = -1
 
     @property
-    def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        return constraints_nbytes(self._constraints) + sum(one.nbytes for one in self._verdicts)
+    def arrays(self) -> int:
+        """Number of arrays over all rows."""
+        return ARRAYS_PER_CONSTRAINT * len(self._constraints)
 
     def codes(self, rows: Rows) -> Codes:
         """Give each row the code of its first constraint that is broken there."""

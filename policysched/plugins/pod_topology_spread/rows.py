@@ -21,7 +21,6 @@ from policysched.model.selection.node_selectors import NodeSelectorMatcher, Tole
 from policysched.plugins.columns import AnswersByCode
 from policysched.plugins.nodes.node_selection import SelectorTest, labels_test
 from policysched.plugins.pod_topology_spread.constraints import Constraint
-from policysched.state.tables.columns import part_of
 from policysched.state.tables.domains import NO_DOMAIN, Grouping
 
 _READ = int(Aspect.LABELS | Aspect.TAINTS | Aspect.PRESENCE)
@@ -112,12 +111,6 @@ class CountedRows(Grouping):
     def count(self) -> int:
         """How many domains there are, that of the rows that do not count included."""
         return self.of_label.count
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, the label's domains included. Units: bytes."""
-        own = self.domains.nbytes if self.domains is not self.of_label.of_row else 0
-        return own + super().nbytes + part_of(self.of_label)
 
     @property
     def populated(self) -> NDArray[np.intp]:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
 from policysched.plugins.columns import PresentNumbers, levelled
-from policysched.plugins.pod_topology_spread.constraints import Constraint, constraints_nbytes
+from policysched.plugins.pod_topology_spread.constraints import ARRAYS_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
 from policysched.state.domain_sums import CounterSums
 from policysched.state.placed.counter import PodCounter
-from policysched.state.tables.columns import part_of, quotients
+from policysched.state.tables.columns import quotients
 from policysched.state.tables.domains import NO_DOMAIN
 
 Floats = NDArray[np.float64]
@@ -80,11 +80,6 @@ class SoftOverNodes:
         self._places: Places = np.zeros(0, np.intp)
         self._count = 0
 
-    @property
-    def nbytes(self) -> int:
-        """The memory that the counts take. Units: bytes."""
-        return self._places.nbytes
-
     def weighted(self, scored: Scored) -> Floats:
         """Weight each number of pods up to the highest: one value a place.
 
@@ -123,11 +118,6 @@ class SoftOverDomains:
         self._rows = rows
         self._domains = PresentNumbers()
         self._present = PresentNumbers()
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, with its part of the sums. Units: bytes."""
-        return part_of(self._sums) + self._domains.nbytes + self._present.nbytes
 
     def weighted(self, scored: Scored) -> Floats:
         """Weight the pods of each domain. Shapes: (K,), a new array."""
@@ -182,9 +172,9 @@ class SoftState:
         self._labelled = Labelled(labels, cluster)
 
     @property
-    def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
-        return constraints_nbytes(self._constraints) + sum(one.nbytes for one in self._soft)
+    def arrays(self) -> int:
+        """Number of arrays over all rows."""
+        return ARRAYS_PER_CONSTRAINT * len(self._constraints)
 
     def finals(self, feasible: Mask) -> Scores:
         """Score the rows, 0 to 100.

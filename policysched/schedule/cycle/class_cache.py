@@ -23,8 +23,8 @@ MOST_CACHES = 4
 """Largest factor by which the limit grows."""
 LARGEST = 4
 """Largest share of the limit for one class, as 1/LARGEST; results of larger classes are not cached."""
-BYTES_PER_KEY_BYTE = 4
-"""Size of a class's pod and of the data derived from it, for each byte of the class's key. Units: bytes."""
+BYTES_PER_KEY_BYTE = 20
+"""Size of a class's pod and of everything compiled from it, for each byte of the class's key. Units: bytes."""
 FORGOTTEN = 20_000
 """Number of signatures of dropped pod counters at which `relieve` stops dropping classes."""
 GIVEN_UP = 64

@@ -147,10 +147,10 @@ def test_pods_that_ask_for_the_same_share_scores_as_long_as_one_waits(plugin: An
     assert plugin.prepare_score(large, made) is not held
     assert plugin.prepare_score(alike, cluster(node())) is not held
     plugin.score(held, slice(0, 1))
-    assert held.nbytes > 0
+    assert held._answers.size
     del held
     gc.collect()
-    assert plugin.prepare_score(small, made).nbytes == 0
+    assert plugin.prepare_score(small, made)._answers.size == 0
 
 
 def test_pods_share_where_they_fit_unless_device_classes_say_otherwise() -> None:
@@ -161,4 +161,3 @@ def test_pods_share_where_they_fit_unless_device_classes_say_otherwise() -> None
     other = plugin.prepare_filter(pod("b", requests={TPU: "1"}), made)
     assert other is not first
     assert plugin.filter(first, slice(0, 1)).tolist() != plugin.filter(other, slice(0, 1)).tolist() == [0]
-    assert first.nbytes == other.nbytes > 0

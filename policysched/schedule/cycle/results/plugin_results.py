@@ -36,7 +36,6 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.framework.partial_plugins import Everywhere
-from policysched.state.tables.columns import part_of
 from policysched.state.tables.interner import MISSING
 
 PRESENCE: Final = int(Aspect.PRESENCE)
@@ -45,6 +44,8 @@ WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
 BYTES = 512
 """What the results of a plugin and a small state take. Units: bytes."""
+BYTES_PER_ARRAY, BYTES_PER_VALUE = 2048, 8
+"""Estimated memory of an array that a state holds: besides its values, and per row. Units: bytes."""
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
@@ -79,6 +80,16 @@ class RowChanges:
 
 def _selected(differs: Mask, rows: Rows) -> RowNumbers:
     return differs.nonzero()[0] if isinstance(rows, slice) else rows[differs]
+
+
+def state_bytes(state: object, rows: int) -> int:
+    """Estimate the memory of a prepared state, without what follows from the size of the pod.
+
+    A state can have the attributes `arrays`, its number of arrays over all rows, and `nbytes`, its further memory.
+    Arrays that several classes share are counted for each of them.
+    """
+    of_arrays = getattr(state, "arrays", 0) * (BYTES_PER_ARRAY + BYTES_PER_VALUE * rows)
+    return int(of_arrays + getattr(state, "nbytes", 0))
 
 
 class FilterResults:
@@ -136,7 +147,7 @@ class FilterResults:
     @property
     def nbytes(self) -> int:
         """The memory that it takes, with the plugin's state. Units: bytes."""
-        return BYTES + self.codes.nbytes + part_of(self.state)
+        return BYTES + self.codes.nbytes + state_bytes(self.state, self._capacity)
 
     @property
     def fails(self) -> bool:
@@ -226,7 +237,7 @@ class ScoreResults:
     @property
     def nbytes(self) -> int:
         """The memory that it takes, with the plugin's state. Units: bytes."""
-        return BYTES + self.values.nbytes + part_of(self.state)
+        return BYTES + self.values.nbytes + state_bytes(self.state, self.values.size)
 
     @property
     def names(self) -> tuple[str, ...]:
