@@ -31,7 +31,7 @@ from aiohttp import web
 
 from bench.hostile import cpu_ms
 from policysched.app.dry_run.tables import plain_table
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 from tests.controlplane.loading import until
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Program, Warden

@@ -27,7 +27,7 @@ import yaml
 
 from bench.hostile_objects import HOSTILE, Hostile, Object, node, ordinary
 from policysched.app.dry_run.tables import plain_table
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 from tests.controlplane.api import Api, RefusedError
 from tests.controlplane.build import binary
 from tests.controlplane.loading import until

@@ -26,7 +26,7 @@ from typing import Any
 
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 from policysched.errors import PolicyschedError, UsageError
 from policysched.reading.loading import load
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 from bench.openb import ALLOWED, GPU, MODEL, NODES_FILE, PODS_FILE, VARIABLE, read
 from policysched.app.demo.scheduled_sandbox import ScheduledSandbox, scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 from policysched.errors import PolicyschedError, UsageError
 from policysched.model.policy import API_VERSION, KIND
 

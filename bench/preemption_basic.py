@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 
 from bench.hostile import SCHEDULERS, Scheduler
 from policysched.app.dry_run.tables import plain_table
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 from tests.controlplane.api import Api
 from tests.controlplane.loading import until
 from tests.controlplane.plane import ControlPlane

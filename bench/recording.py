@@ -24,7 +24,7 @@ from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.app.dry_run.tables import plain_table
 from policysched.app.recording.recorder import Recorder
 from policysched.app.recording.writer import RecordWriter
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 
 
 class Taken:

@@ -23,7 +23,7 @@ from typing import Any
 
 from bench.hostile import cpu_ms
 from policysched.app.dry_run.tables import plain_table
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 from tests.controlplane.api import Api
 from tests.controlplane.loading import until
 from tests.controlplane.plane import ControlPlane

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from bench.hostile import CONTROLLERS, SCHEDULERS, Scheduler, bound, removed
 from bench.hostile_objects import Object, affinity, node, pod
 from policysched.app.dry_run.tables import plain_table
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 from tests.controlplane.api import Api
 from tests.controlplane.loading import until
 from tests.controlplane.plane import ControlPlane

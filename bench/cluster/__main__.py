@@ -31,7 +31,7 @@ from bench.cluster.workloads import MAIN, QUICK, SCHEDULERS, WORKLOADS, Workload
 from bench.start import compile_modules
 from policysched import __version__
 from policysched.app.dry_run.tables import plain_table
-from policysched.cli.output import console, print_parts
+from policysched.cli.rich_output import console, print_parts
 from tests.controlplane.golang import BuildError
 from tests.controlplane.programs import ProgramError
 

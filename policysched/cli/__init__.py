@@ -7,70 +7,47 @@ imports this one.
 from __future__ import annotations
 
 import errno
-import importlib
+import gc
+import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from policysched.cli.flags.sections import RunCommand
-from policysched.cli.options import CommandGroup, OnceCommand
-from policysched.cli.output import FAILED, INTERRUPTED, NO_READER, say_error, say_version, show_every_record
+from policysched.cli.collector import uncollected
+from policysched.cli.command_modules import function_of
+from policysched.cli.flags.base import Flags
+from policysched.cli.options import CommandGroup
+from policysched.cli.output import FAILED, INTERRUPTED, NO_READER, say_error, show_every_record
 from policysched.errors import LeadershipLostError, PolicyschedError, SeveralProblemsError
-
-
-def version() -> None:
-    """Print the version.
-
-    Exit codes: 0 success.
-    """
-    say_version()
-
-
-def _complete_commands(incomplete: str) -> list[str]:
-    return [name for name in COMMANDS if name.startswith(incomplete)]
-
-
-def show_help(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="COMMAND", help="Command, such as plan or config view.", autocompletion=_complete_commands
-        ),
-    ] = None,
-) -> int:
-    """Print the help of a command, like --help.
-
-    Exit codes: 0 success; 2 unknown command.
-    """
-    return _call([*(command or ()), "--help"])
-
 
 SECTIONS: Final = {
     "processes": ("Run", ("run", "webhook", "sandbox", "demo")),
     "decisions": ("Inspect decisions", ("dry-run", "why", "plan", "record", "replay")),
     "policies": ("Write policies", ("check", "test", "fmt", "explain", "example")),
-    "settings": ("Set up", ("crd", "config", "plugins", "plugin", "completion")),
+    "settings": ("Set up", ("crd", "config", "plugins", "plugin", "completion", "version", "help")),
 }
-"""Sections of `--help` in order: package, title and commands.
+"""Sections of `--help` in order: name, title and commands.
 
-Each command is a function in a module of the same name.
+Each section has a module in `policysched.cli.flags` and a package in `policysched.cli.commands`. The flags of `dry-run`
+are the class DryRunFlags, its work is the function `dry_run` in the module `dry_run`. The flags of `config view` are
+ConfigViewFlags, its work is the function `view` in the module `config`.
 """
-GROUPS: Final = {"config": "config", "plugin": "new_plugin"}
-"""Commands with subcommands, with the name of their Typer object in the module."""
-OWN: Final[Mapping[str, Callable[..., Any]]] = {"version": version, "help": show_help}
-"""Commands that are defined in this module."""
+GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "config": ("Show or check scheduler configurations.", ("view", "check")),
+    "plugin": ("Create a plugin.", ("new",)),
+}
+"""Commands with subcommands: help and subcommands."""
 COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names)
-_LIGHT: Final = {**dict(zip(OWN, OWN, strict=True)), "--version": "version"}
-"""Words that need no other command's module, with the command to create for them."""
 
 
 def make_app(*names: str) -> typer.Typer:
-    """Return the Typer application with these subcommands, by default all; other subcommands are not imported."""
+    """Make the command with these subcommands, by default all; flags of other sections are not imported."""
     app = typer.Typer(
         name="policysched",
         cls=CommandGroup,
@@ -81,21 +58,49 @@ def make_app(*names: str) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for package, (title, commands) in SECTIONS.items():
+    for section, (title, commands) in SECTIONS.items():
         for name in (one for one in commands if not names or one in names):
-            found = _found(package, name)
             if name in GROUPS:
-                app.add_typer(found, name=name, rich_help_panel=title)
+                app.add_typer(_make_group(section, name), name=name, rich_help_panel=title)
             else:
-                app.command(name, cls=RunCommand if name == "run" else OnceCommand, rich_help_panel=title)(found)
-    for name, function in OWN.items():
-        app.command(name, cls=OnceCommand, rich_help_panel=SECTIONS["settings"][0])(function)
+                _add_command(app, section, (name,), title)
     return app
+
+
+def _make_group(section: str, name: str) -> typer.Typer:
+    text, subcommands = GROUPS[name]
+    group = typer.Typer(name=name, cls=CommandGroup, help=text)
+    group.callback()(_no_options)
+    for one in subcommands:
+        _add_command(group, section, (name, one), None)
+    return group
+
+
+def _add_command(app: typer.Typer, section: str, words: tuple[str, ...], title: str | None) -> None:
+    """Add a command; `function_of` imports its module when it runs."""
+    path = [word.replace("-", "_") for word in words]
+    name = "".join(part.title() for word in path for part in word.split("_"))
+    flags: type[Flags] = getattr(import_module(f"policysched.cli.flags.{section}"), f"{name}Flags")
+
+    def run(**given: Any) -> Any:
+        read = flags.read(given)
+        with uncollected():
+            function = function_of(section, path[0], path[-1])
+            gc.freeze()
+        return function(read)
+
+    run.__name__, run.__doc__ = path[-1], flags.__doc__
+    run.__signature__ = inspect.Signature(list(flags.parameters()))  # type: ignore[attr-defined]
+    app.command(words[-1], cls=flags.COMMAND, rich_help_panel=title)(run)
+
+
+def _no_options() -> None:
+    """Take the options of a group: it has none."""
 
 
 def _print_version(given: bool) -> None:
     if given:
-        say_version()
+        function_of("settings", "version", "say_version")()
         raise typer.Exit
 
 
@@ -105,11 +110,6 @@ def _root(
     ] = False,
 ) -> None:
     """Define the options of the command itself."""
-
-
-def _found(package: str, command: str) -> Any:
-    module = command.replace("-", "_")
-    return getattr(importlib.import_module(f"policysched.cli.commands.{package}.{module}"), GROUPS.get(command, module))
 
 
 MOST_COLUMNS: Final = "999"
@@ -149,7 +149,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _call(given)
+        code = call(given)
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.flush()
     except LeadershipLostError as error:
@@ -176,9 +176,11 @@ def _leave_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _call(arguments: list[str]) -> int:
+def call(arguments: list[str]) -> int:
+    """Run a command and return its exit code; errors about flags are printed."""
     completed = any(name.endswith("_COMPLETE") for name in os.environ)
-    named = () if completed else [_LIGHT.get(one, one) for one in arguments[:1] if one in (*COMMANDS, *_LIGHT)]
+    first = "version" if arguments[:1] == ["--version"] else "".join(arguments[:1])
+    named = (first,) if first in COMMANDS and not completed else ()
     try:
         code = make_app(*named)(arguments, prog_name="policysched", standalone_mode=False)
     except typer.Exit as end:

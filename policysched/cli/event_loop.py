@@ -1,15 +1,10 @@
-"""Run a coroutine in an event loop to its end, or until SIGTERM or Ctrl-C.
-
-Commands import this module late, because asyncio takes longer to import than `--help` to print.
-"""
+"""Run a coroutine in an event loop to its end, or until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from policysched.app.daemon_threads import DaemonThreads
@@ -20,8 +15,8 @@ T = TypeVar("T")
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a new event loop and return its result.
 
-    The result is kept out of the main task: where a loop ends, `signal.getsignal` writes an exception's text with the
-    task in it, and a task shows its result, which may be a whole cluster.
+    The result is not the result of the main task: at the end of a loop, `signal.getsignal` formats an exception with
+    the task and its result, which may be a whole cluster.
     """
     made: list[T] = []
 
@@ -43,15 +38,3 @@ def serve(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
         await work(stop)
 
     wait_for(run())
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Disable garbage collection: a collection scans every object of the cluster and finds nothing."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()

@@ -1,4 +1,4 @@
-"""Output formats of commands, with their escaping: JSON, YAML, Markdown and workflow commands of GitHub Actions.
+"""Print values as JSON and YAML, and escape texts for Markdown and workflow commands of GitHub Actions.
 
 A command makes one plain value (for JSON and YAML) and rows of texts (for tables). GitHub Actions shows workflow
 commands as annotations beside the lines of a change.
@@ -14,6 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
+import yaml
+
+from policysched.cli.flags.formats import OutputFormat
 from policysched.cli.output import say_json, say_lines
 from policysched.visible import visible
 
@@ -29,38 +32,6 @@ _MENTIONS: Final = re.compile(r"([@#])(?=\w)")
 
 API_VERSION: Final = "output.policysched.io/v1alpha1"
 """The apiVersion of JSON and YAML outputs."""
-
-
-class OutputFormat(enum.StrEnum):
-    """Output format: for people, for programs, for a pull request, or annotations of GitHub Actions."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    MARKDOWN = "markdown"
-    GITHUB = "github"
-
-
-class TableFormat(enum.StrEnum):
-    """Output format of commands that print a list."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-
-    @property
-    def is_value(self) -> bool:
-        """Whether the format is for programs."""
-        return self in {TableFormat.JSON, TableFormat.YAML}
-
-
-class TextFormat(enum.StrEnum):
-    """Output format of commands that print an object."""
-
-    YAML = "yaml"
-    JSON = "json"
 
 
 def say_document(kind: str, value: Mapping[str, Any] | Sequence[Any], output: enum.StrEnum) -> None:
@@ -80,8 +51,6 @@ def say_document(kind: str, value: Mapping[str, Any] | Sequence[Any], output: en
 def say_value(value: Any, output: enum.StrEnum) -> None:
     """Print a plain value as JSON or YAML; invisible characters are escaped."""
     if output.value == OutputFormat.YAML.value:
-        import yaml  # noqa: PLC0415 - only who asks for YAML waits for it
-
         say_lines(
             yaml.safe_dump(value, sort_keys=False, allow_unicode=False, width=120).removesuffix("\n"), commands=True
         )

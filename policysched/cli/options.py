@@ -1,21 +1,19 @@
-"""Command-line options that several subcommands share, and the parsing of options.
-
-An option that takes one value is rejected if it is given twice.
-"""
+"""Parsing of the command line: an option that takes one value is rejected if it is given twice."""
 
 from __future__ import annotations
 
 import enum
+import glob
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from policysched.cli.formats import OutputFormat, TableFormat, TextFormat
+from policysched.cli.help import help_text
 from policysched.errors import UsageError
 
 _FILES: Final = frozenset(("FILE", "FILE|DIR", "FILE|DIR|live", "PATH"))
@@ -90,8 +88,6 @@ class CommandGroup(TyperGroup):
 
     def format_help(self, ctx, formatter):  # type: ignore[no-untyped-def]
         """Write the help."""
-        from policysched.cli.help import help_text  # noqa: PLC0415 - only --help needs it
-
         formatter.write(help_text(self, ctx))
 
 
@@ -100,8 +96,6 @@ class OnceCommand(TyperCommand):
 
     def format_help(self, ctx, formatter):  # type: ignore[no-untyped-def]
         """Write the help."""
-        from policysched.cli.help import help_text  # noqa: PLC0415 - only --help needs it
-
         formatter.write(help_text(self, ctx))
 
     def get_help_option(self, ctx):  # type: ignore[no-untyped-def]
@@ -147,100 +141,7 @@ def _matching(names: Iterable[Any]) -> Iterator[Any]:
         if not set("*?[") & set(text) or Path(text).exists():
             yield name
             continue
-        import glob  # noqa: PLC0415 - few names are patterns
-
         found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - names stay as the user writes them
         if not found:
             raise UsageError(f"{text}: no file matches")
         yield from map(type(name), found)
-
-
-Output: TypeAlias = Annotated[
-    OutputFormat,
-    typer.Option("--output", "-o", help="Output format; wide prints all columns at any width."),
-]
-ListOutput: TypeAlias = Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")]
-TextOutput: TypeAlias = Annotated[TextFormat, typer.Option("--output", "-o", help="Output format.")]
-PoliciesToTry: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to add or replace; repeatable.")
-]
-WithoutPolicy: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--without-policy", metavar="NAME", help="Policy to remove; repeatable.")
-]
-Config: TypeAlias = Annotated[
-    str | None, typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration file.")
-]
-ClusterOrLive: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cluster",
-        metavar="FILE|DIR|live",
-        help="Objects of the cluster: files, folders, or `live` for the kubeconfig's cluster (default). Repeatable.",
-    ),
-]
-SchedulerName: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--scheduler-name",
-        metavar="NAME",
-        help=(
-            "Evaluate only pods with this schedulerName; default: the profiles of the configuration, else the "
-            "schedulerNames of the policies, else all names of the pods. Repeatable."
-        ),
-    ),
-]
-ExitCode: TypeAlias = Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if the pod fits no node.")]
-Seed: TypeAlias = Annotated[
-    int, typer.Option("--seed", help="Seed of the random choice among nodes with equal scores.")
-]
-Now: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--now",
-        metavar="TIME",
-        help="Time of the decision, such as 2026-01-05T23:00:00+01:00, or HH:MM of today in UTC; default: now.",
-    ),
-]
-Kubeconfig: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--kubeconfig",
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        help="Kubeconfig file; default: the one that kubectl uses.",
-    ),
-]
-Context: TypeAlias = Annotated[
-    str | None, typer.Option("--context", metavar="NAME", help="Kubeconfig context; default: the current context.")
-]
-PrometheusUrl: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--prometheus-url", metavar="URL", help="URL of the Prometheus server that provides node metrics to policies."
-    ),
-]
-PrometheusToken: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--prometheus-token-file", metavar="FILE", help="Bearer token for Prometheus."),
-]
-PrometheusCa: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--prometheus-ca-file", metavar="FILE", help="CA certificate of Prometheus, PEM."),
-]
-Plugin: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--plugin",
-        metavar="[NAME=]MODULE:FACTORY",
-        help="Python plugin that the configuration can enable; MODULE is a module or a .py file. Repeatable.",
-    ),
-]
-MetricsFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--metrics-file",
-        metavar="FILE",
-        help="YAML file with node metrics, in place of Prometheus: `NAME: {NODE: NUMBER}`.",
-    ),
-]

@@ -1,31 +1,21 @@
-"""Printing: Rich on a terminal, the same texts without color and at full width elsewhere.
+"""Print lines of text. Control characters of objects, files and responses are escaped.
 
-Commands print only through this module, which escapes control characters of objects, files and responses. Functions
-import Rich on use, because a scheduler process only logs.
+Commands print only through this module and `rich_output`, which adds colors and tables.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import platform
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import typer
 
 from policysched.klog import body
-from policysched.visible import visible, visible_json, visible_lines, without_commands
+from policysched.visible import visible, visible_json, visible_lines
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.text import Text
-
-WIDTH: Final = 200
-"""Width of the output if stdout is no terminal. Units: columns."""
 _OWN_CODE: Final = f"{Path(__file__).parents[1]}{os.sep}"
 FAILED: Final = 2
 """Exit code after invalid input or a failure."""
@@ -33,74 +23,6 @@ INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as in shells."""
 NO_READER: Final = 141
 """Exit code after a broken pipe, as of a program that SIGPIPE ends."""
-_FINDING: Final[Mapping[str, str]] = {
-    r"\Aerror\[\w+\](?=:)": "bold red",
-    r"\Awarning\[\w+\](?=:)": "bold yellow",
-    r"\A\w+\[\w+\]: .*": "bold",
-    r"(?m)^ *\d* \|| *-->|^ *= (in|help)": "blue",
-    r"(?m)(?<=\|) *\^+$": "bold red",
-}
-
-
-def console(*, stderr: bool = False) -> Console:
-    """Return the console of stdout or stderr; Rich reads NO_COLOR, TERM and COLUMNS."""
-    from rich.console import Console  # noqa: PLC0415 - see above
-
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else WIDTH, highlight=False, markup=False, emoji=False)
-
-
-@contextmanager
-def working(text: str) -> Iterator[Callable[[str], None]]:
-    """Show a progress line on stderr, if that is a terminal; remove the line at the end.
-
-    Yields a function that updates the line.
-    """
-    from rich.text import Text  # noqa: PLC0415 - see above
-
-    out = console(stderr=True)
-    if not out.is_terminal:
-        yield lambda _: None
-        return
-    with out.status(Text(visible(text))) as status:
-        yield lambda now: status.update(Text(visible(f"{text}: {now}")))
-
-
-def print_parts(parts: Iterable[RenderableType], *, wide: bool = False, out: Console | None = None) -> None:
-    """Print parts one after another, with an empty line before each table that follows other output.
-
-    Args:
-        parts: The parts.
-        wide: Whether tables have all columns at any width.
-        out: The console that shows progress and printed other parts; default: a new one.
-    """
-    from rich.table import Table  # noqa: PLC0415 - see above
-
-    from policysched.cli.tables import table_lines  # noqa: PLC0415 - it imports Rich
-
-    follows = out is not None
-    out = out or console()
-    is_terminal = sys.stdout.isatty()
-    for number, part in enumerate(parts):
-        if isinstance(part, Table):
-            if number or follows:
-                _print_line(out, "")
-            for line in table_lines(part, out.width if is_terminal else None, wide=wide):
-                _print_line(out, line)
-        elif is_terminal:
-            out.print(part)
-        else:
-            _print_line(out, part)
-
-
-def _print_line(out: Console, line: RenderableType) -> None:
-    """Print one line, of any width."""
-    if sys.stdout.isatty():
-        out.print(line, soft_wrap=True)
-        return
-    with out.capture() as printed:
-        out.print(line, soft_wrap=True)
-    typer.echo("\n".join(without_commands(one.rstrip()) for one in printed.get().splitlines()))
 
 
 def say(text: str, *, stderr: bool = False) -> None:
@@ -111,13 +33,6 @@ def say(text: str, *, stderr: bool = False) -> None:
 def say_command(text: str) -> None:
     """Print a workflow command; line breaks in the text are escaped."""
     typer.echo(visible_lines(text.replace("\n", r"\n"), commands=True))
-
-
-def say_version() -> None:
-    """Print the version."""
-    from importlib.metadata import version  # noqa: PLC0415 - only --version needs it
-
-    say(f"policysched {version('policysched')} (Python {platform.python_version()})")
 
 
 def say_lines(text: str, *, commands: bool = False) -> None:
@@ -140,33 +55,10 @@ def say_json(value: Any) -> None:
     typer.echo(visible_json(value))
 
 
-def print_finding(text: str, *, stderr: bool = False) -> None:
-    """Print a finding and an empty line."""
-    console(stderr=stderr).print(finding_text(text), "", sep="\n", soft_wrap=True)
-
-
-def say_beside(notes: Iterable[str], findings: Iterable[str]) -> None:
-    """Print notes and findings on stderr, apart from the output that programs read."""
-    for note in notes:
-        say(f"note: {note}", stderr=True)
-    for one in findings:
-        print_finding(one, stderr=True)
-
-
 def say_left_out(objects: Iterable[object]) -> None:
     """Print the objects that were left out on stderr, with reasons."""
     for one in objects:
         say(f"left out: {one}", stderr=True)
-
-
-def finding_text(text: str) -> Text:
-    """Color a finding."""
-    from rich.text import Text  # noqa: PLC0415 - see above
-
-    shown = Text(visible_lines(text))
-    for pattern, style in _FINDING.items():
-        shown.highlight_regex(pattern, style)
-    return shown
 
 
 def count(number: int, one: str, many: str = "") -> str:

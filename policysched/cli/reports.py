@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_document, workflow_command
-from policysched.cli.output import FAILED, INTERRUPTED, print_finding, print_parts, say, say_command, say_lines
+from policysched.app.checking.findings import Finding
+from policysched.app.plan.results import Plan
+from policysched.app.plan.tables import plan_parts
+from policysched.cli.flags.formats import OutputFormat
+from policysched.cli.formats import markdown_table, markdown_text, say_document, workflow_command
+from policysched.cli.output import FAILED, INTERRUPTED, say, say_command, say_lines
+from policysched.cli.rich_output import print_finding, print_parts
 from policysched.errors import UsageError
-
-if TYPE_CHECKING:
-    from policysched.app.checking.findings import Finding
-    from policysched.app.plan.results import Plan
 
 
 def say_report(
@@ -51,8 +52,6 @@ def say_plan(plan: Plan, notes: Iterable[str], output: OutputFormat, title: str)
         output: The format.
         title: The title of an annotation.
     """
-    from policysched.app.plan.tables import plan_parts  # noqa: PLC0415 - other reports need no plans
-
     for note in (*notes, *plan.notes):
         say(f"note: {note}", stderr=True)
     say_report(plan.to_dict(), plan_parts(plan), output, "Plan", title)

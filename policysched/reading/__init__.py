@@ -9,6 +9,7 @@
 | `json_values` | JSON with positions |
 | `positions` | line and column of a field |
 | `bounded_yaml`, `bounded_json` | YAML and JSON with limits |
+| `durations` | durations in Go's format |
 | `lenient_json`, `json_structure` | the readable parts of malformed JSON |
 
 This package imports only `errors`. Every other package can import it.

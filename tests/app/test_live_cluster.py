@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from policysched.app.checking.files import read_nodes
+from policysched.app.checking.nodes import read_nodes
 from policysched.app.clock import SystemClock
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run

@@ -29,7 +29,7 @@ def test_error_becomes_one_line_and_a_code(
     def fail(_: list[str]) -> NoReturn:
         raise error
 
-    monkeypatch.setattr(cli, "_call", fail)
+    monkeypatch.setattr(cli, "call", fail)
     with pytest.raises(SystemExit) as end:
         cli.main(["version"])
     assert end.value.code == code

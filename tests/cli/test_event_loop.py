@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from policysched.cli.event_loop import serve, uncollected, wait_for
-from policysched.cli.output import working
+from policysched.cli.collector import uncollected
+from policysched.cli.event_loop import serve, wait_for
+from policysched.cli.rich_output import working
 from policysched.reading.documents import read
 from tools.documents.markdown import ROOT
 

@@ -9,7 +9,8 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-from policysched.cli.formats import OutputFormat, markdown_table, markdown_text, say_value, workflow_command
+from policysched.cli.flags.formats import OutputFormat
+from policysched.cli.formats import markdown_table, markdown_text, say_value, workflow_command
 
 VALUE = {"name": "a\u202eb", "list": [1, 2.5, None], "text": "yes"}
 

@@ -9,7 +9,7 @@ import pytest
 
 from policysched.app.dry_run.tables import decision_parts, plain_table
 from policysched.app.report_table import SHORT_NAMES, ReportTable, short_names
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 from policysched.cli.tables import table_lines
 from policysched.plugins.registry import PLUGINS as ALL_PLUGINS
 from tests.cli.conftest import Command, Write

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from policysched.cli.output import print_parts
+from policysched.cli.rich_output import print_parts
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.objects import DEFINITION
 from tests.faults import devices

@@ -9,7 +9,8 @@ import pytest
 from policysched.errors import UsageError
 from policysched.framework import ScorePlugin
 from policysched.plugins import EnginePart, plugin_named
-from policysched.plugins.arguments import API_VERSION, nanoseconds
+from policysched.plugins.arguments import API_VERSION
+from policysched.reading.durations import nanoseconds
 from tests.build import cluster, node, pod
 from tests.plugins.ask import scored
 

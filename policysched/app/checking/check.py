@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
 
 from policysched.app.checking import schema
 from policysched.app.checking.findings import Finding, explained, policy_key
@@ -21,16 +21,16 @@ from policysched.model.decode import ObjectError
 from policysched.model.policy import KIND, decode_policy
 from policysched.reading.documents import Document
 from policysched.rules.compile.compiler import compile_policy
+from policysched.rules.compile.policy import CompiledPolicy
 from policysched.visible import is_hidden, visible
-
-if TYPE_CHECKING:
-    from policysched.framework import Cluster
 
 _METRIC: Final = "`metrics."
 """Start of warnings about metrics, whose values come from their source and not from nodes."""
 WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711", "W0712"})
 """Warnings about a whole policy, which are suppressed while parts of it have errors."""
 Object = Mapping[str, Any]
+FindAbsent: TypeAlias = Callable[[CompiledPolicy], Iterable[Diagnostic]]
+"""Warns about labels, resources and values that no node has."""
 
 
 def check(policies: Objects) -> list[Finding]:
@@ -53,13 +53,13 @@ def check(policies: Objects) -> list[Finding]:
     return [found for one in dicts for found in findings(one)] + check_documents(read)
 
 
-def check_documents(documents: Iterable[Document], cluster: Cluster | None = None) -> list[Finding]:
-    """Return the findings about the policies among documents; other objects are ignored."""
+def check_documents(documents: Iterable[Document], find_absent: FindAbsent | None = None) -> list[Finding]:
+    """Find what is wrong with the policies among documents; others are left alone."""
     return [
         found
         for document in documents
         if schema.is_meant(document.object)
-        for found in findings(document.object, document, cluster)
+        for found in findings(document.object, document, find_absent)
     ]
 
 
@@ -82,8 +82,10 @@ def repeated_policies(
             yield UsageError(f'{one.where}: policy "{name}" is also defined at {before.where}')
 
 
-def findings(policy: Object, document: Document | None = None, cluster: Cluster | None = None) -> Iterator[Finding]:
-    """Yield the findings about one policy.
+def findings(
+    policy: Object, document: Document | None = None, find_absent: FindAbsent | None = None
+) -> Iterator[Finding]:
+    """Find what is wrong with one policy.
 
     Raises:
         UsageError: the object is not a SchedulingPolicy.
@@ -91,14 +93,14 @@ def findings(policy: Object, document: Document | None = None, cluster: Cluster 
     if not isinstance(policy, Mapping) or not schema.is_meant(policy):
         raise UsageError(f"expected an object of kind {KIND}")
     name = policy_key(policy)
-    said = list(_diagnostics(policy, cluster))
+    said = list(_diagnostics(policy, find_absent))
     wrong = {one.field for one in said if one.severity == "error"}
     said += [one for one in hidden_characters(policy) if one.field not in wrong]
     found = [Finding(name, explained(one, document), document, one.message.startswith(schema.UNKNOWN)) for one in said]
     yield from sorted(found, key=lambda one: one.place() or (0, 0))
 
 
-def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic]:
+def _diagnostics(policy: Object, find_absent: FindAbsent | None) -> Iterator[Diagnostic]:
     misshapen = list(schema.faults(policy))
     yield from misshapen
     try:
@@ -114,10 +116,8 @@ def _diagnostics(policy: Object, cluster: Cluster | None) -> Iterator[Diagnostic
     for one in result.diagnostics:
         if one.code not in idle and one.field not in wrong and not one.field.startswith(inside):
             yield one
-    if result.policy is not None and cluster is not None:
-        from policysched.rules.policy_status.input_presence import absent  # noqa: PLC0415 - no columns are needed without nodes
-
-        yield from (one for one in absent(result.policy, cluster) if not one.message.startswith(_METRIC))
+    if result.policy is not None and find_absent is not None:
+        yield from (one for one in find_absent(result.policy) if not one.message.startswith(_METRIC))
 
 
 _LAYOUT: Final = frozenset("\n\t\r")

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from policysched.app.checking.check import findings
-from policysched.app.checking.files import nodes_of
+from policysched.app.checking.check import FindAbsent, findings
 from policysched.app.checking.findings import expressions
 from policysched.errors import UsageError
 from policysched.language import FIELDS, message_table, render
@@ -45,10 +44,9 @@ class Explained:
     def says(self) -> Iterator[str]:
         """Yield the findings about the example, each with its text."""
         policy = as_policy(self.example)
-        # Few codes are about nodes.
-        cluster = nodes_of(one for one, _ in read_yaml(self.nodes, "nodes")) if self.nodes else None
+        find_absent = _find_absent(self.nodes) if self.nodes else None
         texts = {one.field: one.text for one in expressions(policy)}
-        for one in (found.diagnostic for found in findings(policy, cluster=cluster)):
+        for one in (found.diagnostic for found in findings(policy, find_absent=find_absent)):
             text = texts.get(one.field, "")
             if not text or len(text) > LONGEST:
                 shown = f"{one.severity}[{one.code}]: {one.message}\n  --> {one.field}:{one.line}:{one.column}"
@@ -63,6 +61,12 @@ class Explained:
         }
         said |= {"example": self.example, "says": list(self.says()), "fix": self.fix, "nodes": self.nodes}
         return {name: value for name, value in said.items() if value}
+
+
+def _find_absent(nodes: str) -> FindAbsent:
+    from policysched.app.checking.nodes import absent_on, nodes_of  # noqa: PLC0415 - NumPy takes 80 ms
+
+    return absent_on(nodes_of(one for one, _ in read_yaml(nodes, "nodes")))
 
 
 def explain(code: str) -> Explained:

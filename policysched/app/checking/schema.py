@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import difflib
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
@@ -76,9 +77,7 @@ _RULES: Final = "write `filters` to reject nodes, `scores` to prefer nodes"
 
 @cache
 def _words() -> Mapping[str, Mapping[str, str]]:
-    """Return the tables of `schema.toml`: suggestions by what the user wrote."""
-    import tomllib  # noqa: PLC0415 policies without errors do not wait for it
-
+    """Return the tables of `schema.toml`: what is meant, by what somebody wrote."""
     tables = tomllib.loads(resources.files(__package__).joinpath("schema.toml").read_text("utf-8"))
     return {
         name: {word: meant for meant, words in table.items() for word in words.split()}

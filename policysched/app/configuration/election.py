@@ -15,7 +15,7 @@ from policysched.app.configuration.model import DEFAULT_SCHEDULER, Configuration
 from policysched.app.configuration.validation import election_faults
 from policysched.errors import UsageError
 from policysched.kube.election.elector import ElectionTiming
-from policysched.plugins.arguments import nanoseconds
+from policysched.reading.durations import nanoseconds
 
 LEASE: Final = "policysched"
 """Default name of the lease without a configuration file."""

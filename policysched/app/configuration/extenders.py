@@ -18,8 +18,8 @@ from policysched.app.configuration.model import (
     ProfileConfig,
 )
 from policysched.extenders.settings import DEFAULT_TIMEOUT, ExtenderSettings, TlsSettings
-from policysched.plugins.arguments import nanoseconds
 from policysched.plugins.node_resources.fit import FitArguments
+from policysched.reading.durations import nanoseconds
 
 if TYPE_CHECKING:
     from policysched.extenders.http_extender import HttpExtender, ObjectTexts

@@ -19,17 +19,9 @@ import numpy as np
 from msgspec.structs import FieldInfo, fields, force_setattr, replace
 
 from policysched.extenders.settings import TlsSettings
-from policysched.plugins.arguments import (
-    API_VERSION,
-    Given,
-    Int32,
-    Int64,
-    StatedDuration,
-    go_duration,
-    nanoseconds,
-    read_arguments,
-)
+from policysched.plugins.arguments import API_VERSION, Given, Int32, Int64, StatedDuration, read_arguments
 from policysched.plugins.registry import DEFAULTS, PLUGINS, WEIGHTS
+from policysched.reading.durations import go_duration, nanoseconds
 
 KIND: Final = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER: Final = "default-scheduler"

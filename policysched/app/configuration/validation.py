@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from policysched.app.configuration.model import Configuration, ExtenderConfig, LeaderElection, ProfileConfig
 from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name
-from policysched.plugins.arguments import Fault, PluginArguments, nanoseconds
+from policysched.plugins.arguments import Fault, PluginArguments
+from policysched.reading.durations import nanoseconds
 
 REMOVED: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 """Removed plugins that v1 must not contain."""

@@ -1,4 +1,1 @@
-"""The sub-commands, one package for each section of `--help`.
-
-A command is a module with a function: its parameters are arguments and flags, its docstring is the help.
-"""
+"""The work of the commands, in one package for each section of `--help`. A module is imported when its command runs."""

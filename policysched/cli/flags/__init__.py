@@ -1,5 +1,9 @@
-"""Flags of `policysched run`: those of kube-scheduler v1.36.2 and our own.
+"""Flags and arguments of the commands; this package does not use the values.
 
-`sections` declares each flag as a field, `declaring` turns fields into options, `values` parses values,
-`feature_gates` lists the gates. This package does not use the values.
+`decisions`, `policies`, `processes` and `settings` have a class for each command of a section of `--help`. The
+docstring of the class is the help, its fields are the flags. `base` has the base of these classes, `shared` the flags
+of several commands, `formats` their output formats.
+
+`policysched run` has the flags of kube-scheduler v1.36.2 and our own: `sections` declares each flag as a field,
+`declaring` turns fields into options, `values` parses values, `feature_gates` lists the gates.
 """

@@ -99,17 +99,6 @@ def given_flags(section: Any) -> dict[str, Any]:
     return {name: value for name, value in values if value is not None and value != ()}
 
 
-def takes(flags: Iterable[Flag]) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Return a decorator that gives a command these flags as keyword arguments with the given texts."""
-    listed = inspect.Signature(list(map(_parameter, flags)))
-
-    def with_flags(function: Callable[..., T]) -> Callable[..., T]:
-        function.__signature__ = listed  # type: ignore[attr-defined]
-        return function
-
-    return with_flags
-
-
 def _offering(choices: Sequence[str]) -> Callable[[str], list[str]] | None:
     """Return a completion function for these values, None without values."""
 
@@ -119,7 +108,8 @@ def _offering(choices: Sequence[str]) -> Callable[[str], list[str]] | None:
     return offered if choices else None
 
 
-def _parameter(one: Flag) -> inspect.Parameter:
+def parameter(one: Flag) -> inspect.Parameter:
+    """Return a flag as a parameter of a function, which takes the given texts."""
     short = [letter for letter, long in _SHORT.items() if long == one.option]
     option = typer.Option(
         *short,

@@ -6,12 +6,14 @@ kube-scheduler v1.36.2, and the reasons with docs/reference/configuration.md.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from policysched.cli.flags.declaring import Flag, FlagCommand, flag, flags_of, read_section
+from policysched.cli.flags.base import Flags
+from policysched.cli.flags.declaring import Flag, FlagCommand, flag, flags_of, parameter, read_section
 from policysched.cli.flags.values import (
     ADDRESS,
     CERTIFICATES,
@@ -288,10 +290,39 @@ class GlobalFlags:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFlags:
-    """The values given, by section."""
+SECTIONS: Final[Mapping[str, type[Any]]] = {
+    "misc": MiscFlags,
+    "own": OwnFlags,
+    "serving": SecureServingFlags,
+    "authentication": AuthenticationFlags,
+    "authorization": AuthorizationFlags,
+    "deprecated": DeprecatedFlags,
+    "election": LeaderElectionFlags,
+    "features": FeatureGateFlags,
+    "metrics": MetricsFlags,
+    "logs": LogsFlags,
+    "everywhere": GlobalFlags,
+}
+"""The sections by the names of their fields in RunFlags."""
+FLAGS: Final[tuple[Flag, ...]] = tuple(one for section in SECTIONS.values() for one in flags_of(section))
 
+
+class RunCommand(FlagCommand):
+    """Typer command of `policysched run`."""
+
+    bare: Mapping[str, str] = {one.option: one.form.bare for one in FLAGS if one.form.bare}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags(Flags):
+    """Run the scheduler.
+
+    It connects with the kubeconfig, or with the service account of its pod. SIGTERM and SIGINT stop it.
+
+    Exit codes: 0 stopped by a signal; 1 the Lease was lost; 2 a file or a flag is invalid, or the start failed.
+    """
+
+    COMMAND: ClassVar[type] = RunCommand
     misc: MiscFlags = field(default_factory=MiscFlags)
     own: OwnFlags = field(default_factory=OwnFlags)
     serving: SecureServingFlags = field(default_factory=SecureServingFlags)
@@ -303,25 +334,22 @@ class RunFlags:
     metrics: MetricsFlags = field(default_factory=MetricsFlags)
     logs: LogsFlags = field(default_factory=LogsFlags)
     everywhere: GlobalFlags = field(default_factory=GlobalFlags)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """The texts that the user gave, by field name."""
 
+    @classmethod
+    def parameters(cls) -> Iterator[inspect.Parameter]:
+        """Yield the flags as parameters of a function."""
+        return map(parameter, FLAGS)
 
-SECTIONS: Final[Mapping[str, type[Any]]] = {one.name: type(getattr(RunFlags(), one.name)) for one in fields(RunFlags)}
-FLAGS: Final[tuple[Flag, ...]] = tuple(one for section in SECTIONS.values() for one in flags_of(section))
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> RunFlags:
+        """Read the flags that the user gave.
 
-
-class RunCommand(FlagCommand):
-    """`policysched run`."""
-
-    bare: Mapping[str, str] = {one.option: one.form.bare for one in FLAGS if one.form.bare}
-
-
-def read_run_flags(given: Mapping[str, Any]) -> RunFlags:
-    """Return the values of the flags that were given.
-
-    Raises:
-        UsageError: a value is invalid.
-    """
-    return RunFlags(**{name: read_section(section, given) for name, section in SECTIONS.items()})
+        Raises:
+            UsageError: a value is invalid.
+        """
+        return cls(**{name: read_section(section, given) for name, section in SECTIONS.items()}, given=given)
 
 
 def shown_flags(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
+from policysched.reading.durations import nanoseconds
+
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - as kube-scheduler
 _TRUE: Final = frozenset(["1", "t", "T", "TRUE", "true", "True"])
 _FALSE: Final = frozenset(["0", "f", "F", "FALSE", "false", "False"])
@@ -73,8 +75,6 @@ def read_number(text: str) -> float:
 
 def read_duration(text: str) -> str:
     """Validate a duration; return the text unchanged."""
-    from policysched.plugins.arguments import nanoseconds  # noqa: PLC0415 - the engine is not needed for --help
-
     if nanoseconds(text) is None:
         raise ValueError("is not a duration; write it as 15s or 1m30s")
     return text

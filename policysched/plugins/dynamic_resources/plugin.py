@@ -51,7 +51,7 @@ from policysched.framework import (
 )
 from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
-from policysched.plugins.arguments import SECOND, Duration, Fault, PluginArguments, go_duration, nanoseconds
+from policysched.plugins.arguments import Duration, Fault, PluginArguments
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, extended_requests
 from policysched.plugins.dynamic_resources.hints import hints
 from policysched.plugins.dynamic_resources.pod_claims import (
@@ -63,6 +63,7 @@ from policysched.plugins.dynamic_resources.pod_claims import (
     stated_claims,
 )
 from policysched.plugins.dynamic_resources.shared_rows import NAME, ScoreOfOthers, SharedFilter, has_claims
+from policysched.reading.durations import SECOND, go_duration, nanoseconds
 from policysched.state.placed.pods import pod_id
 
 if TYPE_CHECKING:

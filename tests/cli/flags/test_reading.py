@@ -11,7 +11,7 @@ import yaml
 from policysched.cli import execute
 from policysched.cli.flags.declaring import FlagCommand, _as_click
 from policysched.cli.flags.feature_gates import check_gates
-from policysched.cli.flags.sections import RunCommand, read_run_flags, shown_flags
+from policysched.cli.flags.sections import RunCommand, RunFlags, shown_flags
 from policysched.cli.flags.values import ANY_ADDRESS
 from tests.cli.conftest import Command, Write
 
@@ -38,7 +38,7 @@ def test_flags_are_written_as_pflag_takes_them(written: list[str], read: list[st
 
 
 def test_values_are_read_by_their_forms() -> None:
-    flags = read_run_flags(
+    flags = RunFlags.read(
         {
             "leader_elect": "F",
             "leader_elect_lease_duration": "1m30s",

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from policysched.cli import make_app
 from policysched.cli.flags.feature_gates import FIXED, known_gates
-from policysched.cli.flags.sections import FLAGS, SECTIONS, OwnFlags, RunFlags, read_run_flags
+from policysched.cli.flags.sections import FLAGS, SECTIONS, OwnFlags, RunFlags
 from tests.controlplane.build import binary
 from tools.documents.markdown import ROOT
 
@@ -70,7 +70,7 @@ def test_gates_with_a_meaning_here_are_real_and_by_default_as_here() -> None:
 
 
 def test_no_flag_is_given_by_default() -> None:
-    assert read_run_flags({}) == RunFlags()
+    assert RunFlags.read({}) == RunFlags()
 
 
 def test_the_page_names_every_flag_without_effect_and_why() -> None:

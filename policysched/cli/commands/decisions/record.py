@@ -1,46 +1,32 @@
-"""`policysched record`: writes a snapshot of a cluster into a file that all commands accept as a cluster."""
+"""`policysched record`: a snapshot of a cluster as a file that other commands read with --cluster."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import msgspec
+import yaml
 
-from policysched.cli.options import ClusterOrLive, Context, Kubeconfig
-from policysched.cli.output import say, say_left_out, working
+from policysched.app.dry_run.inputs import LIVE, gather_cluster
+from policysched.app.files.output import replace_privately
+from policysched.app.snapshot import snapshot
+from policysched.cli.collector import uncollected
+from policysched.cli.event_loop import wait_for
+from policysched.cli.flags.decisions import RecordFlags
+from policysched.cli.flags.formats import OutputFormat
+from policysched.cli.formats import say_value
+from policysched.cli.output import say, say_left_out
+from policysched.cli.rich_output import working
 from policysched.errors import UsageError
 
 
-def record(
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write, JSON if it ends with .json, else YAML; - is standard output.",
-        ),
-    ],
-    cluster: ClusterOrLive = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> int:
-    """Write a snapshot of a cluster to a file.
-
-    Other commands read the file with --cluster. The snapshot has the fields that scheduling reads and no Secrets. Only
-    the owner can read the file.
-
-    Example: `policysched record -o cluster.json`
-
-    Exit codes: 0 success; 1 invalid objects were left out; 2 the cluster, a file or a flag is invalid.
-    """
-    from policysched.app.dry_run.inputs import LIVE, gather_cluster  # noqa: PLC0415 - not needed for --help
-    from policysched.app.snapshot import snapshot  # noqa: PLC0415
-    from policysched.cli.event_loop import uncollected, wait_for  # noqa: PLC0415
-
+def record(flags: RecordFlags) -> int:
+    """Write a snapshot of a cluster; return the exit code."""
+    output = flags.output
     with uncollected(), working("reading the cluster"):
-        inputs = wait_for(gather_cluster(cluster or [LIVE], kubeconfig=kubeconfig, context=context))
+        read = gather_cluster(flags.cluster or [LIVE], kubeconfig=flags.access.kubeconfig, context=flags.access.context)
+        inputs = wait_for(read)
         made, broken = snapshot(inputs.objects)
         _write(made, output)
     for note in inputs.notes:
@@ -52,9 +38,6 @@ def record(
 
 
 def _write(made: dict[str, Any], output: str) -> None:
-    from policysched.app.files.output import replace_privately  # noqa: PLC0415 - as above
-    from policysched.cli.formats import OutputFormat, say_value  # noqa: PLC0415
-
     if output == "-":
         say_value(made, OutputFormat.YAML)
         return
@@ -67,9 +50,5 @@ def _write(made: dict[str, Any], output: str) -> None:
 
 def _encoded(made: dict[str, Any], path: Path) -> bytes:
     if path.suffix == ".json":
-        import msgspec  # noqa: PLC0415
-
         return msgspec.json.encode(made) + b"\n"
-    import yaml  # noqa: PLC0415 - only who asks for YAML waits for it
-
     return yaml.safe_dump(made, sort_keys=False, width=120).encode()

@@ -1,49 +1,27 @@
-"""`policysched replay`: repeats the decisions of a record, optionally with a change."""
+"""`policysched replay`: repeat the decisions of a record, or predict the effect of a change on them."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
 
-import typer
+from policysched.app.checking.check import findings
+from policysched.app.dry_run.inputs import load_policies
+from policysched.app.plugins.discovery import configurable_plugins
+from policysched.app.replay.replay import replay as repeat
+from policysched.app.replay.tables import replayed_parts
+from policysched.app.replay.what_if import what_if
+from policysched.cli.collector import uncollected
+from policysched.cli.flags.decisions import ReplayFlags
+from policysched.cli.output import INTERRUPTED, say
+from policysched.cli.reports import refuse_broken, say_plan, say_report
+from policysched.cli.rich_output import working
+from policysched.framework.registry import PluginRegistry
+from policysched.reading.loading import load_one
 
-from policysched.cli.formats import OutputFormat
-from policysched.cli.options import Output, Plugin, WithoutPolicy
-from policysched.cli.output import INTERRUPTED, say, working
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policysched.framework.registry import PluginRegistry
-
-
-def replay(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR", help="Record files, or their folder.")],
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to add or replace; repeatable.")
-    ] = None,
-    without_policy: WithoutPolicy = None,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration to use instead of the recorded one."),
-    ] = None,
-    plugin: Plugin = None,
-    output: Output = OutputFormat.TABLE,
-) -> int:
-    """Repeat the decisions of a record and report differences.
-
-    `policysched run --record` writes the record. With --policy, --without-policy or --config, reports which decisions
-    the change would have affected.
-
-    Example: `policysched replay /var/lib/policysched --policy policy.yaml`
-
-    Exit codes: 0 no differences; 1 differences; 2 a file, the change or a flag is invalid, or a plugin failed; 130
-    interrupted, with partial results.
-    """
-    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - not needed for --help
-    from policysched.cli.event_loop import uncollected  # noqa: PLC0415
-
-    known = configurable_plugins(plugin, config)
+def replay(flags: ReplayFlags) -> int:
+    """Repeat the decisions of a record and print the differences; return the exit code."""
+    known = configurable_plugins(flags.plugin, flags.config)
     for problem in known.problems:
         say(f"note: {problem}", stderr=True)
     with uncollected(), working("replaying") as tell:
@@ -51,46 +29,28 @@ def replay(
         def progress(done: int) -> None:
             tell(f"{done:,} decisions")
 
-        if policy or without_policy or config:
-            return _what_if(files, policy or [], without_policy or [], config, known.registry, progress, output)
-        return _compared(files, known.registry, progress, output)
+        if flags.policy or flags.without_policy or flags.config:
+            return _what_if(flags, known.registry, progress)
+        return _compare(flags, known.registry, progress)
 
 
-def _compared(files: list[Path], plugins: PluginRegistry, progress: Callable[[int], None], output: OutputFormat) -> int:
-    from policysched.app.replay.replay import replay as replayed  # noqa: PLC0415 - as above
-    from policysched.app.replay.tables import replayed_parts  # noqa: PLC0415
-    from policysched.cli.reports import say_report  # noqa: PLC0415
-
-    told = replayed(files, plugins=plugins, progress=progress)
-    say_report(told.to_dict(), replayed_parts(told), output, "Replay", "replay")
+def _compare(flags: ReplayFlags, plugins: PluginRegistry, progress: Callable[[int], None]) -> int:
+    told = repeat(flags.files, plugins=plugins, progress=progress)
+    say_report(told.to_dict(), replayed_parts(told), flags.output, "Replay", "replay")
     return INTERRUPTED if told.interrupted else told.exit_code
 
 
-def _what_if(  # noqa: PLR0913, PLR0917 - what the flags say
-    files: list[Path],
-    policies: list[str],
-    without: list[str],
-    config: str | None,
-    plugins: PluginRegistry,
-    progress: Callable[[int], None],
-    output: OutputFormat,
-) -> int:
-    from policysched.app.checking.check import findings  # noqa: PLC0415 - as above
-    from policysched.app.dry_run.inputs import load_policies  # noqa: PLC0415
-    from policysched.app.replay.what_if import what_if  # noqa: PLC0415
-    from policysched.cli.reports import refuse_broken, say_plan  # noqa: PLC0415
-    from policysched.reading.loading import load_one  # noqa: PLC0415
-
-    configuration = None if config is None else load_one(config, "KubeSchedulerConfiguration")
+def _what_if(flags: ReplayFlags, plugins: PluginRegistry, progress: Callable[[int], None]) -> int:
+    configuration = None if flags.config is None else load_one(flags.config, "KubeSchedulerConfiguration")
     notes: list[str] = []
-    documents = load_policies(policies, notes)
+    documents = load_policies(flags.policy or (), notes)
     refuse_broken(one for document in documents for one in findings(document.object, document))
     told = what_if(
-        files,
+        flags.files,
         policies=[one.object for one in documents],
-        without_policies=without,
+        without_policies=flags.without_policy or (),
         config=configuration,
         plugins=plugins,
         progress=progress,
     )
-    return say_plan(told, notes, output, "replay")
+    return say_plan(told, notes, flags.output, "replay")

@@ -1,107 +1,67 @@
-"""`policysched check`: reports errors in policy files."""
+"""`policysched check`: find errors of policies in files."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Any, Final
 
-import typer
-
+from policysched.app.checking.check import FindAbsent
+from policysched.app.checking.files import CheckedPolicies, check_files
+from policysched.app.checking.findings import Finding
+from policysched.app.checking.sarif import sarif_log
+from policysched.app.checking.unselected import unselected
+from policysched.cli.flags.formats import CheckFormat
+from policysched.cli.flags.policies import CheckFlags
+from policysched.cli.flags.shared import ClusterAccess
 from policysched.cli.formats import markdown_table, placed_error, say_document, workflow_command
-from policysched.cli.options import Context, Kubeconfig
-from policysched.cli.output import count, print_finding, say, say_command, say_error, say_json, say_lines, working
+from policysched.cli.output import count, say, say_command, say_error, say_json, say_lines
+from policysched.cli.rich_output import print_finding, working
 from policysched.errors import UsageError
+from policysched.reading.files import STDIN, shown
 from policysched.visible import visible
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policysched.app.checking.files import CheckedPolicies
-    from policysched.app.checking.findings import Finding
-    from policysched.framework import Cluster
-
 _CEL: Final = "CEL"
-"""Shown instead of an error code for an invalid CEL selector of devices, which `explain` does not cover."""
+"""Code of findings about selectors of devices, which `explain` does not know."""
 
 
-class CheckFormat(enum.StrEnum):
-    """Output formats of findings."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    MARKDOWN = "markdown"
-    GITHUB = "github"
-    SARIF = "sarif"
-
-
-def check(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")],
-    cluster: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--cluster", metavar="FILE|DIR|live", help="Nodes to check labels and resources against; repeatable."
-        ),
-    ] = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    warnings_as_errors: Annotated[
-        bool, typer.Option("--warnings-as-errors", "-W", help="Exit with 1 on warnings too.")
-    ] = False,
-    allow_none: Annotated[bool, typer.Option("--allow-none", help="Accept files without a policy.")] = False,
-    output: Annotated[CheckFormat, typer.Option("--output", "-o", help="Output format.")] = CheckFormat.TABLE,
-) -> int:
-    """Check policies for errors.
-
-    Checks fields, names and expressions, and the CEL selectors of device classes and resource claims. With --cluster,
-    also warns about labels, resources and values that no node has.
-
-    Example: `policysched check policies/ --cluster live`
-
-    Exit codes: 0 no errors; 1 errors, or warnings with -W; 2 a file or a flag is invalid.
-    """
-    from policysched.app.checking.files import check_files  # noqa: PLC0415 - the compiler is not needed for --help
-
+def check(flags: CheckFlags) -> int:
+    """Check policies and print the findings; return the exit code."""
     pods: list[Mapping[str, Any]] = []
-    nodes = _nodes(cluster, kubeconfig, context, pods) if cluster else None
-    found = check_files(files, nodes, lenient=allow_none)
-    if not (found.policies or found.selecting or found.problems or allow_none):
+    find_absent = _find_absent(flags.cluster, flags.access, pods) if flags.cluster else None
+    found = check_files(flags.files, find_absent, lenient=flags.allow_none)
+    if not (found.policies or found.selecting or found.problems or flags.allow_none):
         _say_ignored(found)
-        raise UsageError(f"no SchedulingPolicy in {', '.join(files)}")
-    _print(found, output)
+        raise UsageError(f"no SchedulingPolicy in {', '.join(flags.files)}")
+    _print(found, flags.output)
     _say_unselected(found, pods)
     if found.problems:
         return 2
-    return int(bool(found.errors or (warnings_as_errors and found.warnings)))
+    return int(bool(found.errors or (flags.warnings_as_errors and found.warnings)))
 
 
 def _say_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> None:
-    """Print a note about policies that select no pod in the files of the cluster."""
-    from policysched.app.checking.unselected import unselected  # noqa: PLC0415 - as above
-
+    """Print a note about each policy that selects no pod of the cluster's files."""
     for note in unselected(found.documents, pods):
         say(f"note: {note}", stderr=True)
 
 
-def _nodes(names: list[str], kubeconfig: Path | None, context: str | None, pods: list[Mapping[str, Any]]) -> Cluster:
-    from policysched.app.checking.files import read_nodes  # noqa: PLC0415 - as above
-    from policysched.cli.event_loop import wait_for  # noqa: PLC0415
+def _find_absent(names: list[str], access: ClusterAccess, pods: list[Mapping[str, Any]]) -> FindAbsent:
+    """Read the nodes of files or of a live cluster, and add the pods of the files to a list."""
+    from policysched.app.checking.nodes import absent_on, read_nodes  # noqa: PLC0415 - NumPy and asyncio take 130 ms
+    from policysched.cli.event_loop import wait_for  # noqa: PLC0415 - as above
 
     notes: list[str] = []
     with working("reading the nodes"):
-        nodes = wait_for(read_nodes(names, kubeconfig, context, pods, notes))
+        nodes = wait_for(read_nodes(names, access.kubeconfig, access.context, pods, notes))
     for note in notes:
         say(f"note: {note}", stderr=True)
-    return nodes
+    return absent_on(nodes)
 
 
 def _print(found: CheckedPolicies, output: CheckFormat) -> None:
     if output in {CheckFormat.JSON, CheckFormat.YAML}:
         say_document("Finding", [one.to_dict() for one in found.findings], output)
     elif output is CheckFormat.SARIF:
-        from policysched.app.checking.sarif import sarif_log  # noqa: PLC0415 - few ask for it
-
         say_json(sarif_log(found))
     elif output is CheckFormat.MARKDOWN:
         _print_markdown(found)
@@ -144,8 +104,6 @@ def _print_markdown(found: CheckedPolicies) -> None:
 
 def _annotation(one: Finding) -> str:
     """Return the GitHub workflow command for a finding."""
-    from policysched.reading.files import STDIN, shown  # noqa: PLC0415 - as above
-
     found, place = one.diagnostic, one.place()
     where: dict[str, object] = {}
     if one.document is not None and place is not None and one.document.file != shown(STDIN):

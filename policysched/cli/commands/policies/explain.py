@@ -1,53 +1,33 @@
-"""`policysched explain`: prints the meaning of an error code, its reason and its correction."""
+"""`policysched explain`: the meaning, reason and correction of an error code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Final
 
-import typer
 from rich.text import Text
 
-from policysched.cli.formats import TableFormat, say_document
-from policysched.cli.options import ListOutput
-from policysched.cli.output import console, finding_text
-
-if TYPE_CHECKING:
-    from policysched.app.checking.explain import Explained
+from policysched.app.checking.explain import Explained, explain_all, shortened
+from policysched.app.checking.explain import explain as look_up
+from policysched.cli.flags.policies import ExplainFlags
+from policysched.cli.formats import say_document
+from policysched.cli.rich_output import console, finding_text
 
 PROSE_WIDTH: Final = 100
-"""Largest width of prose, also on a wider terminal. Units: columns."""
+"""Maximum width of prose on a wide terminal. Unit: columns."""
 
 
-def _complete(incomplete: str) -> list[tuple[str, str]]:
-    from policysched.app.checking.explain import explain_all  # noqa: PLC0415 - not needed for --help
-
+def complete(incomplete: str) -> list[tuple[str, str]]:
+    """Return the codes and titles that start with a text."""
     listed = [(one.code.lower() if incomplete.islower() else one.code, one.title) for one in explain_all()]
     return [(code, title) for code, title in listed if code.startswith(incomplete)]
 
 
-def explain(
-    code: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="CODE", help="Code, such as E0301, e301 or 301; default: list all codes.", autocompletion=_complete
-        ),
-    ] = None,
-    output: ListOutput = TableFormat.TABLE,
-) -> int:
-    """Explain an error or warning code.
-
-    Prints the meaning, the reason, an example and its correction.
-
-    Example: `policysched explain E0301`
-
-    Exit codes: 0 success; 2 unknown code.
-    """
-    from policysched.app.checking.explain import explain as look_up  # noqa: PLC0415 - not needed for --help
-    from policysched.app.checking.explain import explain_all  # noqa: PLC0415
-
-    if code is not None:
-        found = look_up(code)
+def explain(flags: ExplainFlags) -> int:
+    """Print the explanation of a code, or list the codes; return the exit code."""
+    output = flags.output
+    if flags.code is not None:
+        found = look_up(flags.code)
         if output.is_value:
             say_document("ErrorCode", found.to_dict(), output)
         else:
@@ -78,8 +58,6 @@ def _print(one: Explained) -> None:
 
 
 def _parts(one: Explained) -> Iterator[tuple[str, Text]]:
-    from policysched.app.checking.explain import shortened  # noqa: PLC0415 - not needed for --help
-
     yield "Example", _yaml(shortened(one.example))
     if one.nodes:
         yield "On these nodes", _yaml(one.nodes)
@@ -93,7 +71,7 @@ def _head(code: str, title: str, style: str, title_style: str = "") -> Text:
 
 
 def _marked(prose: str, style: str = "") -> Text:
-    """Color the parts of prose in backquotes."""
+    """Color the parts of prose between backquotes."""
     text = Text(prose, style)
     text.highlight_regex(r"`[^`]+`", "cyan")
     return text

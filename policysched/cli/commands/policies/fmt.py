@@ -1,4 +1,4 @@
-"""`policysched fmt`: writes the expressions of policy files in canonical form."""
+"""`policysched fmt`: rewrite the expressions of policies in canonical form."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Final
 
-import typer
 from rich.text import Text
 
-from policysched.cli.output import console, count, print_finding, say, say_error
+from policysched.app.formatting.policies import FormattedFile, format_files, write
+from policysched.cli.flags.policies import FmtFlags
+from policysched.cli.output import count, say, say_error
+from policysched.cli.rich_output import console, print_finding
 from policysched.errors import PolicyschedError
+from policysched.reading.files import STDIN
 from policysched.visible import visible_lines, without_commands
 
-if TYPE_CHECKING:
-    from policysched.app.formatting.policies import FormattedFile
-
-_STDIN: Final = "-"
 _STYLES: Final = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
 
 
 @dataclass(slots=True)
 class _Run:
-    """What to do with each file, and the numbers of files by result."""
+    """The flags of a run, and the number of files with each outcome."""
 
     check: bool
     diff: bool
@@ -35,7 +34,7 @@ class _Run:
     unusable: int = 0
 
     def take(self, one: FormattedFile) -> None:
-        """Process one file."""
+        """Write, print or count one file."""
         findings = one.formatted.findings if one.formatted else ()
         for finding in findings:
             print_finding(finding.text(), stderr=True)
@@ -52,11 +51,9 @@ class _Run:
         self.kept += one.count == 0 and not findings
 
     def _deal(self, one: FormattedFile) -> None:
-        from policysched.app.formatting.policies import write  # noqa: PLC0415 - the parser is not needed for --help
-
         if self.diff:
             _print_diff(one.diff())
-        elif one.name == _STDIN and not self.check:
+        elif one.name == STDIN and not self.check:
             sys.stdout.buffer.write(one.after)
             sys.stdout.buffer.flush()
         elif one.count and not self.check:
@@ -66,7 +63,7 @@ class _Run:
             say(f"{done} {one.shown} ({count(one.count, 'expression')})", stderr=self.err)
 
     def summary(self) -> str:
-        """Return the numbers of files by result, as a sentence."""
+        """Return the number of files with each outcome."""
         done = "would be reformatted" if self.check or self.diff else "reformatted"
         formatted = "is formatted" if self.kept == 1 else "are formatted"
         kept = formatted if self.check or self.diff else "unchanged"
@@ -80,26 +77,11 @@ class _Run:
         return int(bool(self.broken or (self.check and self.changed)))
 
 
-def fmt(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")],
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; list the files that would change.")] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print a unified diff.")] = False,
-) -> int:
-    """Format the expressions of policies.
-
-    The canonical form uses `and`, `or`, `not` and `→`, one space around operators and no redundant brackets. The rest
-    of a file stays as it is, including comments and quotes. With -, standard input is formatted to standard output.
-    An expression with a syntax error is reported and not changed.
-
-    Example: `policysched fmt --check policies/`
-
-    Exit codes: 0 success; 1 syntax errors, or with --check a file would change; 2 a file or a flag is invalid.
-    """
-    from policysched.app.formatting.policies import format_files  # noqa: PLC0415 - the parser is not needed for --help
-
-    run = _Run(check, diff, err=diff or _STDIN in files)
+def fmt(flags: FmtFlags) -> int:
+    """Format files and print a summary; return the exit code."""
+    run = _Run(flags.check, flags.diff, err=flags.diff or STDIN in flags.files)
     notes: list[str] = []
-    for outcome in format_files(files, notes):
+    for outcome in format_files(flags.files, notes):
         run.take(outcome)
     for note in notes:
         say(f"note: {note}", stderr=True)
@@ -108,7 +90,7 @@ def fmt(
 
 
 def _without_commands(line: str) -> str:
-    """Return a line of a patch in which GitHub's runner finds no workflow command, also after its first character."""
+    """Escape workflow commands of GitHub Actions in a line of a patch, also after the first character."""
     return line[:1] + without_commands(line[1:])
 
 

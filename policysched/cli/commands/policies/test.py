@@ -3,139 +3,67 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import Final
 
-import typer
-
-from policysched.cli.formats import (
-    OutputFormat,
-    markdown_table,
-    markdown_text,
-    placed_error,
-    say_document,
-    workflow_command,
-)
-from policysched.cli.options import Output, Plugin
-from policysched.cli.output import INTERRUPTED, count, print_finding, say, say_command, say_error, say_json, working
+from policysched.app.plugins.discovery import configurable_plugins
+from policysched.app.policy_tests.file_format import json_schema
+from policysched.app.policy_tests.junit import write_junit
+from policysched.app.policy_tests.reading import find_files
+from policysched.app.policy_tests.running import PolicyTestOptions, PolicyTestResult
+from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_files
+from policysched.app.policy_tests.suite import keyword as chosen_by
+from policysched.app.policy_tests.watching import watch
+from policysched.cli.collector import uncollected
+from policysched.cli.flags.formats import OutputFormat
+from policysched.cli.flags.policies import TestFlags
+from policysched.cli.formats import markdown_table, markdown_text, placed_error, say_document, workflow_command
+from policysched.cli.output import INTERRUPTED, count, say, say_command, say_error, say_json
+from policysched.cli.rich_output import print_finding, working
 from policysched.errors import UsageError
+from policysched.reading.positions import SourcePosition
 from policysched.visible import visible
 
 PAUSE: Final = 0.3
-"""Interval between two checks of files for changes. Units: seconds."""
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policysched.app.policy_tests.running import PolicyTestResult
-    from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices
-    from policysched.reading.positions import SourcePosition
+"""Interval between checks for changed files. Unit: seconds."""
 
 
-Paths: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="PATH", help="Test files or folders; default: the current folder.")
-]
-Keyword: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--keyword",
-        "-k",
-        metavar="EXPR",
-        help="Run only tests whose names match: parts of names with and, or, not and brackets.",
-    ),
-]
-FailFast: TypeAlias = Annotated[bool, typer.Option("--fail-fast", "-x", help="Stop at the first failed test.")]
-Coverage: TypeAlias = Annotated[
-    bool, typer.Option("--coverage", help="Report the parts of policies that no test reaches.")
-]
-MinCoverage: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--min-coverage",
-        metavar="PERCENT",
-        min=0,
-        max=100,
-        help="Exit with 1 if coverage is lower; implies --coverage.",
-    ),
-]
-Mutate: TypeAlias = Annotated[
-    bool, typer.Option("--mutate", help="Report small changes to policies that no test notices.")
-]
-MutateSeconds: TypeAlias = Annotated[
-    float, typer.Option("--mutate-seconds", metavar="SECONDS", min=1, help="Time limit for --mutate.")
-]
-Junit: TypeAlias = Annotated[
-    Path | None, typer.Option("--junit", metavar="FILE", help="Write the results to this file as JUnit XML.")
-]
-Watch: TypeAlias = Annotated[
-    bool, typer.Option("--watch", help="Run the tests again when a file changes, until Ctrl-C.")
-]
-Schema: TypeAlias = Annotated[bool, typer.Option("--schema", help="Print the JSON schema of test files and exit.")]
-
-
-def test(  # noqa: PLR0913, PLR0917 - one parameter a flag
-    paths: Paths = None,
-    keyword: Keyword = None,
-    fail_fast: FailFast = False,
-    coverage: Coverage = False,
-    min_coverage: MinCoverage = None,
-    mutate: Mutate = False,
-    mutate_seconds: MutateSeconds = 600,
-    junit: Junit = None,
-    watch: Watch = False,
-    plugin: Plugin = None,
-    schema: Schema = False,
-    output: Output = OutputFormat.TABLE,
-) -> int:
-    """Run policy tests.
-
-    Example: `policysched test policies/ --coverage`
-
-    Exit codes: 0 all tests passed; 1 a test failed, coverage is too low, or a change was not noticed; 2 a test, a
-    file or a flag is invalid.
-    """
-    if schema:
-        from policysched.app.policy_tests.file_format import json_schema  # noqa: PLC0415 - as below
-
+def test(flags: TestFlags) -> int:
+    """Run policy tests and print the results; return the exit code."""
+    if flags.schema:
         say_json(json_schema())
         return 0
-    from policysched.app.policy_tests.suite import RunChoices  # noqa: PLC0415 - the engine is not needed for --help
-    from policysched.app.policy_tests.suite import keyword as chosen_by  # noqa: PLC0415 - as above
-
     choices = RunChoices(
-        chosen_by(keyword) if keyword is not None else lambda _: True,
-        fail_fast,
-        coverage=coverage or min_coverage is not None,
-        least_coverage=min_coverage or 0.0,
-        mutate=mutate,
+        chosen_by(flags.keyword) if flags.keyword is not None else lambda _: True,
+        flags.fail_fast,
+        coverage=flags.coverage or flags.min_coverage is not None,
+        least_coverage=flags.min_coverage or 0.0,
+        mutate=flags.mutate,
     )
-    names = paths or ["."]
+    names = flags.paths or ["."]
 
     def once() -> int:
-        end = time.monotonic() + mutate_seconds
-        run = _run(names, plugin, replace(choices, in_time=lambda: time.monotonic() < end))
-        if run.left_out and not (run.results or run.problems or run.interrupted):
-            run.problems.append(f'--keyword "{keyword}" matches none of {count(run.left_out, "test")}')
-        _print(run, output)
-        if junit is not None:
-            from policysched.app.policy_tests.junit import write_junit  # noqa: PLC0415 - as above
+        return _run_once(flags, names, choices)
 
-            write_junit(run, junit)
-        return run.exit_code
+    return _watch(names, once) if flags.watch else once()
 
-    return _watch(names, once) if watch else once()
+
+def _run_once(flags: TestFlags, names: list[str], choices: RunChoices) -> int:
+    end = time.monotonic() + flags.mutate_seconds
+    run = _run(names, flags.plugin, replace(choices, in_time=lambda: time.monotonic() < end))
+    if run.left_out and not (run.results or run.problems or run.interrupted):
+        run.problems.append(f'--keyword "{flags.keyword}" matches none of {count(run.left_out, "test")}')
+    _print(run, flags.output)
+    if flags.junit is not None:
+        write_junit(run, flags.junit)
+    return run.exit_code
 
 
 def _watch(names: list[str], once: Callable[[], int]) -> int:
-    """Run tests after every change of a file until interrupted; return the exit code of the last run.
-
-    Errors are printed.
-    """
-    from policysched.app.policy_tests.watching import watch  # noqa: PLC0415 - as above
-
+    """Run tests at each change of a file; return the exit code of the last run."""
     code = 0
 
     def run() -> None:
@@ -155,12 +83,6 @@ def _watch(names: list[str], once: Callable[[], int]) -> int:
 
 
 def _run(paths: list[str], plugin: list[str] | None, choices: RunChoices) -> PolicyTestRun:
-    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as above
-    from policysched.app.policy_tests.reading import find_files  # noqa: PLC0415 - as above
-    from policysched.app.policy_tests.running import PolicyTestOptions  # noqa: PLC0415 - as above
-    from policysched.app.policy_tests.suite import run_files  # noqa: PLC0415 - as above
-    from policysched.cli.event_loop import uncollected  # noqa: PLC0415 - as above
-
     known = configurable_plugins(plugin, None)
     files = find_files(paths)
     with uncollected(), working("running tests") as show:
@@ -180,7 +102,7 @@ def _print(run: PolicyTestRun, output: OutputFormat) -> None:
 
 
 def _say_problems(run: PolicyTestRun, *, with_text: bool) -> None:
-    """Print problems of files on stderr, once each; with the source text of invalid policies if wanted."""
+    """Print each problem of files once on stderr; with_text adds the text of policies that do not compile."""
     texts = {str(broken): [one.text() for one in broken.errors] for broken in run.broken} if with_text else {}
     for problem in dict.fromkeys(run.problems):
         for text in texts.get(problem, ()):
@@ -205,7 +127,7 @@ def _print_lines(run: PolicyTestRun) -> None:
 
 
 def _beside(run: PolicyTestRun) -> list[str]:
-    """Return lines with the results of coverage and mutation."""
+    """Return the lines about coverage and mutation."""
     said = [line for one in run.coverage if one.covered < one.total for line in one.lines()]
     said += [f"`unreached` names a part that does not exist or is covered: {one}" for one in run.wrong]
     said += [line for one in run.mutation for line in one.lines()]

@@ -1,16 +1,18 @@
-"""`policysched demo`: shows how a policy, or resource claims, place pods, in one process without a cluster."""
+"""`policysched demo`: show how a policy or resource claims place pods, in one process and without a cluster."""
 
 from __future__ import annotations
 
 import logging
-from typing import Annotated
 
-import typer
 from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from policysched.cli.output import console, print_parts
+from policysched.app.demo.demo import play
+from policysched.app.demo.devices import play_devices
+from policysched.cli.event_loop import wait_for
+from policysched.cli.flags.processes import DemoFlags
+from policysched.cli.rich_output import console, print_parts
 from policysched.visible import visible, visible_lines
 
 
@@ -32,23 +34,10 @@ class _Terminal:
             self._status.update(Text(visible(text)))
 
 
-def demo(
-    devices: Annotated[
-        bool, typer.Option("--devices", help="Show pods with resource claims for GPUs instead.")
-    ] = False,
-) -> int:
-    """Show how a policy places pods; needs no cluster and no kubectl.
-
-    The demo applies, edits, breaks and deletes a policy while pods are created.
-
-    Exit codes: 0 success.
-    """
-    from policysched.app.demo.demo import play  # noqa: PLC0415 - the engine is not needed for --help
-    from policysched.app.demo.devices import play_devices  # noqa: PLC0415
-    from policysched.cli.event_loop import wait_for  # noqa: PLC0415
-
+def demo(flags: DemoFlags) -> int:
+    """Play the demo; return the exit code."""
     logging.getLogger("policysched").setLevel(logging.ERROR)
-    out, story = console(), play_devices if devices else play
+    out, story = console(), play_devices if flags.devices else play
     if not out.is_terminal:
         wait_for(story(_Terminal(out, None)))
         return 0

@@ -2,60 +2,47 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
-from policysched.cli.flags.declaring import given_flags, takes
+from policysched.app.configuration.election import ElectionFlags, read_flags
+from policysched.app.configuration.profiles import DEFAULT_NAME
+from policysched.app.plugins.discovery import configurable_plugins
+from policysched.app.running.metric_options import NO_METRICS, MetricOptions, read_interval
+from policysched.app.running.run import run_scheduler, write_configuration
+from policysched.app.running.run_options import RECORD_LIMIT, RunOptions
+from policysched.app.serving.metrics.metric_limits import read_metric_limits
+from policysched.app.serving.options import ALWAYS_ALLOWED, PORT, TTL, ReviewOptions, ServingOptions
+from policysched.app.serving.tls_limits import TLS_12, TlsLimits
+from policysched.app.serving.users import DEFAULT_PROXY, FrontProxy
+from policysched.cli.event_loop import serve
+from policysched.cli.flags.declaring import given_flags
 from policysched.cli.flags.feature_gates import check_gates
 from policysched.cli.flags.sections import (
-    FLAGS,
     AuthenticationFlags,
     LeaderElectionFlags,
     RunFlags,
-    read_run_flags,
     shown_flags,
     without_effect,
 )
 from policysched.cli.log_setup import log_as
-from policysched.cli.output import say_version
+from policysched.cli.version import say_version
 from policysched.errors import UsageError
-
-if TYPE_CHECKING:
-    from policysched.app.configuration.election import ElectionFlags
-    from policysched.app.running.metric_options import MetricOptions
-    from policysched.app.running.run_options import RunOptions
-    from policysched.app.serving.options import ServingOptions
-    from policysched.app.serving.users import FrontProxy
+from policysched.reading.durations import nanoseconds
 
 log = logging.getLogger(__name__)
 
 
-@takes(FLAGS)
-def run(**given: Any) -> int:
-    """Run the scheduler.
-
-    It connects with the kubeconfig, or with the service account of its pod. SIGTERM and SIGINT stop it.
-
-    Exit codes: 0 stopped by a signal; 1 the Lease was lost; 2 a file or a flag is invalid, or the start failed.
-    """
-    flags = read_run_flags(given)
+def run(flags: RunFlags) -> int:
+    """Run the scheduler until a signal, or write its configuration; return the exit code."""
     if flags.everywhere.version not in {None, "false"}:
         say_version()
         return 0
     check_gates(flags.features.feature_gates, flags.features.emulated_version, flags.features.min_compatibility_version)
-    verbosity = log_as(flags.logs, shown_flags(given))
-    for one in without_effect(given):
+    verbosity = log_as(flags.logs, shown_flags(flags.given))
+    for one in without_effect(flags.given):
         log.warning("%s has no effect: %s", one.option, one.no_effect)
-    from policysched.cli.event_loop import serve, uncollected  # noqa: PLC0415 - the engine is not needed for --help
-
-    with uncollected():  # objects created by imports live as long as the process
-        from policysched.app.running.run import run_scheduler, write_configuration  # noqa: PLC0415 - as above
-
-        options = replace(_options(flags), set_verbosity=verbosity.use)
-        gc.freeze()  # or the next collection would traverse all of them
-
+    options = replace(_options(flags), set_verbosity=verbosity.use)
     if flags.misc.write_config_to is not None:
         write_configuration(options, flags.misc.write_config_to)
         return 0
@@ -64,14 +51,11 @@ def run(**given: Any) -> int:
 
 
 def _options(flags: RunFlags) -> RunOptions:
-    """Return the options of the process from the flags.
+    """Return the options of the process.
 
     Raises:
-        UsageError: the flags contradict each other.
+        UsageError: flags are invalid or contradict each other.
     """
-    from policysched.app.plugins.discovery import configurable_plugins  # noqa: PLC0415 - as above
-    from policysched.app.running.run_options import RECORD_LIMIT, RunOptions  # noqa: PLC0415
-
     known = configurable_plugins(flags.own.plugin, flags.misc.config)
     for problem in known.problems:
         log.warning("%s", problem)
@@ -95,8 +79,6 @@ def _options(flags: RunFlags) -> RunOptions:
 
 
 def _scheduler_names(flags: RunFlags) -> tuple[str, ...]:
-    from policysched.app.configuration.profiles import DEFAULT_NAME  # noqa: PLC0415
-
     if flags.misc.config is not None and flags.own.scheduler_name:
         raise UsageError("--scheduler-name cannot be used with --config; set schedulerName in the profiles")
     names = tuple(dict.fromkeys(flags.own.scheduler_name or [DEFAULT_NAME]))
@@ -106,8 +88,6 @@ def _scheduler_names(flags: RunFlags) -> tuple[str, ...]:
 
 
 def _election(flags: LeaderElectionFlags) -> ElectionFlags:
-    from policysched.app.configuration.election import read_flags  # noqa: PLC0415
-
     given = given_flags(flags)
     return read_flags(
         {name if name == "leader_elect" else name.removeprefix("leader_elect_"): value for name, value in given.items()}
@@ -115,8 +95,6 @@ def _election(flags: LeaderElectionFlags) -> ElectionFlags:
 
 
 def _metrics(flags: RunFlags) -> MetricOptions:
-    from policysched.app.running.metric_options import NO_METRICS, MetricOptions, read_interval  # noqa: PLC0415
-
     own = flags.own
     interval = NO_METRICS.interval if own.metrics_interval is None else read_interval(own.metrics_interval)
     return MetricOptions(
@@ -125,10 +103,6 @@ def _metrics(flags: RunFlags) -> MetricOptions:
 
 
 def _serving(flags: RunFlags) -> ServingOptions:
-    from policysched.app.serving.metrics.metric_limits import read_metric_limits  # noqa: PLC0415
-    from policysched.app.serving.options import ALWAYS_ALLOWED, PORT, TTL, ReviewOptions, ServingOptions  # noqa: PLC0415
-    from policysched.app.serving.tls_limits import TLS_12, TlsLimits  # noqa: PLC0415
-
     given, who, rights = flags.serving, flags.authentication, flags.authorization
     made = ServingOptions(
         port=PORT if given.secure_port is None else given.secure_port,
@@ -164,8 +138,6 @@ def _serving(flags: RunFlags) -> ServingOptions:
 
 
 def _proxy(given: AuthenticationFlags) -> FrontProxy:
-    from policysched.app.serving.users import DEFAULT_PROXY, FrontProxy  # noqa: PLC0415
-
     default = DEFAULT_PROXY
     return FrontProxy(
         allowed_names=given.requestheader_allowed_names,
@@ -177,6 +149,4 @@ def _proxy(given: AuthenticationFlags) -> FrontProxy:
 
 
 def _seconds(duration: str | None, default: float) -> float:
-    from policysched.plugins.arguments import nanoseconds  # noqa: PLC0415
-
     return default if duration is None else (nanoseconds(duration) or 0) / 1e9

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import enum
-from typing import Annotated, Final
+from typing import Final
 
-import typer
-
+from policysched.cli.flags.settings import CompletionFlags, Shell
 from policysched.cli.output import say_lines
 
 _BASH: Final = """\
@@ -39,22 +37,9 @@ _FISH: Final = (
 )
 
 
-class Shell(enum.StrEnum):
-    """A shell with a completion script."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
 _SCRIPTS: Final = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="Shell.")]) -> None:
-    """Print the completion script of a shell.
-
-    To enable completion in the current shell, run `source <(policysched completion bash)`.
-
-    Exit codes: 0 success; 2 unknown shell.
-    """
-    say_lines(_SCRIPTS[shell], commands=True)
+def completion(flags: CompletionFlags) -> None:
+    """Print a completion script."""
+    say_lines(_SCRIPTS[flags.shell], commands=True)

@@ -1,27 +1,18 @@
-"""`policysched crd`: prints the CustomResourceDefinition of policies."""
+"""`policysched crd`: print the CustomResourceDefinition of SchedulingPolicy."""
 
 from __future__ import annotations
 
-from policysched.cli.formats import TextFormat
-from policysched.cli.options import TextOutput
+from policysched.app.definition import definition_text
+from policysched.cli.flags.formats import TextFormat
+from policysched.cli.flags.settings import CrdFlags
 from policysched.cli.output import say_json, say_lines
+from policysched.reading import bounded_yaml
 
 
-def crd(
-    output: TextOutput = TextFormat.YAML,
-) -> int:
-    """Print the CustomResourceDefinition of SchedulingPolicy for this version.
-
-    Example: `policysched crd | kubectl apply -f -`
-
-    Exit codes: 0 success.
-    """
-    from policysched.app.definition import definition_text  # noqa: PLC0415 - not needed for --help
-
+def crd(flags: CrdFlags) -> int:
+    """Print the definition; return the exit code."""
     text = definition_text()
-    if output is TextFormat.JSON:
-        from policysched.reading import bounded_yaml  # noqa: PLC0415 - only JSON needs it
-
+    if flags.output is TextFormat.JSON:
         say_json(bounded_yaml.load(text))
     else:
         say_lines(text)

@@ -1,0 +1,91 @@
+"""Read the nodes that policies are checked against, from files or a live cluster.
+
+Only nodes are read from a live cluster: its pods can be many, and reading them needs more rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from policysched.app.checking.check import FindAbsent
+from policysched.app.checking.cluster_fields import cluster_warnings
+from policysched.app.files.saved_clusters import load_cluster, refuse_twins
+from policysched.errors import UsageError
+from policysched.framework import Cluster
+from policysched.model.decode import ObjectError, decode_node
+from policysched.model.defaults import fill_node
+from policysched.model.kinds import NODES
+from policysched.rules.policy_status.input_presence import absent
+
+LIVE: Final = "live"
+Object = dict[str, Any]
+
+
+async def read_nodes(
+    names: Sequence[str],
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    pods: list[Mapping[str, Any]] | None = None,
+    notes: list[str] | None = None,
+) -> Cluster:
+    """Read the nodes of files, folders and, for `live`, of the cluster of the kubeconfig.
+
+    Args:
+        names: Files, folders and `live`.
+        kubeconfig: The kubeconfig of the live cluster.
+        context: The context of the kubeconfig.
+        pods: Receives the pods of the files and folders.
+        notes: Receives notes about ignored files and misspelt fields.
+
+    Raises:
+        PolicyschedError: a file or the cluster is unusable, or there is no node.
+    """
+    files = [one for one in names if one != LIVE]
+    loaded = load_cluster(files, notes)
+    documents = [one for one in loaded if one.object["kind"] == "Node"]
+    if pods is not None:
+        pods += [one.object for one in loaded if one.object["kind"] == "Pod"]
+    refuse_twins(documents)
+    cluster = nodes_of(await _live(kubeconfig, context) if LIVE in names else ())
+    for document in documents:
+        try:
+            _set_node(cluster, document.object)
+        except ObjectError as error:
+            raise document.refusal(error.field, error) from error
+    if not cluster.nodes.count:
+        raise UsageError(
+            f"no Node in {', '.join(names)}; --cluster needs nodes, such as the output of `kubectl get nodes -o json`"
+        )
+    if notes is not None:
+        notes += cluster_warnings(files)
+    return cluster
+
+
+def nodes_of(nodes: Iterable[Object]) -> Cluster:
+    """Return a cluster of nodes.
+
+    Raises:
+        ObjectError: a node is malformed.
+    """
+    cluster = Cluster()
+    for one in nodes:
+        _set_node(cluster, one)
+    return cluster
+
+
+def _set_node(cluster: Cluster, node: Mapping[str, Any]) -> None:
+    cluster.set_node(decode_node(fill_node(node)))
+
+
+async def _live(kubeconfig: Path | None, context: str | None) -> list[Object]:
+    from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - aiohttp takes 200 ms
+
+    return await read_cluster(kubeconfig, context, kinds=(NODES,))
+
+
+def absent_on(cluster: Cluster) -> FindAbsent:
+    """Return a function that warns about labels, resources and values that no node of a cluster has."""
+    return partial(absent, cluster=cluster)

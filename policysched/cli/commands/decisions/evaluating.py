@@ -1,0 +1,36 @@
+"""Prepare the evaluation that dry-run, why and plan share: plugins, time and metrics."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from policysched.app.dry_run.dry_run import Measure, measuring
+from policysched.app.dry_run.now import read_now
+from policysched.app.plugins.discovery import FoundPlugins, configurable_plugins
+from policysched.app.running.metric_options import MetricOptions
+from policysched.cli.flags.shared import EvaluationFlags, MetricSourceFlags
+
+
+class EvaluationInputs(NamedTuple):
+    """What a decision needs besides the objects."""
+
+    plugins: FoundPlugins
+    now: datetime | None
+    metrics: Measure
+
+
+def prepare(flags: EvaluationFlags, config: str | None) -> EvaluationInputs:
+    """Find the plugins, the time and the metrics that flags name.
+
+    Raises:
+        UsageError: a flag or a file is invalid.
+    """
+    known = configurable_plugins(flags.plugin, config)
+    return EvaluationInputs(known, read_now(flags.now), measuring(_metric_options(flags.metrics)))
+
+
+def _metric_options(flags: MetricSourceFlags) -> MetricOptions:
+    return MetricOptions(
+        flags.prometheus_url, flags.prometheus_token_file, flags.prometheus_ca_file, flags.metrics_file
+    )

@@ -1,0 +1,11 @@
+"""`policysched version`."""
+
+from __future__ import annotations
+
+from policysched.cli.flags.settings import VersionFlags
+from policysched.cli.version import say_version
+
+
+def version(_flags: VersionFlags) -> None:
+    """Print the version."""
+    say_version()

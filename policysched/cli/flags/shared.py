@@ -1,0 +1,131 @@
+"""Flags that several commands have, alone and as groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from policysched.cli.flags.base import Flags
+from policysched.cli.flags.formats import OutputFormat, TableFormat, TextFormat
+
+Output: TypeAlias = Annotated[
+    OutputFormat,
+    typer.Option("--output", "-o", help="Output format; wide prints all columns at any width."),
+]
+ListOutput: TypeAlias = Annotated[TableFormat, typer.Option("--output", "-o", help="Output format.")]
+TextOutput: TypeAlias = Annotated[TextFormat, typer.Option("--output", "-o", help="Output format.")]
+PoliciesToTry: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--policy", metavar="FILE|DIR", help="Policies to add or replace; repeatable.")
+]
+WithoutPolicy: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--without-policy", metavar="NAME", help="Policy to remove; repeatable.")
+]
+Config: TypeAlias = Annotated[
+    str | None, typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration file.")
+]
+ClusterOrLive: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cluster",
+        metavar="FILE|DIR|live",
+        help="Objects of the cluster: files, folders, or `live` for the kubeconfig's cluster (default). Repeatable.",
+    ),
+]
+SchedulerName: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scheduler-name",
+        metavar="NAME",
+        help=(
+            "Evaluate only pods with this schedulerName; default: the profiles of the configuration, else the "
+            "schedulerNames of the policies, else all names of the pods. Repeatable."
+        ),
+    ),
+]
+ExitCode: TypeAlias = Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if the pod fits no node.")]
+Seed: TypeAlias = Annotated[
+    int, typer.Option("--seed", help="Seed of the random choice among nodes with equal scores.")
+]
+Now: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--now",
+        metavar="TIME",
+        help="Time of the decision, such as 2026-01-05T23:00:00+01:00, or HH:MM of today in UTC; default: now.",
+    ),
+]
+Kubeconfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Kubeconfig file; default: the one that kubectl uses.",
+    ),
+]
+Context: TypeAlias = Annotated[
+    str | None, typer.Option("--context", metavar="NAME", help="Kubeconfig context; default: the current context.")
+]
+PrometheusUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--prometheus-url", metavar="URL", help="URL of the Prometheus server that provides node metrics to policies."
+    ),
+]
+PrometheusToken: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--prometheus-token-file", metavar="FILE", help="Bearer token for Prometheus."),
+]
+PrometheusCa: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--prometheus-ca-file", metavar="FILE", help="CA certificate of Prometheus, PEM."),
+]
+Plugin: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="[NAME=]MODULE:FACTORY",
+        help="Python plugin that the configuration can enable; MODULE is a module or a .py file. Repeatable.",
+    ),
+]
+MetricsFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--metrics-file",
+        metavar="FILE",
+        help="YAML file with node metrics, in place of Prometheus: `NAME: {NODE: NUMBER}`.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterAccess(Flags):
+    """Kubeconfig and context of a live cluster."""
+
+    kubeconfig: Kubeconfig = None
+    context: Context = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSourceFlags(Flags):
+    """The source of node metrics."""
+
+    metrics_file: MetricsFile = None
+    prometheus_url: PrometheusUrl = None
+    prometheus_token_file: PrometheusToken = None
+    prometheus_ca_file: PrometheusCa = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationFlags(Flags):
+    """Inputs of decisions besides the objects: plugins, random seed, time, metrics; and the live cluster."""
+
+    plugin: Plugin = None
+    seed: Seed = 0
+    now: Now = None
+    metrics: MetricSourceFlags
+    access: ClusterAccess
