@@ -14,9 +14,6 @@ class SystemClock:
         """Return the wall clock time in UTC."""
         return datetime.now(UTC)
 
-    processor = staticmethod(time.thread_time)
-    """Processor time of the calling thread. Units: seconds."""
-
     monotonic = staticmethod(time.monotonic)
     """Monotonic clock; the function itself, because it is called several times per decision. Units: seconds."""
 

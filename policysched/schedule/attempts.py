@@ -1,6 +1,6 @@
-"""`Attempts`: one pod at a time is decided, assumed on its node and on its way to be bound, or turned away.
+"""`Attempts`: scheduling attempts. Each decides about one pod, then assumes it on its node and starts its binding.
 
-An attempt awaits extenders only and, where very many bindings are under way, the end of one.
+An attempt awaits nothing but extenders and, if `MAX_BINDINGS` bindings are under way, the end of one of these.
 
 Source: pkg/scheduler/schedule_one.go (ScheduleOne, schedulingCycle, handleSchedulingFailure).
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from policysched.framework import AssumedPod, Client, Clock, Event
@@ -32,23 +32,25 @@ from policysched.state.cluster import Cluster
 
 log = logging.getLogger(__name__)
 TURN: Final = 0.003
-"""How long cycles may follow each other before the loop gets its turn. Units: seconds."""
+"""Time for consecutive scheduling cycles before the event loop runs other tasks. Units: seconds."""
 LISTENING: Final = 10.0
-"""How long changes are kept for a pod while something is taken back outside. Units: seconds."""
+"""Time for which changes are kept for a failed attempt while its requests are undone. Units: seconds."""
 MAX_BINDINGS: Final = 512
-"""How many bindings may be under way before the next pod has to wait; those that wait for plugins, or for an extender
-that binds, do not count."""
+"""Maximum number of bindings under way; beyond it, the next attempt waits. Bindings that wait for plugins, or for an
+extender that binds, do not count."""
+COSTLY: Final = 0.03
+"""Duration from which a cycle is expensive: a rejected pod then stays in backoff until the end. Units: seconds."""
 
 
 class Attempts:
-    """Makes the scheduling attempts of some profiles.
+    """Makes the scheduling attempts of all profiles.
 
     Attributes:
-        tasks: Bindings and other writes that are under way.
-        shadows: What policies in Shadow mode would have kept from being victims.
+        tasks: The bindings and other requests that are under way.
+        shadows: Counts the victims that policies in Shadow mode would have protected.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what is around it comes in
+    def __init__(  # noqa: PLR0913, PLR0917 - dependencies are passed in
         self,
         cluster: Cluster,
         queue: Queue,
@@ -59,71 +61,69 @@ class Attempts:
         client: Client,
         clock: Clock,
         rng: random.Random,
-        processor: Callable[[], float],
         observers: Observers,
         timing: Timing | None,
     ) -> None:
-        """Wire it up.
+        """Create it.
 
         Args:
-            cluster: Where pods are assumed.
-            queue: Where pods that are turned away wait.
-            profiles: What decides, by name.
-            engines: What runs the cycles, by profile.
-            binder: Takes decided pods to their nodes.
-            changes: The changes that the scheduler hears of.
+            cluster: The cluster, in which pods are assumed.
+            queue: The queue, to which rejected pods return.
+            profiles: The profiles by name.
+            engines: The engines by profile name.
+            binder: Runs the binding cycles.
+            changes: Receives changes of the cluster.
             client: Writes to the API server.
             clock: The time.
-            rng: What draws among equals.
-            processor: The processor time that the loop's thread has taken, by which costly attempts are known.
-            observers: Who hears of decisions.
-            timing: What measures, if anything.
+            rng: Draws among equal nodes.
+            observers: Are told about decisions.
+            timing: Records durations; None for none.
         """
         self._cluster, self._queue = cluster, queue
         self._profiles, self._engines = profiles, engines
         self._binder, self._changes, self._client = binder, changes, client
-        self._clock, self._rng, self._processor = clock, rng, processor
+        self._clock, self._rng = clock, rng
         self._observers, self._timing = observers, timing
         self.shadows = ShadowGuards()
-        self._went_on_at = 0.0
-        """The processor time at which the attempt under way began, or went on after extenders had answered."""
+        self._began_at = 0.0
+        """Start of the cycle under way, or its continuation after extenders answered. Units: seconds, monotonic."""
         self.tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_BINDINGS)
 
     async def make(self, queued: QueuedPod) -> None:
-        """Try a pod that was popped: run its cycle, and start its binding or take it back."""
+        """Run the scheduling cycle of a popped pod, and start its binding or return the pod to the queue."""
         pod = queued.pod
         try:
             if not self._is_tried_now(queued):
                 return
             self._changes.tell_time()
-            self._went_on_at = self._processor()
+            self._began_at = self._clock.monotonic()
             decision = await self._decide(queued)
             if decision is None:
                 self._queue.done(queued)
                 return
+            queued.completes_backoff = self._clock.monotonic() - self._began_at >= COSTLY
             if self._observers:
                 tell(self._observers, lambda one: one.on_decision(queued, decision))
             if self._timing is not None:
                 self._tell_times(self._timing, queued.profile, decision)
             if decision.row < 0:
-                self._note_work(queued)
                 await self._decided_against(queued, decision)
             else:
                 await self._place(queued, decision)
         except Exception as error:
             log.exception('the scheduling cycle of pod "%s" failed; the pod is retried', pod.key)
-            self._cluster.forget(queued.identity)  # its binding did not begin
+            self._cluster.forget(queued.identity)  # its binding has not begun
             if queued.stage is Stage.IN_FLIGHT:
                 self.fail(queued, Failure(AttemptResult.ERROR, f"the scheduling cycle failed: {error!r}"))
 
     def fail(self, queued: QueuedPod, failure: Failure, before: Sequence[Undo] = ()) -> None:
-        """End an attempt that failed: the pod waits, and the API server is told why.
+        """End an attempt that failed: return the pod to the queue and write the reason to the API server.
 
         Args:
             queued: The pod.
-            failure: Why.
-            before: What is to be done outside before the pod may be tried again: it could count on what goes then.
+            failure: The reason.
+            before: Requests to complete before the pod is retried, because the retry depends on them.
         """
         outside = (*failure.undo, *before)
         if outside:
@@ -134,7 +134,7 @@ class Attempts:
         self._start(queued.pod, self._binder.report_failure(queued.pod, failure))
 
     async def _fail_after(self, queued: QueuedPod, failure: Failure, outside: Iterable[Undo]) -> None:
-        """Do what is to be done outside first; where that takes long the pod comes back whatever changes meanwhile."""
+        """Complete requests, then end a failed attempt. After `LISTENING` seconds, any change brings the pod back."""
         release = asyncio.get_running_loop().call_later(LISTENING, self._queue.release, queued)
         try:
             await self._binder.take_back_outside(queued.pod, outside)
@@ -146,10 +146,10 @@ class Attempts:
             await self._binder.report_failure(queued.pod, failure)
 
     async def finish(self, seconds: float) -> None:
-        """Let what is under way end, and drop what takes too long: who ends the process may not wait.
+        """Wait until the requests under way have ended, then cancel the others.
 
         Args:
-            seconds: how long it may take.
+            seconds: Maximum time.
         """
         self._binder.stop_waiting()
         if not self.tasks:
@@ -162,11 +162,11 @@ class Attempts:
             await asyncio.gather(*late, return_exceptions=True)
 
     def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
-        """Return what differs once anything has changed that a decision depends on."""
+        """Return a stamp that differs after any change that a decision depends on."""
         return self._changes.count, self._cluster.nominations.generation, engine.profile
 
     def _is_tried_now(self, queued: QueuedPod) -> bool:
-        """Return whether an attempt goes on: that of a pod that need not be tried ends, and one may be put off."""
+        """Return whether to run the cycle. Otherwise end the attempt: the pod is skipped, or a plugin puts it off."""
         if self._skips(queued):
             self._queue.done(queued)
             return False
@@ -177,7 +177,7 @@ class Attempts:
         return True
 
     def _skips(self, queued: QueuedPod) -> bool:
-        """Return whether a pod need not be tried: it is being deleted, or counted on a node already."""
+        """Return whether a pod needs no attempt: it is being deleted, or is already on a node."""
         pod = queued.pod
         if pod.metadata.deletion_timestamp is None:
             return queued.identity in self._cluster.pods.by_id
@@ -186,7 +186,7 @@ class Attempts:
         return True
 
     async def _decide(self, queued: QueuedPod) -> Decision | None:
-        """Run a scheduling cycle; return None where the pod went while extenders were asked."""
+        """Run a scheduling cycle; return None if the pod was deleted or placed while extenders were called."""
         pod, engine = queued.pod, self._engines[queued.profile]
         if log.isEnabledFor(V3):
             log.log(V3, "Attempting to schedule pod", {"pod": pod.key})
@@ -197,18 +197,14 @@ class Attempts:
 
         before = self._state_of(engine)
         answers = await with_extenders.ask(engine, pod, extenders)
-        self._went_on_at = self._processor()
+        self._began_at = self._clock.monotonic()
         if self._queue.get(queued.identity) is not queued or queued.identity in self._cluster.pods.by_id:
             return None
         self._changes.tell_time()
         return with_extenders.choose(engine, pod, answers, moved=self._state_of(engine) != before)
 
-    def _note_work(self, queued: QueuedPod) -> None:
-        """Count what an attempt took of the processor since it began or went on."""
-        queued.took += self._processor() - self._went_on_at
-
     def _tell_times(self, timing: Timing, profile: str, decision: Decision) -> None:
-        """Say what the points of a decision took."""
+        """Record the durations of a decision's extension points."""
         times = self._engines[profile].times
         if times is None:
             return
@@ -220,12 +216,11 @@ class Attempts:
                 timing.point(point, decision.code_at(point), profile, seconds)
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
-        """Count a pod on its node and start its binding, unless a plugin objects."""
+        """Assume a pod on its node and start its binding, unless a Reserve or Permit plugin rejects the pod."""
         pod, profile = queued.pod, self._profiles[queued.profile]
         assumed = AssumedPod(pod, decision.node, self._cluster, decision.state)
         self._cluster.assume(pod, decision.row, decision.evaluation.pod_resources)
         failure = self._binder.admit(queued, assumed, profile)
-        self._note_work(queued)
         if failure is not None:
             self.fail(queued, failure)
             return
@@ -246,7 +241,7 @@ class Attempts:
             self._room.release()
 
     async def _decided_against(self, queued: QueuedPod, decision: Decision) -> None:
-        """End an attempt without a feasible node, after PostFilter has looked for a way."""
+        """Run the PostFilter plugins for a pod without a feasible node, then end its attempt."""
         if decision.failed:
             self.fail(queued, Failure(AttemptResult.ERROR, decision.error()))
             return
@@ -261,7 +256,7 @@ class Attempts:
         if result.victims:
             self.shadows.look(engine.profile.shadow_guards, pod, self._cluster, result.victims)
         if self._queue.get(queued.identity) is not queued:
-            self._queue.done(queued)  # it went away while extenders were asked, and nobody has to make room for it
+            self._queue.done(queued)  # deleted while extenders were called: no victim has to leave
             return
         message = message_of(fit_error, result)
         rejectors |= result.rejectors | self._queue.listening(queued, result.rejecting_anyway)
@@ -270,8 +265,6 @@ class Attempts:
             tell(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:
             self._start(pod, self._making_room(result.act(self._binder.handle)))
-        if result.nominated_node:
-            queued.took = 0.0  # it waits for its victims to go, which is not to take longer
         self.fail(queued, failure, result.cleanups)
 
     async def _making_room(self, work: Awaitable[bool | None]) -> None:

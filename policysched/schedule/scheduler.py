@@ -73,7 +73,6 @@ class Scheduler:
         observers: Observers = LOG_LINES,
         timing: Timing | None = None,
         cluster: Cluster | None = None,
-        processor: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """Wire it up.
 
@@ -85,7 +84,6 @@ class Scheduler:
             observers: Who hears of decisions.
             timing: What measures, if anything.
             cluster: The cluster to schedule over; one of its own otherwise.
-            processor: The processor time that the loop's thread has taken, by which costly attempts are known.
         """
         self.cluster = Cluster() if cluster is None else cluster
         self._timing = timing
@@ -112,7 +110,6 @@ class Scheduler:
             client,
             clock,
             rng,
-            processor,
             observers,
             timing,
         )

@@ -45,7 +45,7 @@ class Observed(Process):
         cpu = nodes.requested("cpu")
         placed = {name: [one.pod.metadata.uid for one in pods.on_row(row)] for name, row in nodes.row_of.items()}
         queues = self.scheduler.queue._queues
-        waiting = (queues._active, queues._backing_off, queues._held, queues.waiting)
+        waiting = (queues._active, queues._backing_off, queues._completing, queues.waiting)
         return {
             "placed": placed,
             "cpu": {name: int(cpu[row]) for name, row in nodes.row_of.items()},

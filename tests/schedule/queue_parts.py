@@ -40,6 +40,16 @@ class StandingClock:
         return self.at
 
 
+class TickingClock(StandingClock):
+    """A clock that goes on a little each time it is read, once `tick` is set."""
+
+    tick = 0.0
+
+    def monotonic(self) -> float:
+        self.at += self.tick
+        return self.at
+
+
 class ByPriority(QueueSortPlugin):
     name = "PrioritySort"
 

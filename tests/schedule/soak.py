@@ -362,8 +362,10 @@ class Soak:
             "in flight": sum(queue.in_flight),
             "queued": sum(queue.counts()),
             "known to the queue": len(queue._pods),
-            "entries of heaps": sum(map(len, (queue._queues._active, queue._queues._backing_off, queue._queues._held))),
-            "listed under plugins": len(queue._queues.waiting._held),
+            "entries of heaps": sum(
+                map(len, (queue._queues._active, queue._queues._backing_off, queue._queues._completing))
+            ),
+            "listed under plugins": len(queue._queues.waiting._listed),
             "moves": len(queue._moves),
             "nominated": len(cluster.nominations),
             "placed": len(cluster.pods),

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Cluster, Hint, HintIndex, Plugin, Resource
 from policysched.model.objects import Affinity, LabelSelector, Metadata, Namespace, Pod, TopologySpreadConstraint
-from policysched.model.objects.pods import PodClaimStatus
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from policysched.schedule.queue import unschedulable
@@ -155,50 +154,6 @@ def test_of_very_many_keys_no_more_are_asked_for_than_a_pod_is_filed_under() -> 
     tested = queue(StandingClock(), {"p": Interests(hints={"Fit": hints})})
     tested.reject(popped(tested), FIT)
     assert len(asked) == unschedulable.MOST_KEYS + 1
-
-
-def test_keys_are_asked_for_anew_where_they_may_be_others() -> None:
-    asked: list[Pod] = []
-
-    def keys(one: Pod) -> Collection[Hashable]:
-        asked.append(one)
-        return ()
-
-    hints = (Hint(Resource.ASSIGNED_POD, Action.ADD, always, HintIndex(keys, nothing)),)
-    tested = queue(StandingClock(), {"p": Interests(hints={"Fit": hints})})
-    queued = popped(tested)
-    tested.reject(queued, FIT)
-    metadata, status, made = queued.pod.metadata, queued.pod.status, PodClaimStatus(name="c")
-    for changed, times in (
-        ({"metadata": replace(metadata, annotations={"a": "1"})}, 1),
-        ({"status": replace(status, nominated_node_name="n")}, 1),
-        ({"metadata": replace(metadata, labels={"a": "1"})}, 2),
-        ({"spec": replace(queued.pod.spec, priority=7)}, 3),
-        ({"status": replace(status, resource_claim_statuses=[made])}, 4),
-    ):
-        tested.update(replace(queued.pod, **changed))
-        assert len(asked) == times
-    known = tested._queues.waiting._listed_under[queued.identity]
-    assert known.pod is queued.pod  # no earlier version is kept
-
-
-def test_pods_of_many_keys_have_so_many_together_and_are_all_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unschedulable, "FEW_KEYS", 8)
-    monkeypatch.setattr(unschedulable, "MOST_TOGETHER", 100)
-    tested = queue(StandingClock(), {"p": Interests(hints={AFFINITY.name: AFFINITY.events()})})
-    terms = {f"c{number}": [label("app", f"c{number}-{own}") for own in range(20)] for number in range(10)}
-    for name, avoided_by in terms.items():
-        stated = away(*map(term, avoided_by)) if name != "c9" else away(term(avoided_by[0]))
-        reject(tested, pod(name, affinity=stated, scheduler_name="p"), AFFINITY)
-    [held] = tested._queues.waiting._held.values()
-    assert len(held.without_keys) == 5
-    assert "default.c9" not in held.without_keys
-    assert sum(map(len, held.by_key.values())) < 100 + 8
-    for number in (8, 1, 9):
-        assert tested.move(gone(f"c{number}-0")) == 1
-    for name in terms:
-        tested.delete(f"default.{name}")
-    assert (held.many, held.by_key, held.without_keys) == (0, {}, {})
 
 
 def test_hints_of_which_one_has_no_index_are_asked_about_all() -> None:

@@ -1,4 +1,4 @@
-"""Pods that time alone may help: each at its own moment, and no more is asked about them than is allowed."""
+"""Pods that time alone may help: each at its own moment."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 from policysched.framework import Action, Change, Cluster, Hint, Resource, RetryControl
 from policysched.model.objects import Pod
-from policysched.schedule.queue.hints import LARGEST, MOST, Interests
+from policysched.schedule.queue.hints import Interests
+from policysched.schedule.queue.moves import CHUNK
 from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.timers import AGAIN, LONGEST, MARGIN
+from policysched.schedule.queue.timers import LONGEST, MARGIN
 from tests.schedule.queue_parts import FIT, StandingClock, pod, popped, queue
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 START = 1000.25
-LARGE = {f"label-{number}": "v" * 60 for number in range(LARGEST // 64)}
 
 
 class Timed(RetryControl):
@@ -36,7 +36,7 @@ class Timed(RetryControl):
         return cluster.time.seconds >= EPOCH + self._moments[of.metadata.name]
 
 
-def waiting(clock: StandingClock, timed: Timed, *names: str, **labels: str) -> Queue:
+def waiting(clock: StandingClock, timed: Timed, *names: str) -> Queue:
     hints = (
         Hint(Resource.TIME, Action.UPDATE_OTHER, timed.helps),
         Hint(Resource.PENDING_POD, Action.UPDATE_POD_LABEL, lambda *_: False),
@@ -44,7 +44,7 @@ def waiting(clock: StandingClock, timed: Timed, *names: str, **labels: str) -> Q
     made = queue(clock, {"p": Interests((), {"Fit": hints}, {"Fit": timed})})
     made._cluster.time.move(EPOCH + clock.at)
     for name in names:
-        made.reject(popped(made, name, **labels), FIT)
+        made.reject(popped(made, name), FIT)
     return made
 
 
@@ -127,27 +127,16 @@ def test_a_moment_that_comes_while_a_pod_is_tried_is_not_forgotten() -> None:
     assert {placed(tested, "a"), placed(tested, "b")} == {"active"}
 
 
-def test_pods_about_which_nobody_could_be_asked_come_soon_again() -> None:
+def test_pods_of_one_moment_are_judged_in_chunks() -> None:
     clock = StandingClock(START)
     names = [f"p{number}" for number in range(5)]
-    timed = Timed(clock, dict.fromkeys(names, START + 20), MOST)
+    timed = Timed(clock, dict.fromkeys(names, START + 20), CHUNK)
     tested = waiting(clock, timed, *names)
     advance(tested, clock, 20 + 2 * MARGIN)
     assert len(timed.asked) == 1
-    rounds = 0
-    while len(timed.asked) < len(names) and rounds < 20:
-        rounds += 1
-        advance(tested, clock, clock.at - START + AGAIN + MARGIN)
+    while tested.pop() is not None:
+        pass
     assert sorted(timed.asked) == names
-    assert rounds >= len(names) - 1
-
-
-def test_a_pod_that_states_very_much_is_tried_at_its_moment_without_asking() -> None:
-    clock = StandingClock(START)
-    timed = Timed(clock, {"a": START + 20})
-    tested = waiting(clock, timed, "a", **LARGE)
-    advance(tested, clock, 20 + 2 * MARGIN)
-    assert (timed.asked, placed(tested, "a")) == ([], "active")
 
 
 def test_updates_of_a_pod_that_waits_make_no_more_timers() -> None:

@@ -1,31 +1,32 @@
-"""The event loop runs other tasks between two policies and between two portions of waiting pods."""
+"""The event loop runs other tasks between two policies and between two chunks of waiting pods."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from typing import cast
 
 import pytest
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Action, Change, Resource
 from policysched.language import load_grammar
-from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.queue.moves import CHUNK, MOST_MOVES
+from policysched.schedule.queue.queue import Queue, Waiter
 from policysched.schedule.queue.subqueues import QueueCounts
-from policysched.schedule.queue.unschedulable import MOST_MOVES, PORTION, Moves
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 from tests.build import node, pod
 from tests.rules.build import filtering, policy, policy_set
 from tests.schedule.parts import FakeClient
-from tests.schedule.queue_parts import StandingClock
+from tests.schedule.queue_parts import StandingClock, TickingClock
 from tests.schedule.reloading import running
 from tests.work import turns_of_the_loop
 
 pytestmark = pytest.mark.usefixtures("others_apart")
 load_grammar()
+TICK = CHUNK / 100
+MANY = 1000
+"""Number of pods that takes several chunks."""
 
 
 def stand(clock: StandingClock) -> tuple[Scheduler, Reloader]:
@@ -35,29 +36,32 @@ def stand(clock: StandingClock) -> tuple[Scheduler, Reloader]:
     return scheduler, Reloader(scheduler, client, clock, "ns/me")
 
 
-def test_pods_that_a_policy_rejected_are_moved_in_portions() -> None:
-    scheduler, _ = stand(StandingClock())
-    queue, count = scheduler.queue, 10 * PORTION
-    for number in range(count):
+def test_pods_that_a_policy_rejected_are_moved_in_chunks() -> None:
+    clock = TickingClock()
+    scheduler, _ = stand(clock)
+    queue = scheduler.queue
+    for number in range(MANY):
         queue.add(pod(f"p{number}", scheduler_name="me"))
-    for _ in range(count):
+    for _ in range(MANY):
         queued = queue.pop()
         assert queued is not None
         queue.reject(queued, frozenset({"SchedulingPolicy/p"}))
-    assert queue.counts().unschedulable == count
-    assert scheduler.use_policies(policy_set(), frozenset({"SchedulingPolicy/p"})) == count
-    assert queue.counts().unschedulable == count - PORTION
+    assert queue.counts().unschedulable == MANY
+    clock.tick = TICK
+    assert scheduler.use_policies(policy_set(), frozenset({"SchedulingPolicy/p"})) == MANY
+    assert MANY // 2 < queue.counts().unschedulable < MANY
     # what happens to pods meanwhile stays: one is gone, one was rejected anew by somebody else
-    gone, other = f"default.p{count - 1}", f"default.p{count - 2}"
+    gone, other = f"default.p{MANY - 1}", f"default.p{MANY - 2}"
     assert queue.delete(gone)
     queue.activate([other])
-    assert sorted(popped(queue)) == sorted(f"default.p{number}" for number in range(count - 1))
+    assert sorted(popped(queue)) == sorted(f"default.p{number}" for number in range(MANY - 1))
     assert queue.counts() == QueueCounts(0, 0, 0, 0)
 
 
-def rejected(count: int, clock: StandingClock | None = None, rejector: str = "NodeResourcesFit") -> Queue:
-    """A queue in which so many pods wait for a word of one plugin."""
-    scheduler, _ = stand(clock or StandingClock())
+def rejected(count: int, clock: TickingClock | None = None, rejector: str = "NodeResourcesFit") -> Queue:
+    """A queue in which so many pods wait for one plugin, and whose clock ticks from now on."""
+    clock = clock or TickingClock()
+    scheduler, _ = stand(clock)
     queue = scheduler.queue
     for number in range(count):
         queue.add(pod(f"p{number}", scheduler_name="me", requests={"cpu": "1"}))
@@ -66,6 +70,7 @@ def rejected(count: int, clock: StandingClock | None = None, rejector: str = "No
         assert queued is not None
         queue.reject(queued, frozenset({rejector}))
     assert queue.counts().unschedulable == count
+    clock.tick = TICK
     return queue
 
 
@@ -81,32 +86,30 @@ def popped(queue: Queue) -> list[str]:
     return found
 
 
-def test_pods_that_a_change_helps_are_moved_in_portions() -> None:
-    count = 10 * PORTION
-    queue = rejected(count)
-    assert queue.move(room()) == PORTION
-    assert queue.counts().unschedulable == count - PORTION
+def test_pods_that_a_change_helps_are_moved_in_chunks() -> None:
+    queue = rejected(MANY)
+    moved = queue.move(room())
+    assert 0 < moved < MANY // 2
+    assert queue.counts().unschedulable == MANY - moved
     assert queue.next_wake() is not None
     # what happens to pods meanwhile stays
-    gone, other = f"default.p{count - 1}", f"default.p{count - 2}"
+    gone, other = f"default.p{MANY - 1}", f"default.p{MANY - 2}"
     assert queue.delete(gone)
     queue.activate([other])
     first = queue.pop()
     assert first is not None
-    assert queue.counts().unschedulable == count - 2 * PORTION - 2
+    assert MANY // 2 < queue.counts().unschedulable < MANY - moved - 2
     queue.done(first)
-    assert sorted([first.identity, *popped(queue)]) == sorted(f"default.p{number}" for number in range(count - 1))
+    assert sorted([first.identity, *popped(queue)]) == sorted(f"default.p{number}" for number in range(MANY - 1))
     assert queue.counts() == QueueCounts(0, 0, 0, 0)
     assert queue.next_wake() is None
 
 
 def test_a_pod_that_was_tried_again_meanwhile_is_not_moved_by_an_earlier_change() -> None:
-    clock = StandingClock()
-    queue = rejected(3 * PORTION, clock)
-    last = f"default.p{3 * PORTION - 1}"
+    queue = rejected(MANY)
+    last = f"default.p{MANY - 1}"
     queue.move(room())
     queue.activate([last])
-    clock.at += 0.001
     tried = queue.pop()
     while tried is not None and tried.identity != last:
         queue.done(tried)
@@ -118,48 +121,55 @@ def test_a_pod_that_was_tried_again_meanwhile_is_not_moved_by_an_earlier_change(
 
 
 def test_moves_that_pile_up_are_joined_and_no_pod_is_forgotten() -> None:
-    count = 5 * MOST_MOVES
-    queue = rejected(count * PORTION)
-    for number in range(1, 3 * MOST_MOVES + 1):
-        assert queue.move(room(f"n{number}")) == PORTION
-        assert queue.counts().unschedulable == (count - number) * PORTION
+    queue, before = rejected(3 * MANY), 3 * MANY
+    for number in range(3 * MOST_MOVES):
+        moved = queue.move(room(f"n{number}"))
+        assert 0 < moved < MANY // 2
+        before -= moved
+        assert queue.counts().unschedulable == before
         assert len(queue._moves) <= MOST_MOVES
-    assert len(popped(queue)) == count * PORTION
+    assert len(popped(queue)) == 3 * MANY
 
 
-def test_moves_are_joined_without_a_look_at_each_pod() -> None:
-    """Some 100,000 pods may wait, and changes come one after the other."""
-    moves, waiting = Moves(len), [cast("QueuedPod", object()) for _ in range(PORTION)]
-    for _ in range(MOST_MOVES + 1):
-        moves.add(waiting, len, 1.0)
-    assert len(moves) == 1
-    assert list(moves._moves[0].pods) == waiting
-
-
-def test_pods_that_waited_too_long_are_tried_again_in_portions() -> None:
-    clock = StandingClock()
-    queue = rejected(10 * PORTION, clock, "NodeName")
+def test_pods_that_waited_too_long_are_tried_again_in_chunks() -> None:
+    clock = TickingClock()
+    queue = rejected(MANY, clock, "NodeName")
     clock.at += 1000.0
     assert queue.pop() is not None
-    assert queue.counts().unschedulable == 8 * PORTION
+    assert MANY // 2 < queue.counts().unschedulable < MANY
     popped(queue)
     assert queue.counts().unschedulable == 0
 
 
-def test_pods_whose_backoff_is_over_become_ready_in_portions() -> None:
-    clock = StandingClock()
-    queue = rejected(10 * PORTION, clock)
+def test_pods_whose_backoff_is_over_become_ready_in_chunks() -> None:
+    clock = TickingClock()
+    queue = rejected(MANY, clock)
+    clock.tick = 0.0
     queue.move(room())
-    for _ in range(10):
-        queue._in_portions([], len)
-        first = queue.pop()
-        assert first is not None
-        queue.fail(first)
+    for _ in range(MANY):
+        queued = queue.pop()
+        assert queued is not None
+        queue.fail(queued)
+    assert queue.counts().backoff == MANY
     clock.at += 1000.0
-    ready = queue.counts().active
+    clock.tick = TICK
     queue.flush()
-    assert queue.counts().active <= ready + PORTION
-    assert len(popped(queue)) == 10 * PORTION
+    assert 0 < queue.counts().active < MANY // 2
+    assert len(popped(queue)) == MANY
+
+
+async def test_the_loop_has_its_turn_between_chunks_while_no_pod_is_ready() -> None:
+    clock = TickingClock()
+    queue = rejected(MANY, clock)
+    waiter = Waiter(queue, clock)
+    queue._moves.run(list(queue._queues.waiting), lambda _: False)
+    async with turns_of_the_loop() as turns:
+        chunks = 0
+        while len(queue._moves):
+            assert queue.pop() is None
+            await waiter.wait()
+            chunks += 1
+        assert turns.count >= chunks > 1
 
 
 async def test_loop_has_its_turn_between_policies_of_the_first_list() -> None:

@@ -128,10 +128,10 @@ class Process:
         observers, timing, recorder = (*LOG_LINES, *self.metrics.observers), self.metrics.timing, self.recorder
         if recorder is None:
             rng = random.Random(self._seed)  # noqa: S311 - draws among equals
-            return Scheduler(self._profiles, client, clock, rng, observers, timing, processor=clock.processor)
+            return Scheduler(self._profiles, client, clock, rng, observers, timing)
         heard = (*observers, recorder)
         rng, cluster = recorder.rng, recorder.cluster
-        return Scheduler(self._profiles, client, clock, rng, heard, timing, cluster, clock.processor)
+        return Scheduler(self._profiles, client, clock, rng, heard, timing, cluster)
 
     def _make_health(self) -> Health:
         health = Health()

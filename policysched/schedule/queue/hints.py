@@ -1,7 +1,7 @@
-"""Queueing hints: whether a change is worth another attempt for a pod that was rejected.
+"""Queueing hints: whether a change is worth another attempt for a rejected pod.
 
-A pod is only tried again when a plugin that rejected it says that the change can help; whoever cannot say (an
-exception, no rejector known) counts as yes, because a pod tried in vain costs little and a forgotten one all.
+A pod is retried only if a plugin that rejected it reports that the change can help. If a hint fails, or no rejector is
+known, the pod is retried: a useless attempt is cheap, a forgotten pod is not.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go (isPodWorthRequeuing).
 """
@@ -13,14 +13,10 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
-
-import msgspec
 
 from policysched.framework import (
     Action,
     Change,
-    Clock,
     Cluster,
     CustomResource,
     Hint,
@@ -29,25 +25,17 @@ from policysched.framework import (
     Resource,
     RetryControl,
 )
-from policysched.model.objects import Pod
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.timing import Timing
 
 log = logging.getLogger(__name__)
-SHARE: Final = 0.1
-"""How much of the time asking may take."""
-MOST: Final = 0.1
-"""How long may be asked at once. Units: seconds."""
-LARGEST: Final = 1 << 15
-"""How much the waiting pod and the changed one may state together. Units: bytes of JSON."""
-_ENCODER: Final = msgspec.json.Encoder()
 NOBODY: Mapping[str, RetryControl] = MappingProxyType({})
 Matching = Mapping[str, Sequence[Hint]]
-"""Plugin names and their hints that match a change's resource and action."""
+"""The hints that match a change's resource and action, by plugin name."""
 
 
 class QueueingStrategy(Enum):
-    """What a change means for a waiting pod: it may stay, or is queued again."""
+    """Whether and how a change requeues a waiting pod."""
 
     SKIP = "the change cannot help"
     AFTER_BACKOFF = "the change may help: retry after the backoff"
@@ -55,7 +43,7 @@ class QueueingStrategy(Enum):
 
 
 class Interests:
-    """What the plugins of one profile ask of the queue: their gates and their hints."""
+    """The gates, queueing hints and rejection listeners of a profile's plugins."""
 
     __slots__ = ("_hints", "_matching", "indexes", "listeners", "pre_enqueue")
 
@@ -69,15 +57,15 @@ class Interests:
         self._hints: dict[str, Sequence[Hint]] = {plugin.name: plugin.events() for plugin in pre_enqueue}
         self._hints.update(hints or {})
         self.listeners = listeners
-        """The filters that hear which pods they rejected, by name."""
+        """The filters that are told which pods they rejected, by name."""
         self.indexes = {
             plugin: hint.index for plugin, hints in self._hints.items() for hint in hints if hint.index is not None
         }
-        """What finds the pods that a plugin may say yes about, by the plugin's name."""
+        """The indexes of hints, by plugin name."""
         self._matching: dict[tuple[Resource | CustomResource, Action], Matching] = {}
 
     def matching(self, change: Change) -> Matching:
-        """Select the hints that are about such a change, by plugin."""
+        """Return the hints that match a change's resource and action, by plugin name."""
         kind = (change.resource, change.action)
         found = self._matching.get(kind)
         if found is None:
@@ -96,32 +84,17 @@ NO_INTERESTS = Interests()
 
 
 def index_of(hints: Sequence[Hint]) -> HintIndex | None:
-    """Return the index of one plugin's hints, None where one of them has none."""
+    """Return the index of a plugin's hints; None if a hint has no index."""
     indexes = [hint.index for hint in hints]
     return None if None in indexes else indexes[0]
 
 
 def judge(
-    queued: QueuedPod,
-    change: Change,
-    matching: Matching,
-    cluster: Cluster,
-    *,
-    asks: bool = True,
-    timing: Timing | None = None,
+    queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, timing: Timing | None = None
 ) -> QueueingStrategy:
-    """Say what a change means for a pod, given the matching hints of its profile.
-
-    Without asking them, each that matches says that the change helps.
-    """
+    """Return whether a change may help a rejected pod, by the matching hints of the plugins that rejected the pod."""
     if not queued.rejectors and not queued.pending:
         return QueueingStrategy.AFTER_BACKOFF
-    if not asks:
-        return (
-            QueueingStrategy.SKIP
-            if matching.keys().isdisjoint(queued.rejectors | queued.pending)
-            else QueueingStrategy.AFTER_BACKOFF
-        )
     if any(_helps(queued, plugin, change, matching, cluster, timing) for plugin in queued.pending):
         return QueueingStrategy.IMMEDIATELY
     if any(_helps(queued, plugin, change, matching, cluster, timing) for plugin in queued.rejectors):
@@ -153,7 +126,7 @@ def _helps(
 
 
 def label(change: Change) -> str:
-    """Name a change as kube-scheduler's metrics do.
+    """Return a change's name in kube-scheduler's metrics.
 
     Source: k8s.io/kube-scheduler/framework/types.go (ClusterEvent.Label).
     """
@@ -165,54 +138,3 @@ def _label(resource: Resource | CustomResource, action: Action) -> str:
     names = [part.name for part in action if part.name]
     single = names[0] if len(names) == 1 and action is not Action.UPDATE_OTHER else "UPDATE"
     return resource.value + "".join(word.capitalize() for word in single.split("_"))
-
-
-class HintBudget:
-    """How much plugins are asked whether a change helps: no more than a share of the time.
-
-    A hint is cheaper than an attempt as long as neither pod nor change is large and not too many pods wait. Beyond that
-    nobody is asked, and the change counts as one that helps: the pod is tried again once its backoff is over, and while
-    it backs off no change costs anything for it. Begin with `start` for each change, and end with `stop`.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._left, self._since = MOST, clock.monotonic()
-        self._change: Change | None = None
-        self._size: int | None = None
-        """How much the pods of the change state, None before somebody wants to know. Units: bytes."""
-
-    def start(self, change: Change) -> None:
-        """Begin with a change."""
-        now = self._clock.monotonic()
-        self._left = min(MOST, self._left + SHARE * (now - self._since))
-        self._since = now
-        if change is not self._change:
-            self._change, self._size = change, None
-
-    def permits(self, queued: QueuedPod) -> bool:
-        """Return whether hints may be asked about a waiting pod; pods are measured while there is time for it."""
-        self.stop()
-        if self.is_spent or self._change is None:
-            return False
-        if self._size is None:
-            self._size = sum(_size(one) for one in (self._change.old, self._change.new) if isinstance(one, Pod))
-        if queued.measured is not queued.pod:
-            queued.measured, queued.size = queued.pod, _size(queued.pod)
-        return self._size + queued.size <= LARGEST
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether there is no time left for asking."""
-        return self._left <= 0
-
-    def stop(self) -> None:
-        """Count the time since the last word."""
-        now = self._clock.monotonic()
-        self._left -= now - self._since
-        self._since = now
-
-
-def _size(pod: Pod) -> int:
-    """Say how much a pod states that hints may look at."""
-    return len(_ENCODER.encode((pod.metadata.labels, pod.spec)))

@@ -1,15 +1,14 @@
-"""Whether what happens may help pods that wait, or that were being tried meanwhile, as the hints of their plugins say.
+"""`Judging`: whether a change may help waiting pods or pods in flight, by the queueing hints of their plugins.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go (isPodWorthRequeuing, determineSchedulingHintForInFlightPod).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from policysched.framework import Action, Change, Clock, Cluster, Resource, RetryControl
-from policysched.schedule.queue.hints import NO_INTERESTS, HintBudget, Interests, QueueingStrategy, judge
+from policysched.schedule.queue.hints import NO_INTERESTS, Interests, QueueingStrategy, judge
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
+from policysched.schedule.queue.moves import CHUNK
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.queue.subqueues import PodQueues
 from policysched.schedule.timing import Timing
@@ -18,78 +17,66 @@ TIME_PASSES = Change(Resource.TIME, Action.UPDATE_OTHER)
 
 
 class Judging:
-    """Asks the hints of pods' profiles, as much as there is time for.
-
-    Args:
-        clock: The time that asking takes.
-        cluster: What the hints look at, as it is now.
-        queues: Knows the profiles.
-        in_flight: The attempts under way, and what is kept for them.
-    """
+    """Evaluates the queueing hints of pods' profiles."""
 
     def __init__(self, clock: Clock, cluster: Cluster, queues: PodQueues, in_flight: InFlight) -> None:
+        """Create it.
+
+        Args:
+            clock: Limits the time for the changes that an attempt missed.
+            cluster: The cluster that hints read.
+            queues: Has the profiles.
+            in_flight: The attempts under way, with the occurrences since they began.
+        """
         self.timing: Timing | None = None
-        """What is told how long hints take."""
+        """Records the durations of hints."""
         self._clock, self._cluster = clock, cluster
         self._queues, self._in_flight = queues, in_flight
-        self._budget = HintBudget(clock)
 
     def interests(self, queued: QueuedPod) -> Interests:
-        """Return what the profile of a pod wants to know of."""
+        """Return gates and hints of a pod's profile."""
         return self._queues.profiles.get(queued.profile, NO_INTERESTS)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Return those of some plugins that hear which pods they rejected, under the pod's profile."""
+        """Select the plugins that are `RetryControl`s in a pod's profile."""
         return plugins & self.interests(queued).listeners.keys()
 
     def listeners(self, queued: QueuedPod) -> list[RetryControl]:
-        """Return what hears of a pod among the plugins that rejected it."""
+        """Return the `RetryControl`s among the plugins that rejected a pod."""
         known = self.interests(queued).listeners
         return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
 
-    def waiting(
-        self, change: Change, concerned: Iterable[QueuedPod]
-    ) -> Iterator[tuple[QueuedPod, QueueingStrategy | None]]:
-        """Say of pods that wait what is to be done as a change comes.
-
-        Missing: None where time has come for a pod and nobody could be asked.
-        """
-        self._budget.start(change)
-        for queued in concerned:
-            matching = self.interests(queued).matching(change)
-            asks = self._budget.permits(queued)
-            if change is TIME_PASSES and not asks and self._budget.is_spent:
-                yield queued, None
-            else:
-                yield queued, judge(queued, change, matching, self._cluster, asks=asks, timing=self.timing)
-        self._budget.stop()
+    def of_change(self, queued: QueuedPod, change: Change) -> QueueingStrategy:
+        """Return whether a change may help a waiting pod."""
+        return judge(queued, change, self.interests(queued).matching(change), self._cluster, self.timing)
 
     def missed(self, flight: Flight) -> QueueingStrategy:
-        """Say what is to be done with a pod that is rejected now, for what happened while it was in flight."""
+        """Return whether the occurrences during a failed attempt may help its pod.
+
+        If their hints take longer than `CHUNK`, the answer is yes.
+        """
         queued = flight.queued
         if flight.since < 0 or not (queued.rejectors or queued.pending):
             return QueueingStrategy.AFTER_BACKOFF
         if flight.due is not None and flight.due <= self._cluster.time.seconds:
             self._in_flight.record(Occurrence(TIME_PASSES, only=queued.identity))
-        best = QueueingStrategy.SKIP
+        best, ends = QueueingStrategy.SKIP, self._clock.monotonic() + CHUNK
         for occurrence in self._in_flight.missed(flight):
-            match self._of_missed(queued, occurrence):
-                case QueueingStrategy.IMMEDIATELY:
-                    return QueueingStrategy.IMMEDIATELY
-                case QueueingStrategy.AFTER_BACKOFF:
-                    best = QueueingStrategy.AFTER_BACKOFF
-                    if not queued.pending:
-                        return best
-                case QueueingStrategy.SKIP:
-                    pass
+            verdict = self._of_missed(queued, occurrence)
+            if verdict is not QueueingStrategy.SKIP:
+                best = verdict
+            if verdict is QueueingStrategy.IMMEDIATELY or (best is not QueueingStrategy.SKIP and not queued.pending):
+                break
+            if self._clock.monotonic() >= ends:
+                return QueueingStrategy.AFTER_BACKOFF
         return best
 
     def _of_missed(self, queued: QueuedPod, occurrence: Occurrence) -> QueueingStrategy:
-        """Judge what happened while a pod was in flight.
+        """Return whether an occurrence during a failed attempt may help its pod.
 
-        A plugin that compares with what it noted of rejected pods has been asked meanwhile about others that are alike,
-        and had noted nothing of this one: whatever it names as of interest helps. That may be much, so the pod waits
-        for the end of its backoff even where nothing else is to be done.
+        A `RetryControl` compares a change with its notes about rejected pods. It had no note about a pod in
+        flight, so every change that its hints match counts as helpful. Such changes may be frequent, so the pod stays
+        in backoff until the end.
         """
         if occurrence.change is None:
             pushes = occurrence.only or occurrence.pushes_all
@@ -97,10 +84,6 @@ class Judging:
             return QueueingStrategy.AFTER_BACKOFF if helps else QueueingStrategy.SKIP
         matching = self.interests(queued).matching(occurrence.change)
         if self.listening(queued, queued.rejectors) & matching.keys():
-            queued.rests_until = max(queued.rests_until, self._clock.monotonic())
+            queued.completes_backoff = True
             return QueueingStrategy.AFTER_BACKOFF
-        self._budget.start(occurrence.change)
-        asks = self._budget.permits(queued)
-        verdict = judge(queued, occurrence.change, matching, self._cluster, asks=asks, timing=self.timing)
-        self._budget.stop()
-        return verdict
+        return judge(queued, occurrence.change, matching, self._cluster, self.timing)

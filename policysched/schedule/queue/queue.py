@@ -1,12 +1,11 @@
-"""`Queue`, the whole scheduling queue (kube-scheduler's PriorityQueue), over its parts.
+"""`Queue`: the scheduling queue, kube-scheduler's PriorityQueue.
 
-Four places: active (ready, in the order of the QueueSort plugin), backoff (had its turn, waits a while),
-unschedulable (until a change that a rejecting plugin says can help), and gated (kept out by a PreEnqueue plugin).
-Time comes in as a clock; the queue neither sleeps nor runs by itself, so `pop` moves along what has become ready.
-While active is empty, pods are taken from backoff early: an idle scheduler has nothing better to do. After errors they
-are not, because an API server in trouble has, nor after costly attempts, because a loop to which events come has. Those
-that come back only because they waited for so long go through backoff, too, so that thousands of them do not keep a new
-pod waiting.
+A pending pod is active (ready, in the order of the QueueSort plugin), in backoff (waits after a failed attempt),
+unschedulable (waits for a change that a rejecting plugin accepts), gated (kept out by a PreEnqueue plugin) or in flight
+(its attempt is under way). The queue has no task of its own: `pop` also ends backoffs and handles timers and changes.
+
+If no pod is active, backoffs end early, except after errors and expensive attempts. Pods that are retried only because
+they waited for the maximum time enter backoff too, so that thousands of them do not delay new pods.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go, KEP-5142.
 """
@@ -17,32 +16,32 @@ import asyncio
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Final
 
 from policysched.framework import Action, Change, Clock, Cluster, QueueSortPlugin, Resource
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
-from policysched.schedule.queue.costly_attempts import CostlyAttempts
 from policysched.schedule.queue.hints import Interests, QueueingStrategy, index_of, label
 from policysched.schedule.queue.in_flight import Flight, InFlight, Occurrence
 from policysched.schedule.queue.judging import TIME_PASSES, Judging
+from policysched.schedule.queue.moves import CHUNK, Moves
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod, Stage
 from policysched.schedule.queue.subqueues import WINDOW, Backoff, OnQueued, PodQueues, QueueCounts
 from policysched.schedule.queue.timers import Timers
-from policysched.schedule.queue.unschedulable import PORTION, Moves, portion
 from policysched.schedule.timing import Timing
 from policysched.state.cluster_events import pod_difference
 from policysched.state.placed.pods import pod_id
 
-POD_POPPED = "PodPopped"
-"""What kube-scheduler calls an attempt among the events that are kept."""
-SWEEP = 30.0
-"""How often pods that have waited too long are looked for. Units: seconds."""
+POD_POPPED: Final = "PodPopped"
+"""Name of an attempt in kube-scheduler's metric of events in flight."""
+SWEEP: Final = 30.0
+"""Time between two searches for pods that waited for the maximum time. Units: seconds."""
 
 
 class Queue:
-    """All pods that wait for a node, and those whose attempt is under way."""
+    """All pending pods, including pods whose attempt is under way."""
 
     def __init__(
         self,
@@ -61,13 +60,12 @@ class Queue:
         self._in_flight = InFlight()
         self._timers = Timers(clock, cluster)
         self._judging = Judging(clock, cluster, self._queues, self._in_flight)
-        self._moves = Moves(partial(self._requeue, "ManyChanges"))
-        self._costly = CostlyAttempts()
+        self._moves = Moves(clock, partial(self._requeue, "ManyChanges"))
         now = clock.monotonic()
         self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
 
     def add(self, pod: Pod) -> None:
-        """Take in a pending pod; one that is known is updated."""
+        """Add a pending pod, or update a known one."""
         identity = pod_id(pod)
         if identity in self._pods:
             self.update(pod)
@@ -76,14 +74,14 @@ class Queue:
         self._queues.enter_active(queued, "UnschedulablePodAdd")
 
     def update(self, pod: Pod) -> None:
-        """Take a new version of a pending pod; one that is not known is added."""
+        """Take a new version of a pending pod; an unknown pod is added."""
         queued = self._pods.get(pod_id(pod))
         if queued is None:
             self.add(pod)
             return
         flight = self._flight_of(queued)
         old = (flight.latest if flight else None) or queued.pod
-        # kube-scheduler calls an update of a pending pod in which nothing matters, as its condition's, a general one.
+        # As in kube-scheduler, an update without scheduling fields, of a condition say, has a generic action.
         change = Change(Resource.PENDING_POD, pod_difference(old, pod) or Action.UPDATE_OTHER, old, pod)
         if flight is not None:
             flight.latest = pod
@@ -94,19 +92,19 @@ class Queue:
         if queued.stage is Stage.UNSCHEDULABLE:
             self._queues.list_anew(queued)
             if not change.nothing:
-                self._judge_all(change, [queued])
+                self._judge(change, queued)
         else:
             self._queues.reorder(queued)
 
     def renew(self, pod: Pod) -> None:
-        """Take a new version of a pod that counts on its node while it is bound: nothing of it wakes anybody."""
+        """Take a new version of a pod that is being bound; it wakes no pods."""
         identity = pod_id(pod)
         flight = self._in_flight.get(identity)
         if flight is not None and self._pods.get(identity, flight.queued) is flight.queued:
             flight.latest = pod
 
     def delete(self, identity: str) -> bool:
-        """Drop a pod wherever it is; an attempt under way ends without its coming back."""
+        """Remove a pod. If its attempt is under way, the pod does not return to the queue."""
         queued = self._pods.pop(identity, None)
         if queued is None:
             return False
@@ -117,21 +115,21 @@ class Queue:
         return True
 
     def pop(self) -> QueuedPod | None:
-        """Take the next pod to be tried, or None; one of `reject`, `fail` and `done` must follow."""
+        """Start an attempt of the next pod and return the pod; the caller ends it by `reject`, `fail` or `done`."""
         now = self._clock.monotonic()
         if now >= min(self._next_window, self._next_sweep, self._timers.due):
             self.flush()
-        self._moves.go_on()
+        self._moves.run_chunk()
         queued = self._queues.take_first()
         if queued is not None:
             queued.stage = Stage.IN_FLIGHT
             queued.attempts += 1
-            queued.tried_at, queued.took = now, 0.0
+            queued.tried_at, queued.completes_backoff = now, False
             self._in_flight.begin(queued)
         return queued
 
     def note_decision(self, queued: QueuedPod, rejectors: frozenset[str]) -> None:
-        """Note that a pod is decided against now: when time alone may change that is to be known from here on."""
+        """Record that a pod was rejected: from now on, time passing during its attempt may help it."""
         flight = self._flight_of(queued)
         known = self._judging.interests(queued).listeners
         if flight is not None and known:
@@ -139,14 +137,19 @@ class Queue:
             flight.due = min((at for at in due if at is not None), default=None)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Return those of some plugins that hear which pods they rejected, under the pod's profile."""
+        """Select the plugins that are `RetryControl`s in a pod's profile."""
         return self._judging.listening(queued, plugins)
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
-        """Take back a pod that plugins turned away, judging what happened meanwhile; return whether it still exists.
+        """End an attempt that failed, and requeue its pod; return whether the pod still exists.
+
+        Args:
+            queued: The pod.
+            rejectors: The plugins that rejected the pod; empty after an error.
+            pending: The plugins that returned Pending.
 
         Raises:
-            ValueError: no attempt of this pod is under way.
+            ValueError: No attempt of this pod is under way.
         """
         flight = self._in_flight.get(queued.identity)
         if flight is None:
@@ -156,9 +159,7 @@ class Queue:
             return False
         queued.pod = flight.latest or queued.pod
         queued.rejectors, queued.pending, queued.gated_by = rejectors, pending, ""
-        now = self._clock.monotonic()
-        queued.queued_at, queued.flushed, queued.yields_until = now, False, -math.inf
-        queued.rests_until = self._costly.rests_until(queued.pod.metadata.namespace, queued.took, now)
+        queued.queued_at, queued.flushed, queued.yields_until = self._clock.monotonic(), False, -math.inf
         if rejectors or pending:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
@@ -173,9 +174,9 @@ class Queue:
         return True
 
     def put_off(self, queued: QueuedPod, plugin: str) -> None:
-        """Let a pod that was popped wait for a change that this plugin's hints name, as if it had not been tried.
+        """End an attempt before its cycle: the pod waits for a change that the plugin's hints accept.
 
-        It keeps its place in the queue, and has no backoff then.
+        The attempt does not count: the pod has no backoff and keeps its place in the queue.
         """
         self._in_flight.end(queued.identity)
         queued.attempts -= 1
@@ -183,19 +184,19 @@ class Queue:
         self._queues.wait(queued, "ScheduleAttemptFailure")
 
     def fail(self, queued: QueuedPod) -> bool:
-        """Take back a pod whose attempt ended in an error: it is tried again after a backoff, without any event.
+        """End an attempt that failed with an error: its pod is retried after a backoff.
 
         Raises:
-            ValueError: no attempt of this pod is under way.
+            ValueError: No attempt of this pod is under way.
         """
         return self.reject(queued, NO_PLUGINS)
 
     def release(self, queued: QueuedPod) -> None:
-        """Say that no plugin will reject the pod any more, so that changes need not be kept for it."""
+        """Stop keeping changes for a pod that no plugin can reject any more."""
         self._in_flight.release(queued.identity)
 
     def done(self, queued: QueuedPod) -> None:
-        """End an attempt whose pod does not come back; saying it twice does no harm."""
+        """End an attempt whose pod does not return to the queue; without an attempt, do nothing."""
         if self._flight_of(queued) is None:
             return
         self._in_flight.end(queued.identity)
@@ -204,42 +205,47 @@ class Queue:
             del self._pods[queued.identity]
 
     def flush(self) -> None:
-        """Make pods ready whose backoff is over, and try those again that time helps or that have waited too long."""
+        """End backoffs, judge the pods whose timer is due, and retry pods that waited for the maximum time."""
         now = self._clock.monotonic()
-        if self._queues.end_backoffs(now, PORTION):
+        if self._queues.end_backoffs(now, CHUNK):
             self._next_window = math.floor(now) + WINDOW
         if due := self._timers.take_due():
             self._in_flight.record(Occurrence(TIME_PASSES))
-            self._in_portions(due, partial(self._judge_all, TIME_PASSES))
+            self._moves.run(due, partial(self._judge, TIME_PASSES))
         if now < self._next_sweep:
             return
         self._next_sweep += SWEEP * (1 + (now - self._next_sweep) // SWEEP)
         waiting = (queued for queued in self._queues.waiting if not queued.gated_by)
         late = [queued for queued in waiting if now - queued.queued_at > self.max_unschedulable]
         if late:
-            # as in kube-scheduler, where it is an event that is meant for every pod
+            # As in kube-scheduler: the event concerns every pod.
             self._in_flight.record(Occurrence(pushes_all=True))
-        self._in_portions(late, self._try_again)
+        self._moves.run(late, partial(self._try_again, self._clock.monotonic() + SWEEP))
 
     def next_wake(self) -> float | None:
-        """Return the monotonic time at which a pod may become poppable by the passing of time, or None."""
+        """Return the monotonic time at which `pop` may return a pod without another change; None if never."""
         if self._queues.poppable or self._moves:
             return self._clock.monotonic()
         waiting = self._queues.waiting
         sweep = min(self._next_sweep, self._timers.due) if len(waiting) > waiting.gated else math.inf
-        earliest = min(sweep, self._queues.held_until)
+        earliest = min(sweep, self._queues.completing_until)
         return None if earliest == math.inf else earliest
 
     @property
     def hears(self) -> bool:
-        """Whether there is a pod that a change may help: one that waits for it, or that is being tried."""
+        """Whether a change may help some pod, waiting or in flight."""
         return self._in_flight.keeps or len(self._queues.waiting) > 0
 
     def move(self, change: Change, but: str = "", *, at_most: int | None = None) -> int:
-        """Requeue the pods that a change may help, and keep it for those in flight; count the former.
+        """Requeue the waiting pods that a change may help, and keep the change for pods in flight.
 
-        Of many pods the first are judged now, and the others while pods are popped. The pod `but` is left alone, and so
-        are pods of a higher priority than `at_most` where one is given.
+        Args:
+            change: The change.
+            but: Identity of a pod that is skipped.
+            at_most: Highest priority of pods that are requeued; None for no limit.
+
+        Returns:
+            How many pods were requeued at once. The other pods are judged later, before attempts.
         """
         if change.nothing or not self.hears:
             return 0
@@ -257,16 +263,14 @@ class Queue:
             }
         if interesting:
             self._in_flight.record(Occurrence(change))
-        return self._in_portions(list(concerned.values()), partial(self._judge_all, change))
+        return self._moves.run(concerned.values(), partial(self._judge, change))
 
     def move_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> int:
-        """Requeue the pods that these plugins had rejected, because the plugins changed; count them.
-
-        The first of many pods are requeued now, the others while pods are popped.
+        """Requeue the pods that some plugins rejected, because these plugins changed; return their number.
 
         Args:
             plugins: The names of the plugins.
-            event: What logs and metrics call the change.
+            event: The change's name in logs and metrics.
         """
         self._in_flight.record(Occurrence(plugins=plugins))
         concerned = {
@@ -276,11 +280,11 @@ class Queue:
             for identity, queued in self._queues.waiting.held_by(profile, plugin).items()
             if not plugins.isdisjoint(queued.rejectors | queued.pending)
         }
-        self._in_portions(list(concerned.values()), partial(self._requeue, event))
+        self._moves.run(concerned.values(), partial(self._requeue, event))
         return len(concerned)
 
     def activate(self, identities: Iterable[str]) -> None:
-        """Make pods ready at once, without backoff; one in flight is tried again if it is rejected."""
+        """Make pods active without backoff; a pod in flight is retried if its attempt fails."""
         for identity in identities:
             queued = self._pods.get(identity)
             if queued is None or queued.stage is Stage.ACTIVE:
@@ -291,31 +295,31 @@ class Queue:
                 self._queues.enter_active(queued, "ForceActivate")
 
     def latest(self, queued: QueuedPod) -> Pod:
-        """Return a pod whose attempt is under way as it is known now."""
+        """Return the newest version of a pod whose attempt is under way."""
         flight = self._flight_of(queued)
         return (flight.latest if flight is not None else None) or queued.pod
 
     def _flight_of(self, queued: QueuedPod) -> Flight | None:
-        """Return a pod's attempt that is under way: one of its UID may be that of a pod that went before it came."""
+        """Return a pod's attempt under way. An attempt of the same UID may belong to a deleted predecessor."""
         flight = self._in_flight.get(queued.identity)
         return flight if flight is not None and flight.queued is queued else None
 
     def get(self, identity: str) -> QueuedPod | None:
-        """Find a pod, queued or in flight."""
+        """Return a pod, queued or in flight."""
         return self._pods.get(identity)
 
     def counts(self) -> QueueCounts:
-        """Count the pods in each place."""
+        """Return the number of pods in each queue."""
         return self._queues.counts()
 
     @property
     def in_flight(self) -> tuple[int, int]:
-        """How many attempts are under way, and how many occurrences are kept for them."""
+        """Number of attempts under way, and of occurrences that are kept for them."""
         return len(self._in_flight), self._in_flight.occurrences
 
     @property
     def profiles(self) -> Mapping[str, Interests]:
-        """Gates and hints by profile; replaced as a whole when plugins or policies change."""
+        """Gates and hints by profile name; replaced as a whole when plugins or policies change."""
         return self._queues.profiles
 
     @profiles.setter
@@ -323,22 +327,19 @@ class Queue:
         self._queues.profiles = profiles
 
     def use_backoff(self, backoff: Backoff) -> None:
-        """Let pods wait for other times from now on, those too that wait already."""
+        """Replace the backoff, also for pods that are in backoff now."""
         self._queues.use_backoff(backoff)
 
     def wake_with(self, on_ready: Callable[[], None]) -> None:
-        """Have a function called whenever a pod becomes poppable, or the passing of time may make it so."""
+        """Call a function whenever a pod becomes ready, or `next_wake` may have changed."""
         self._queues.on_ready = on_ready
 
     def measure_with(self, timing: Timing | None) -> None:
-        """Say from now on what hints and gates take; None for nobody."""
+        """Record the durations of hints and gates from now on; None stops it."""
         self._judging.timing = self._queues.timing = timing
 
     def rejections(self) -> Counter[tuple[str, str]]:
-        """Count the pods that wait for another attempt by each plugin that turned them away, and profile.
-
-        It may be asked from any thread.
-        """
+        """Return how many waiting pods each plugin rejected, by plugin and profile. Safe to call from any thread."""
         counts: Counter[tuple[str, str]] = Counter()
         for queued in tuple(self._pods.values()):
             if queued.stage is not Stage.IN_FLIGHT:
@@ -346,48 +347,31 @@ class Queue:
         return counts
 
     def events_in_flight(self) -> Counter[str]:
-        """Count what is kept for attempts under way, by kube-scheduler's names; it may be asked from any thread."""
+        """Return the number of occurrences in flight, by kube-scheduler's event names. Safe to call from any thread."""
         counts = Counter(_event_of(one) for one in self._in_flight.kept())
         counts[POD_POPPED] = self._in_flight.listening
         return counts
 
     def report_to(self, on_queued: OnQueued) -> None:
-        """Have a function called whenever a pod enters a queue."""
+        """Call a function whenever a pod enters a queue."""
         self._queues.on_queued = on_queued
 
-    def _in_portions(self, pods: Sequence[QueuedPod], act: Callable[[Sequence[QueuedPod]], int]) -> int:
-        """Do something with pods that wait: now with the first of them, and with the others while pods are popped."""
-        now = portion(pods)
-        if len(pods) > now:
-            self._moves.add(pods[now:], act, self._clock.monotonic())
-        return act(pods[:now]) if pods else 0
+    def _requeue(self, event: str, queued: QueuedPod) -> bool:
+        """Requeue a waiting pod without evaluating hints. `event` is the change's name in logs and metrics."""
+        return self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, event)
 
-    def _requeue(self, event: str, pods: Sequence[QueuedPod]) -> int:
-        """Requeue pods without evaluating hints; count them. `event` is what logs and metrics call the change."""
-        return sum(self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, event) for queued in pods)
+    def _try_again(self, until: float, queued: QueuedPod) -> bool:
+        """Requeue a pod that waited for the maximum time; until a time, it is tried after all other pods."""
+        queued.flushed, queued.yields_until = True, until
+        return self._requeue("UnschedulableTimeout", queued)
 
-    def _try_again(self, pods: Sequence[QueuedPod]) -> int:
-        """Requeue pods that have waited too long, for a while behind all others."""
-        until = self._clock.monotonic() + SWEEP
-        for queued in pods:
-            queued.flushed, queued.yields_until = True, until
-            self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, "UnschedulableTimeout")
-        return len(pods)
-
-    def _judge_all(self, change: Change, concerned: Iterable[QueuedPod]) -> int:
-        """Requeue the pods that a change may help, by their matching hints; count them.
-
-        For those that it does not help time may do it now, such as the age of a new node.
-        """
-        moved, event = 0, label(change)
-        for queued, verdict in self._judging.waiting(change, concerned):
-            if verdict is None:
-                self._timers.again(queued)
-            elif verdict is QueueingStrategy.SKIP:
-                self._timers.set(queued, self._judging.listeners(queued))
-            else:
-                moved += self._queues.requeue(queued, verdict, event)
-        return moved
+    def _judge(self, change: Change, queued: QueuedPod) -> bool:
+        """Requeue a waiting pod if a change may help it. If not, set its timer: elapsed time may help it now."""
+        verdict = self._judging.of_change(queued, change)
+        if verdict is QueueingStrategy.SKIP:
+            self._timers.set(queued, self._judging.listeners(queued))
+            return False
+        return self._queues.requeue(queued, verdict, label(change))
 
 
 def _event_of(occurrence: Occurrence) -> str:
@@ -399,7 +383,7 @@ def _event_of(occurrence: Occurrence) -> str:
 
 
 class Waiter:
-    """Waits until a pod may be popped."""
+    """Waits until `Queue.pop` may return a pod."""
 
     def __init__(self, queue: Queue, clock: Clock) -> None:
         self._queue, self._clock = queue, clock
@@ -407,14 +391,16 @@ class Waiter:
         queue.wake_with(self._event.set)
 
     def wake(self) -> None:
-        """End a wait for another reason, a shutdown say."""
+        """End the wait for another reason, a shutdown for example."""
         self._event.set()
 
     async def wait(self) -> None:
-        """Return when `pop` may give a pod, or after `wake`; at once where that has happened since the last wait."""
+        """Wait until `pop` may return a pod, or `wake` is called; at once if that happened since the last wait."""
         wake = self._queue.next_wake()
         delay = None if wake is None else wake - self._clock.monotonic()
-        if delay is None or delay > 0:
+        if delay is not None and delay <= 0:
+            await asyncio.sleep(0)
+        else:
             # Not wait_for: in Python 3.11 it swallows a cancellation that comes as the event does.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):

@@ -1,7 +1,4 @@
-"""`QueuedPod`: what the queue remembers of a pending pod between attempts.
-
-It knows nothing of heaps or plugins. The pod inside is the newest version the queue was given, except while an
-attempt is under way: then it stays as it was popped, so that an attempt never sees two versions.
+"""`QueuedPod`: a pending pod and the history of its scheduling attempts.
 
 Source: pkg/scheduler/framework/types.go (QueuedPodInfo).
 """
@@ -19,58 +16,54 @@ NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class Stage(Enum):
-    """Where a pod is."""
+    """The place of a pod in the queue."""
 
     NOWHERE = "nowhere"
-    """Deleted, or done with."""
+    """Deleted, bound, or being bound."""
     ACTIVE = "active"
     BACKOFF = "backoff"
     UNSCHEDULABLE = "unschedulable"
-    """Waiting for a change that can help, or for its gate."""
+    """Waits for a change that can help, or for its gate."""
     IN_FLIGHT = "in flight"
 
 
 class QueuedPod(msgspec.Struct, eq=False):
-    """A pending pod and the history of its attempts.
+    """A pending pod and the history of its scheduling attempts.
 
     Units: times are seconds of the monotonic clock.
     """
 
     pod: Pod
+    """The newest version of the pod. During an attempt: the version at the start of the attempt."""
     identity: str
     queued_at: float
-    """When it was added, or last came back from an attempt."""
+    """Time of its addition, or of the end of its last attempt."""
     attempts: int = 0
     tried_at: float = 0.0
-    """When the last attempt began."""
+    """Start of its last attempt."""
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     first_attempt_at: float | None = None
-    """When it first became ready to be tried."""
+    """Time when it first became active."""
     rejectors: frozenset[str] = NO_PLUGINS
-    """The plugins that rejected it last, or gated it since; none after an error."""
+    """The plugins that rejected it in its last attempt, or gated it since; empty after an error."""
     pending: frozenset[str] = NO_PLUGINS
-    """The plugins that answered Pending: their hints skip the backoff."""
+    """The plugins that returned Pending: if their queueing hints return Queue, the pod skips its backoff."""
     gated_by: str = ""
-    """The PreEnqueue plugin that keeps it out."""
+    """The PreEnqueue plugin that gates it; empty if it is not gated."""
     is_put_off: bool = False
-    """True from when it was put off without an attempt until it is tried."""
+    """Whether a plugin postponed its attempt."""
     flushed: bool = False
-    """True where it is tried again only because it had waited for so long."""
+    """Whether it is retried only because it waited for the maximum time."""
     yields_until: float = -math.inf
-    """Until when it is tried only while nothing else is ready."""
-    took: float = 0.0
-    """How much processor time the attempt under way, or the last one, held the loop for. Units: seconds."""
-    rests_until: float = -math.inf
-    """Until when it is not tried, because its last attempt was costly."""
+    """Until this time it is tried only if no other pod is ready."""
+    completes_backoff: bool = False
+    """Whether it stays in backoff until the end even if no other pod is ready; after expensive attempts."""
     timer: float = math.inf
-    """When time alone may help it."""
+    """Time when elapsed time alone may help it."""
     stage: Stage = Stage.NOWHERE
-    size: int = 0
-    """How much the version `measured` of the pod states that hints look at. Units: bytes."""
-    measured: Pod | None = None
 
     @property
     def profile(self) -> str:
-        """The profile that is responsible for it."""
+        """The name of the profile that schedules it."""
         return self.pod.spec.scheduler_name

@@ -1,10 +1,7 @@
-"""The active, the backoff and the unschedulable queue, and the moves between them.
+"""`PodQueues`: the active, backoff and unschedulable queues, and the moves between them.
 
-Every way into active or backoff leads through the PreEnqueue plugins, gates first, so that a pod that may be popped
-has always passed them; only what comes from backoff passed them already. Why a pod moves is not known here.
-
-Backoffs end with whole seconds of the clock: pods whose backoffs end within the same second leave together and are then
-ordered by priority, where a finer order would let chance decide.
+A pod passes all PreEnqueue plugins before it enters active or backoff. Backoffs end at whole seconds of the clock: pods
+whose backoffs end within the same second become active together and are then ordered by priority.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go (moveToActiveQ, moveToBackoffQ, runPreEnqueuePlugins),
 backoff_queue.go.
@@ -32,17 +29,17 @@ log = logging.getLogger(__name__)
 
 
 WINDOW = 1.0
-"""Units: seconds."""
+"""Backoffs end at multiples of this time. Units: seconds."""
 _MAX_DOUBLINGS = 62
 Key = tuple[Any, ...]
 _SLACK = 64
 OnQueued = Callable[[QueuedPod, str, str], None]
-"""Hears of a pod that enters a queue: which queue, and on which event."""
+"""Called when a pod enters a queue, with the queue's name and the event's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits that double with every failure, up to a maximum; a maximum of 0 means none.
+    """Waiting time after failures: doubles with every failure, up to a maximum; a maximum of 0 disables it.
 
     Units: seconds.
     """
@@ -51,24 +48,21 @@ class Backoff:
     maximum: float = 10.0
 
     def duration(self, count: int) -> float:
-        """Return the wait after the count-th failure."""
+        """Return the waiting time after the count-th failure."""
         if count == 0:
             return 0.0
         return min(self.initial * 2.0 ** min(count - 1, _MAX_DOUBLINGS), self.maximum)
 
     def last_window(self, queued: QueuedPod) -> float:
-        """Return the last whole second during which the pod waits, or rests after a costly attempt.
-
-        Missing: minus infinity where it need not wait.
-        """
+        """Return the last whole second of a pod's backoff; minus infinity without one."""
         count = queued.consecutive_errors or queued.unschedulable_count
-        ends = max(queued.yields_until, queued.rests_until)
+        ends = queued.yields_until
         if count and self.maximum:
             ends = max(ends, queued.queued_at + self.duration(count))
         return ends if ends == -math.inf else math.floor(ends)
 
     def holds(self, queued: QueuedPod, now: float) -> bool:
-        """Return whether the pod still has to wait."""
+        """Return whether a pod is still in its backoff."""
         return self.last_window(queued) >= math.floor(now)
 
 
@@ -78,9 +72,9 @@ class _Entry(msgspec.Struct, eq=False):
 
 
 class PodHeap:
-    """Pods by key, the smallest first; equal keys in the order of their arrival.
+    """Priority queue of pods, smallest key first; equal keys in the order of their addition.
 
-    Dropped entries stay in the heap, marked, until they surface or outnumber the others: dropping is cheap so.
+    Removed pods leave marked entries, which are dropped at the top of the heap, or when they outnumber the others.
     """
 
     __slots__ = ("_entries", "_heap", "_tickets")
@@ -91,7 +85,7 @@ class PodHeap:
         self._tickets = count()
 
     def push(self, key: Key, queued: QueuedPod) -> None:
-        """Add a pod, or move it to where its new key belongs."""
+        """Add a pod, or move a known pod to the place of its new key."""
         known = self._entries.get(queued.identity)
         if known is not None and known.key == key:
             return
@@ -101,7 +95,7 @@ class PodHeap:
         heapq.heappush(self._heap, (key, next(self._tickets), entry))
 
     def discard(self, identity: str) -> None:
-        """Drop a pod if it is here."""
+        """Remove a pod if it is in the heap."""
         entry = self._entries.pop(identity, None)
         if entry is None:
             return
@@ -111,7 +105,7 @@ class PodHeap:
             heapq.heapify(self._heap)
 
     def head(self) -> tuple[Key, QueuedPod] | None:
-        """Return the first pod and its key without taking it."""
+        """Return the first pod and its key; the pod stays."""
         while self._heap:
             key, _, entry = self._heap[0]
             if entry.queued is not None:
@@ -120,7 +114,7 @@ class PodHeap:
         return None
 
     def pop(self) -> QueuedPod | None:
-        """Take the first pod."""
+        """Remove and return the first pod."""
         while self._heap:
             entry = heapq.heappop(self._heap)[2]
             if entry.queued is not None:
@@ -145,7 +139,7 @@ class QueueCounts(NamedTuple):
 
 
 class PodQueues:
-    """The active queue, backoff, backoff after errors, and the unschedulable pods."""
+    """The active queue, the backoff queue, and the unschedulable and gated pods."""
 
     def __init__(
         self,
@@ -161,15 +155,15 @@ class PodQueues:
         self.on_queued: OnQueued | None = None
         self.timing: Timing | None = None
         self._admissions = 0
-        """How often plugins were asked while somebody measured."""
+        """Number of PreEnqueue runs while a `Timing` is set; one in `SAMPLE` measures each plugin."""
         self.waiting = UnschedulablePods()
         self._clock, self._sort, self._cluster = clock, sort, cluster
         self._active, self._backing_off = PodHeap(), PodHeap()
-        self._held = PodHeap()
-        """Those in backoff after errors and costly attempts."""
+        self._completing = PodHeap()
+        """Pods that stay in backoff until the end: after errors and expensive attempts."""
 
     def take_first(self) -> QueuedPod | None:
-        """Take the first active pod, else the one whose backoff ends first; none after an error or a costly attempt."""
+        """Remove and return the first active pod. Without active pods, end the next backoff that may end early."""
         queued = self._active.pop()
         if queued is not None:
             return queued
@@ -179,7 +173,7 @@ class PodQueues:
         return queued
 
     def enter_active(self, queued: QueuedPod, event: str) -> bool:
-        """Make a pod ready; return whether no gate kept it out."""
+        """Make a pod active; return False if a PreEnqueue plugin gates it."""
         if queued.stage is not Stage.BACKOFF and not self._admit(queued):
             self.wait(queued, event)
             return False
@@ -193,37 +187,37 @@ class PodQueues:
         return True
 
     def requeue(self, queued: QueuedPod, verdict: QueueingStrategy, event: str) -> bool:
-        """Put a pod where the verdict sends it; return whether it is active or in backoff then."""
+        """Put a pod into the queue of a verdict; return whether it is active or in backoff."""
         if verdict is QueueingStrategy.SKIP:
             self.wait(queued, event)
             return False
         now = self._clock.monotonic()
-        waits = verdict is QueueingStrategy.AFTER_BACKOFF or queued.rests_until > now
+        waits = verdict is QueueingStrategy.AFTER_BACKOFF or queued.completes_backoff
         if waits and self.backoff.holds(queued, now):
             return self._enter_backoff(queued, event)
         return self.enter_active(queued, event)
 
     def wait(self, queued: QueuedPod, event: str) -> None:
-        """Let a pod wait for a change, or for its gate."""
+        """Make a pod unschedulable or gated: it waits for a change."""
         if queued.stage is not Stage.UNSCHEDULABLE:
             self._entered(queued, "gated" if queued.gated_by else "unschedulable", event)
             self.leave(queued)
         queued.stage = Stage.UNSCHEDULABLE
         self.list_anew(queued)
-        self.on_ready()  # by time alone, but whoever sleeps knew of no such time
+        self.on_ready()  # a timer may make it ready: `next_wake` changes
 
     def list_anew(self, queued: QueuedPod) -> None:
-        """List a waiting pod by what it waits for now."""
+        """List a waiting pod again by its present version and rejectors."""
         self.waiting.add(queued, self.profiles.get(queued.profile, NO_INTERESTS).indexes)
 
     def leave(self, queued: QueuedPod) -> None:
-        """Take a pod out of wherever it is."""
+        """Remove a pod from its queue."""
         match queued.stage:
             case Stage.ACTIVE:
                 self._active.discard(queued.identity)
             case Stage.BACKOFF:
                 self._backing_off.discard(queued.identity)
-                self._held.discard(queued.identity)
+                self._completing.discard(queued.identity)
             case Stage.UNSCHEDULABLE:
                 self.waiting.discard(queued.identity)
             case _:
@@ -231,45 +225,45 @@ class PodQueues:
         queued.stage = Stage.NOWHERE
 
     def reorder(self, queued: QueuedPod) -> None:
-        """Put a pod that changed where it belongs in its own place; without a difference it keeps its turn."""
+        """Move a changed pod to its new place in its queue; with an equal key it keeps its place."""
         if queued.stage is Stage.ACTIVE:
             self._active.push(self._key(queued), queued)
         elif queued.stage is Stage.BACKOFF:
             self._push_backoff(queued)
 
-    def end_backoffs(self, now: float, most: int) -> bool:
-        """Make pods ready whose backoff is over, so many at most; return whether these were all."""
-        for heap in (self._backing_off, self._held):
+    def end_backoffs(self, now: float, seconds: float) -> bool:
+        """Make the pods active whose backoff is over, until `seconds` have passed; return whether these were all."""
+        ends = self._clock.monotonic() + seconds
+        for heap in (self._backing_off, self._completing):
             while (head := heap.head()) is not None and not self.backoff.holds(head[1], now):
-                if most <= 0:
+                if self._clock.monotonic() > ends:
                     return False
                 self.enter_active(head[1], "BackoffComplete")
-                most -= 1
         return True
 
     def use_backoff(self, backoff: Backoff) -> None:
-        """Replace the backoff; pods that wait get new places by it."""
+        """Replace the backoff, also for pods that are in backoff now."""
         self.backoff = backoff
-        for heap in (self._backing_off, self._held):
+        for heap in (self._backing_off, self._completing):
             for queued in list(heap):
                 self._push_backoff(queued)
         self.on_ready()
 
     @property
     def poppable(self) -> bool:
-        """Whether `take_first` would give a pod."""
+        """Whether `take_first` would return a pod."""
         return bool(len(self._active) or len(self._backing_off))
 
     @property
-    def held_until(self) -> float:
-        """When the first pod that is never taken early becomes ready; infinite without any."""
-        head = self._held.head()
+    def completing_until(self) -> float:
+        """Time when the first backoff ends that does not end early; infinite without any."""
+        head = self._completing.head()
         return math.inf if head is None else float(head[0][0]) + WINDOW
 
     def counts(self) -> QueueCounts:
-        """Count the pods in each place."""
+        """Return the number of pods in each queue."""
         gated = self.waiting.gated
-        backoff = len(self._backing_off) + len(self._held)
+        backoff = len(self._backing_off) + len(self._completing)
         return QueueCounts(len(self._active), backoff, len(self.waiting) - gated, gated)
 
     def _entered(self, queued: QueuedPod, queue: str, event: str) -> None:
@@ -289,10 +283,10 @@ class PodQueues:
 
     def _push_backoff(self, queued: QueuedPod) -> None:
         window = self.backoff.last_window(queued)
-        if (queued.rejectors or queued.pending) and queued.rests_until == -math.inf:
+        if (queued.rejectors or queued.pending) and not queued.completes_backoff:
             self._backing_off.push((window, self._key(queued)), queued)
         else:
-            self._held.push((window,), queued)
+            self._completing.push((window,), queued)
 
     def _key(self, queued: QueuedPod) -> Key:
         return self._sort.key(queued.pod, queued.queued_at)
@@ -335,4 +329,4 @@ def _passes(gate: PreEnqueuePlugin, queued: QueuedPod, cluster: Cluster, timing:
 
 
 def _nobody() -> None:
-    """Wake nobody: nobody waits yet."""
+    """Do nothing, as long as no function is set."""

@@ -1,7 +1,7 @@
-"""Timers for rejected pods that time alone may help: by a rule that reads a clock, an age or a metric.
+"""`Timers`: times from which elapsed time alone may help rejected pods, by rules that read a clock, an age or a metric.
 
-Each such pod has a time of its own; when it has come that pod is judged, as after any other change. It is looked at
-after a minute at the latest, because wall clocks are set and machines sleep.
+At its time, a pod is judged as after any other change. Wall clocks are set and machines sleep, so no timer is longer
+than a minute.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ import logging
 import math
 from collections.abc import Iterable
 from itertools import count
+from typing import Final
 
 from policysched.framework import Clock, Cluster, RetryControl
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 
 log = logging.getLogger(__name__)
-MARGIN = 0.05
-"""How long after a time it counts as past, whatever rounding did to it. Units: seconds."""
-LONGEST = 60.0
-"""Units: seconds."""
-AGAIN = 1.0
-"""After how long a pod is looked at whose time came while nobody could be asked. Units: seconds."""
+MARGIN: Final = 0.05
+"""Delay added to each timer against rounding errors. Units: seconds."""
+LONGEST: Final = 60.0
+"""Longest timer. Units: seconds."""
 
 
 class Timers:
-    """The times at which waiting pods are judged again."""
+    """Times at which waiting pods are judged again."""
 
     __slots__ = ("_clock", "_cluster", "_heap", "_numbers")
 
@@ -33,25 +32,25 @@ class Timers:
         self._clock = clock
         self._cluster = cluster
         self._heap: list[tuple[float, int, QueuedPod]] = []
-        """By time. A pod may be there several times: the time that it has itself is the one that counts."""
+        """Pods by time. Only the entry with the pod's own `timer` is valid."""
         self._numbers = count()
 
     @property
     def due(self) -> float:
-        """The next time, infinite where there is none. Units: seconds of the monotonic clock."""
-        while self._heap and not _counts(*self._heap[0]):
+        """The next time; infinite without any. Units: seconds of the monotonic clock."""
+        while self._heap and not _is_valid(*self._heap[0]):
             self._take_first()
         return self._heap[0][0] if self._heap else math.inf
 
     def set(self, queued: QueuedPod, filters: Iterable[RetryControl]) -> None:
-        """See to it that a pod is judged when one of the filters that turned it away can change its mind."""
+        """Set the timer of a pod to the first time at which a filter that rejected the pod may accept it."""
         times = [self.retry_at(plugin, queued) for plugin in filters]
         time = min((one for one in times if one is not None), default=math.inf)
         if time < math.inf:
             self._set(queued, min(max(time - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
 
     def retry_at(self, plugin: RetryControl, queued: QueuedPod) -> float | None:
-        """Ask a plugin when time alone may change its mind; after a while where it cannot tell.
+        """Return when elapsed time alone may change a plugin's answer; if the plugin fails, after `LONGEST`.
 
         Units: seconds since the epoch.
         """
@@ -61,12 +60,8 @@ class Timers:
             log.exception('cannot compute when pod "%s" may fit; checking again later', queued.pod.key)
             return self._clock.now().timestamp() + LONGEST
 
-    def again(self, queued: QueuedPod) -> None:
-        """See to it that a pod is judged soon, whose time came while nobody could be asked."""
-        self._set(queued, AGAIN)
-
     def take_due(self) -> list[QueuedPod]:
-        """Take the pods whose time has come; the cluster is at the present then, and they may have another one."""
+        """Remove and return the pods whose time has come; set the cluster's time to now."""
         now, taken = self._clock.monotonic(), []
         while self.due <= now:
             taken.append(self._take_first())
@@ -81,13 +76,13 @@ class Timers:
         return queued
 
     def _set(self, queued: QueuedPod, wait: float) -> None:
-        """Set a pod's time, where it has none that comes about as early."""
+        """Set a pod's timer, unless it has one that ends about as early."""
         now = self._clock.monotonic()
         if not now <= queued.timer <= now + wait + MARGIN:
             queued.timer = now + wait
             heapq.heappush(self._heap, (queued.timer, next(self._numbers), queued))
 
 
-def _counts(due: float, _: int, queued: QueuedPod) -> bool:
-    """Return whether a pod still waits for a time."""
+def _is_valid(due: float, _: int, queued: QueuedPod) -> bool:
+    """Return whether an entry is the timer of a pod that still waits."""
     return queued.timer == due and queued.stage is Stage.UNSCHEDULABLE

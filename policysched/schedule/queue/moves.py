@@ -1,0 +1,82 @@
+"""`Moves`: work on many waiting pods, done in chunks between scheduling attempts.
+
+A change can concern thousands of waiting pods. Their queueing hints run for a short time before each attempt, so that
+other pods do not wait for all of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Final, NamedTuple
+
+from policysched.framework import Clock
+from policysched.schedule.queue.queued_pod import QueuedPod, Stage
+
+CHUNK: Final = 0.001
+"""Time that work on waiting pods may take before an attempt; at least one pod is handled. Units: seconds."""
+MOST_MOVES: Final = 8
+"""Maximum number of unfinished moves. If there are more, the pods of all moves are retried without queueing hints."""
+Act = Callable[[QueuedPod], bool]
+"""Handles a waiting pod; returns whether the pod was requeued."""
+
+
+class _Move(NamedTuple):
+    """Waiting pods, and the function that handles each of them."""
+
+    pods: deque[QueuedPod]
+    act: Act
+    since: float
+    """Monotonic time of the change. Pods that were queued later are skipped. Units: seconds."""
+
+
+class Moves:
+    """Unfinished work on waiting pods, oldest first."""
+
+    __slots__ = ("_clock", "_moves", "_retry")
+
+    def __init__(self, clock: Clock, retry: Act) -> None:
+        """Create it without work.
+
+        Args:
+            clock: Measures chunks.
+            retry: Requeues a pod without evaluating queueing hints.
+        """
+        self._clock, self._retry = clock, retry
+        self._moves: deque[_Move] = deque()
+
+    def run(self, pods: Iterable[QueuedPod], act: Act) -> int:
+        """Handle a first chunk of pods now, and store the others; return how many of the chunk were requeued."""
+        left = deque(pods)
+        moved = self._run_chunk(_Move(left, act, self._clock.monotonic()))
+        if left:
+            self._moves.append(_Move(left, act, self._clock.monotonic()))
+            if len(self._moves) > MOST_MOVES:
+                self._merge()
+        return moved
+
+    def run_chunk(self) -> None:
+        """Handle the next chunk of the oldest move."""
+        if self._moves:
+            self._run_chunk(self._moves[0])
+            if not self._moves[0].pods:
+                self._moves.popleft()
+
+    def _merge(self) -> None:
+        """Replace all moves by a single move that retries their pods."""
+        pods = dict.fromkeys(chain.from_iterable(move.pods for move in self._moves))
+        self._moves = deque((_Move(deque(pods), self._retry, self._clock.monotonic()),))
+
+    def _run_chunk(self, move: _Move) -> int:
+        pods, ends, moved = move.pods, self._clock.monotonic() + CHUNK, 0
+        while pods:
+            queued = pods.popleft()
+            if queued.stage is Stage.UNSCHEDULABLE and queued.queued_at <= move.since:
+                moved += move.act(queued)
+                if self._clock.monotonic() >= ends:
+                    break
+        return moved
+
+    def __len__(self) -> int:
+        return len(self._moves)
