@@ -6,7 +6,7 @@
 | `tables` | nodes |
 | `placed`, `nominated` | placed and nominated pods |
 | `volumes` | volumes and claims |
-| `budget_selectors` | disruption budgets |
+| `object_selectors` | selectors of budgets and claims |
 | `mapped_resources` | extended resources of device classes |
 | `domain_sums` | sums by topology domain |
 | `what_if` | a row with other pods |

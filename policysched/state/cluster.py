@@ -27,7 +27,6 @@ from policysched.model.objects import (
     Stored,
     Workload,
 )
-from policysched.state.budget_selectors import BudgetSelectors
 from policysched.state.cluster_events import (
     Action,
     Change,
@@ -42,7 +41,8 @@ from policysched.state.domain_sums import SharedSums
 from policysched.state.mapped_resources import MappedResources
 from policysched.state.namespace_sets import NamespaceSets
 from policysched.state.nominated.nominations import Nominations
-from policysched.state.object_tables import NamespaceChanges, ObjectTables, Workloads
+from policysched.state.object_selectors import ObjectSelectors
+from policysched.state.object_tables import ObjectTables, Workloads
 from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pod_ages import PodAgeTable
@@ -90,13 +90,12 @@ class Cluster:
         self.counters = PodCounters(columns, self.pods, self.signatures, self.existing_terms)
         self.sums = SharedSums(self.journal)
         self.objects = ObjectTables()
-        self.budget_selectors = BudgetSelectors()
+        self.budget_selectors = ObjectSelectors()
         self.storage = Storage(self.objects)
         self.workloads = Workloads()
         self.attachments = Attachments(columns, self.nodes, self.pods, self.storage)
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.namespace_changes = NamespaceChanges()
-        self.namespace_sets = NamespaceSets(self.namespaces, self.namespace_changes)
+        self.namespace_sets = NamespaceSets()
         self._follows_details = False
         """Whether a policy reads annotations or phases of placed pods."""
         self._has_devices = False
@@ -107,7 +106,7 @@ class Cluster:
         self._device_classes = self.objects.of(DeviceClass)
         self.unknown_namespaces: set[str] = set()
         """Namespaces of placed pods that are not known themselves."""
-        self.namespaces_generation = 0
+        self.namespaces_stamp = 0
         """Moves when a namespace's labels change, or it is known or unknown otherwise than before."""
 
     @cached_property
@@ -241,16 +240,16 @@ class Cluster:
         self.namespaces[name] = labels
         self.unknown_namespaces.discard(name)
         if changed:
-            self.namespaces_generation += 1
-            self.namespace_changes.note(name)
+            self.namespaces_stamp += 1
+            self.namespace_sets.put(name, labels)
         old = None if before is None else replace(namespace, metadata=replace(namespace.metadata, labels=before))
         return Change(Resource.NAMESPACE, Action.UPDATE_OTHER if changed else Action.NONE, old, namespace)
 
     def remove_namespace(self, name: str) -> Change:
         """Forget a namespace, which helps no pod."""
         if self.namespaces.pop(name, None) is not None:
-            self.namespaces_generation += 1
-            self.namespace_changes.note(name)
+            self.namespaces_stamp += 1
+            self.namespace_sets.drop(name)
             if self.signatures.of_namespace(name):
                 self.unknown_namespaces.add(name)
         return Change(Resource.NAMESPACE, Action.NONE)
@@ -315,12 +314,12 @@ class Cluster:
 
     def set_budget(self, budget: PodDisruptionBudget) -> Change:
         """Take a disruption budget as it is now, and compile its selector."""
-        self.budget_selectors.put(budget)
+        self.budget_selectors.put(_key(budget), budget.spec.selector)
         return self.objects.put(budget)
 
     def remove_budget(self, budget: PodDisruptionBudget) -> Change:
         """Record that a disruption budget is gone."""
-        self.budget_selectors.drop(budget)
+        self.budget_selectors.put(_key(budget), None)
         return self.objects.drop(budget)
 
     def set_stored(self, obj: Stored) -> Change:
@@ -424,12 +423,12 @@ class Cluster:
     def _enter_namespace(self, name: str) -> None:
         if name not in self.namespaces and name not in self.unknown_namespaces:
             self.unknown_namespaces.add(name)
-            self.namespaces_generation += 1
+            self.namespaces_stamp += 1
 
     def _leave_namespace(self, name: str) -> None:
         if name in self.unknown_namespaces and not self.signatures.of_namespace(name):
             self.unknown_namespaces.discard(name)
-            self.namespaces_generation += 1
+            self.namespaces_stamp += 1
 
     def _count(self, placed: PlacedPod, count: int) -> None:
         self.nodes.take(placed.row, placed.pod_resources, count)
@@ -452,6 +451,10 @@ class Cluster:
         if row >= 0 and self.nodes.nodes[row] is None and not self.pods.has_row(row):
             self.nodes.release(row)
             self.attachments.forget(row)
+
+
+def _key(budget: PodDisruptionBudget) -> str:
+    return f"{budget.metadata.namespace}/{budget.metadata.name}"
 
 
 def _images(node: Node | None) -> dict[str, int]:

@@ -1,6 +1,6 @@
-"""Which namespaces the selectors of affinity terms select, by the labels of namespaces.
+"""`NamespaceSets`: the namespaces that the namespace selectors of affinity terms select.
 
-A set of them is a bit for each namespace: of thousands of terms each may select another set of thousands.
+A set of namespaces is a bit string: thousands of terms may each select a different set of thousands of namespaces.
 """
 
 from __future__ import annotations
@@ -14,23 +14,19 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from policysched.model.selection.selectors import LabelMatcher
-from policysched.state.object_tables import NamespaceChanges
 from policysched.state.tables.label_columns import LabelColumn, LabelColumns, Labels, restrict
+from policysched.state.tables.sparse import is_sparse
 
 MOST_LABELS = 1 << 10
-"""How many labels of namespaces have a column."""
+"""Maximum number of namespace labels with a column; beyond it, all columns are dropped."""
 MOST_BYTES = 32 << 20
-"""How much is remembered of what selectors select. Units: bytes."""
-MOST_CHANGED: Final = 32
-"""Up to how many namespaces that changed a selector is asked about alone, and not about all namespaces."""
-SPARE: Final = 1 << 10
-"""How many namespaces may be numbered that are gone, beside as many as there are."""
+"""Maximum size of the cached sets of selectors. Units: bytes."""
 BYTES_PER_SET, BYTES_PER_NAME = 256, 96
-"""What a set takes beside its bits, and the name of a namespace. Units: bytes."""
+"""Size of a set without its bits, and of a namespace's name. Units: bytes."""
 
 
 class NamespaceNumbers(dict[str, int]):
-    """The numbers of namespaces, from 0 on; none is taken back."""
+    """The numbers of namespaces, from 0 on; a number is never reused."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names: list[str] = []
@@ -45,16 +41,17 @@ class NamespaceNumbers(dict[str, int]):
 
 
 class NamespaceSet:
-    """Some namespaces, as a bit for each by its number.
-
-    Args:
-        numbers: The numbers of namespaces, from 0 on in their order: none is ever taken back, others are added.
-        bits: The bits, in bytes; those that are missing at the end are 0.
-    """
+    """A set of namespaces, with one bit for each namespace."""
 
     __slots__ = ("__weakref__", "_bits", "numbers")
 
     def __init__(self, numbers: NamespaceNumbers, bits: bytes) -> None:
+        """Create it.
+
+        Args:
+            numbers: The numbers of the namespaces; more may be added later.
+            bits: The bits by number, in bytes; missing bits at the end are 0.
+        """
         self.numbers, self._bits = numbers, bits
 
     def __contains__(self, name: str) -> bool:
@@ -80,11 +77,11 @@ class NamespaceSet:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """Memory of the set. Units: bytes."""
         return BYTES_PER_SET + len(self._bits)
 
     def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return for each of some numbers whether it is in the set; −1 is none. Shapes: (K,)."""
+        """Return for each number whether the set contains it; −1 is in no set. Shapes: (K,)."""
         mine = self._unpacked()
         found: NDArray[np.bool_] = np.zeros(numbers.size, np.bool_)
         known = (numbers >= 0) & (numbers < mine.size)
@@ -98,65 +95,66 @@ class NamespaceSet:
 NO_NAMESPACES: Final = NamespaceSet(NamespaceNumbers(), b"")
 
 
-class _Known(NamedTuple):
-    """What a selector was found to select."""
+class _Selected(NamedTuple):
+    """The namespaces of a selector, with the memory of both."""
 
-    selected: NamespaceSet
-    position: int
-    """The position of the changes up to which that is so."""
+    namespaces: NamespaceSet
     nbytes: int
 
 
 class NamespaceSets:
-    """The namespaces that selectors select, by their labels.
+    """The labels of namespaces as columns, and the sets of namespaces that selectors select."""
 
-    Args:
-        labels: The labels of the namespaces there are, at any time.
-        changes: Which of them changed.
-    """
-
-    def __init__(self, labels: Mapping[str, Labels], changes: NamespaceChanges) -> None:
-        self._current, self._changes = labels, changes
-        self._seen = -1
-        """The position of the changes that are known."""
-        self._selected: LRUCache[LabelMatcher, _Known] = LRUCache(MOST_BYTES, lambda known: known.nbytes)
+    def __init__(self) -> None:
+        self._selected: LRUCache[LabelMatcher, _Selected] = LRUCache(MOST_BYTES, lambda one: one.nbytes)
+        """The sets of selectors, as of the last change of a namespace."""
         self._sets: weakref.WeakValueDictionary[bytes, NamespaceSet] = weakref.WeakValueDictionary()
-        """The sets that selectors select by their bits: many select the same one."""
-        self._columns: LabelColumns
-        self._begin()
+        """The sets in use, by their bits: selectors of equal sets share an object."""
+        self._numbers = NamespaceNumbers()
+        self._labels: dict[int, Labels] = {}
+        """The labels of all namespaces, by number."""
+        self._present: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Which numbers belong to namespaces that exist. Shapes: (numbers or more,)."""
+        self._columns = self._no_columns()
+
+    def put(self, name: str, labels: Labels) -> None:
+        """Take the labels of a new or changed namespace."""
+        self._selected.clear()
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers.add(name)
+            if number >= self._present.size:
+                self._present = np.concatenate((self._present, np.zeros(number + 1, np.bool_)))
+        elif number in self._labels:
+            self._columns.vanish(number, self._labels[number])
+        self._present[number] = True
+        self._labels[number] = labels
+        self._columns.appear(number, labels)
+
+    def drop(self, name: str) -> None:
+        """Remove a deleted namespace."""
+        self._selected.clear()
+        number = self._numbers[name]
+        self._columns.vanish(number, self._labels.pop(number))
+        self._present[number] = False
+        if is_sparse(len(self._numbers), len(self._labels)):
+            self._renumber()
 
     def select(self, selectors: Iterable[LabelMatcher]) -> dict[LabelMatcher, NamespaceSet]:
-        """Return the namespaces that each of some selectors selects; equal sets are one.
+        """Return the namespaces that each selector selects; equal sets are the same object.
 
-        Cost: O(changed namespaces, times their labels); for an unknown label O(all namespaces, times their labels) for
-            all selectors together; for an unknown selector a few operations over all namespaces.
+        Cost: for each selector that is not cached, a few operations over all namespaces. For a label without a column,
+            O(labels of all namespaces), once for all selectors.
         """
-        self._refresh()
-        selected: dict[LabelMatcher, NamespaceSet] = {}
-        unknown: list[LabelMatcher] = []
-        for one in dict.fromkeys(selectors):
-            known = self._known(one)
-            if known is None:
-                unknown.append(one)
-            else:
-                selected[one] = known
+        distinct = dict.fromkeys(selectors)
+        selected = {one: known.namespaces for one in distinct if (known := self._selected.get(one)) is not None}
+        unknown = [one for one in distinct if one not in selected]
         if unknown:
             if len(self._columns) > MOST_LABELS:
                 self._columns = self._no_columns()
             columns = self._columns.of_selectors(unknown)
             selected |= {one: self._select(one, columns) for one in unknown}
         return selected
-
-    def _refresh(self) -> None:
-        if self._seen == self._changes.position:
-            return
-        changed = self._changes.since(self._seen) if self._seen >= 0 else None
-        self._seen = self._changes.position
-        if changed is None or len(self._numbers) > 2 * len(self._current) + SPARE:
-            self._begin()
-            changed = self._current
-        for name in changed:
-            self._take(name)
 
     def _select(self, selector: LabelMatcher, columns: Mapping[str, LabelColumn]) -> NamespaceSet:
         chosen: NDArray[np.bool_] = self._present[: len(self._numbers)].copy()
@@ -165,60 +163,19 @@ class NamespaceSets:
         found = self._sets.get(bits)
         if found is None:
             found = self._sets[bits] = NamespaceSet(self._numbers, bits)
-        self._remember(selector, found)
+        nbytes = BYTES_PER_SET + selector.nbytes + found.nbytes
+        if nbytes <= MOST_BYTES:
+            self._selected[selector] = _Selected(found, nbytes)
         return found
 
-    def _known(self, selector: LabelMatcher) -> NamespaceSet | None:
-        """Return the namespaces that a selector selects, None where the cache has no current answer.
-
-        Cost: O(namespaces that changed since the cached answer), up to `MOST_CHANGED`.
-        """
-        known = self._selected.get(selector)
-        if known is None:
-            return None
-        if known.position == self._seen:
-            return known.selected
-        changed = self._changes.since(known.position)
-        if changed is None or len(changed) > MOST_CHANGED:
-            return None
-        for name in changed:
-            labels = self._current.get(name)
-            if (labels is not None and selector.matches(labels)) is not (name in known.selected):
-                return None
-        self._remember(selector, known.selected)
-        return known.selected
-
-    def _remember(self, selector: LabelMatcher, selected: NamespaceSet) -> None:
-        nbytes = BYTES_PER_SET + selector.nbytes + selected.nbytes
-        if nbytes <= MOST_BYTES:
-            self._selected[selector] = _Known(selected, self._seen, nbytes)
-
-    def _begin(self) -> None:
-        """Number the namespaces anew: sets of before keep the numbers that they have."""
-        self._numbers = NamespaceNumbers()
-        self._labels: dict[int, Labels] = {}
-        """The labels of each namespace there is by its number, as the columns know them."""
-        self._present: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        """Which numbers are those of namespaces there are."""
-        self._selected.clear()
+    def _renumber(self) -> None:
+        """Number the namespaces again without gaps; existing sets keep their numbers."""
+        names, labels = self._numbers.names, self._labels
+        self._numbers = NamespaceNumbers(names[number] for number in labels)
+        self._labels = dict(enumerate(labels.values()))
+        self._present = np.ones(len(labels), np.bool_)
         self._sets.clear()
         self._columns = self._no_columns()
 
     def _no_columns(self) -> LabelColumns:
         return LabelColumns(self._labels.items, {})
-
-    def _take(self, name: str) -> None:
-        """Take the labels of a namespace as they are now, or that it is gone."""
-        labels, number = self._current.get(name), self._numbers.get(name)
-        if number is not None and number in self._labels:
-            self._columns.vanish(number, self._labels.pop(number))
-            self._present[number] = False
-        if labels is None:
-            return
-        if number is None:
-            number = self._numbers.add(name)
-            if number >= self._present.size:
-                self._present = np.concatenate((self._present, np.zeros(number + 1, np.bool_)))
-        self._present[number] = True
-        self._labels[number] = labels
-        self._columns.appear(number, labels)

@@ -19,8 +19,6 @@ T = TypeVar("T")
 Selector = Mapping[str, str] | LabelSelector
 MAX_ASKED = 100_000
 """How many questions are remembered before all answers count as stale."""
-MOST_REMEMBERED = 1024
-"""How many changes are remembered at least, once there were so many; twice as many are dropped down to that."""
 
 
 class ObjectTables:
@@ -159,31 +157,3 @@ def _compiled(selector: LabelSelector) -> LabelMatcher:
 
 def _kind(workload: Workload) -> str:
     return type(workload).__name__
-
-
-class NamespaceChanges:
-    """The latest changes of namespaces' labels; one that comes or goes has other labels, too."""
-
-    __slots__ = ("_forgotten", "_names")
-
-    def __init__(self) -> None:
-        self._forgotten = 0
-        self._names: list[str] = []
-
-    @property
-    def position(self) -> int:
-        """How many changes there were."""
-        return self._forgotten + len(self._names)
-
-    def note(self, name: str) -> None:
-        """Take down that a namespace has other labels now."""
-        self._names.append(name)
-        if len(self._names) >= 2 * MOST_REMEMBERED:
-            self._forgotten += MOST_REMEMBERED
-            del self._names[:MOST_REMEMBERED]
-
-    def since(self, position: int) -> Collection[str] | None:
-        """Return the namespaces that changed since a position, each once; None where that is not known any more."""
-        if position < self._forgotten:
-            return None
-        return dict.fromkeys(self._names[position - self._forgotten :])

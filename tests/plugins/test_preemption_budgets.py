@@ -26,7 +26,7 @@ from policysched.plugins.default_preemption.budgets import Budgets, LabelSets
 from policysched.plugins.default_preemption.plugin import DefaultPreemption
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
-from policysched.state import budget_selectors
+from policysched.state import object_selectors
 from tests.build import node, pod
 from tests.plugins.inter_pod_affinity.build import label
 from tests.plugins.preempting import LABELS, WEB, budget, chosen, low, preempt, wanted, world
@@ -179,14 +179,15 @@ def test_long_selectors_are_compiled_when_budgets_come_and_asked_about_the_label
 
 def test_budget_whose_selector_stays_as_it_is_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     around = world(node("a"), low("one", "a", labels=LABELS), budgets=[budget("x", WEB)])
-    selector = around.budget_selectors.of(budget("x", WEB))
-    monkeypatch.setattr(budget_selectors, "IndexedSelector", None)
     known = around.objects.of(PodDisruptionBudget)["default/x"]
+    assert known.spec.selector is not None
+    selector = around.budget_selectors.of("default/x", known.spec.selector).selector
+    monkeypatch.setattr(object_selectors, "IndexedSelector", None)
     around.take(replace(known, metadata=replace(known.metadata, resource_version="2")))
     assert selector is not None
     assert len(Budgets(around).of(low("one", "a", labels=LABELS))) == 1
     around.drop(known)
-    assert around.budget_selectors._known == {}
+    assert around.budget_selectors._by_key == {}
 
 
 def test_budgets_are_asked_about_the_same_labels_once(monkeypatch: pytest.MonkeyPatch) -> None:

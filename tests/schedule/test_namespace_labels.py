@@ -14,8 +14,9 @@ from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
-from policysched.state import namespace_sets, object_tables
+from policysched.state import namespace_sets
 from policysched.state.cluster import Cluster
+from policysched.state.tables import sparse
 from tests.rules.build import compiled
 from tests.work import calls
 
@@ -213,8 +214,8 @@ def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(
     seed: int, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if few:
-        monkeypatch.setattr(object_tables, "MOST_REMEMBERED", 3)
-        monkeypatch.setattr(namespace_sets, "MOST_CHANGED", 1)
+        monkeypatch.setattr(namespace_sets, "MOST_LABELS", 1)
+        monkeypatch.setattr(sparse, "SPARE", 0)
     drawn = Drawn(seed)
     cluster = drawn.cluster
     classes = [drawn.pod(10_000 + number) for number in range(6)]

@@ -21,7 +21,7 @@ import pytest
 
 from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.schedule.cycle import class_cache
-from policysched.state import namespace_sets, object_tables
+from policysched.state.tables import sparse
 from policysched.state.tables.interner import SPARE
 from tests.holdings import holdings
 from tests.schedule.year import DAYS, PODS_PER_NODE, Year
@@ -88,8 +88,7 @@ def _allowed(place: str, before: int) -> float:
 def test_a_year_ends_with_no_more_than_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
     if not LONG:
         monkeypatch.setattr(class_cache, "CACHE_BYTES", 400_000)
-        monkeypatch.setattr(object_tables, "MOST_REMEMBERED", 64)
-        monkeypatch.setattr(namespace_sets, "SPARE", 8)
+        monkeypatch.setattr(sparse, "SPARE", 8)
     year = Year(PODS, SHAPES, NODES)
     quarters = [Quarter() for _ in range(4)]
 

@@ -101,15 +101,15 @@ def test_a_namespace_changes_when_its_labels_do() -> None:
     made = Cluster()
     plain = Namespace(metadata=Metadata(name="d"))
     assert not made.set_namespace(plain).nothing
-    generation = made.namespaces_generation
+    generation = made.namespaces_stamp
     assert made.set_namespace(plain).nothing
-    assert made.namespaces_generation == generation
+    assert made.namespaces_stamp == generation
     assert not made.set_namespace(Namespace(metadata=Metadata(name="d", labels={"a": "b"}))).nothing
-    assert made.namespaces_generation > generation
-    generation = made.namespaces_generation
+    assert made.namespaces_stamp > generation
+    generation = made.namespaces_stamp
     made.remove_namespace("d")
     made.remove_namespace("d")
-    assert (made.namespaces_generation, made.namespaces) == (generation + 1, {})
+    assert (made.namespaces_stamp, made.namespaces) == (generation + 1, {})
 
 
 def test_a_device_class_maps_its_own_name_and_the_one_it_states() -> None:

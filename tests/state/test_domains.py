@@ -7,7 +7,7 @@ import gc
 import numpy as np
 
 from policysched.framework import Cluster
-from policysched.state.tables import domains, journal
+from policysched.state.tables import domains, journal, sparse
 from policysched.state.tables.columns import FIRST_CAPACITY
 from policysched.state.tables.domains import NO_DOMAIN, Domains
 from tests.build import cluster, node, pod
@@ -133,11 +133,11 @@ def test_numbers_of_values_that_are_gone_are_given_out_anew() -> None:
     made = three()
     found = made.domains.of("zone")
     before = found.generation
-    for index in range(domains.SPARE + 2 * made.nodes.count):
+    for index in range(sparse.SPARE + 2 * made.nodes.count):
         made.set_node(zone("a", f"new-{index}"))  # type: ignore[arg-type]
         found.refresh()
     assert found.generation > before
-    assert found.count < domains.SPARE
+    assert found.count < sparse.SPARE
     assert groups(made, found) == [{"d"}, {"a"}, {"b"}, {"c"}]
 
 

@@ -17,6 +17,7 @@ from policysched.model.selection.selectors import compile_selector
 from policysched.plugins.inter_pod_affinity.terms import ResolvedPeers, resolve_peers
 from policysched.state import namespace_sets as namespaces_module
 from policysched.state.namespace_sets import NamespaceNumbers, NamespaceSet, NamespaceSets
+from policysched.state.tables import sparse
 from tests.build import cluster, pod
 from tests.plugins.inter_pod_affinity.build import near
 from tests.work import calls
@@ -58,7 +59,7 @@ class Life:
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
         self.cluster = namespaces(30, self.rng)
-        self.known = NamespaceSets(self.cluster.namespaces, self.cluster.namespace_changes)
+        self.known = self.cluster.namespace_sets
         self.selectors = [selector(self.rng) for _ in range(60)]
         self.step = 0
 
@@ -75,12 +76,12 @@ class Life:
         return asked, next(ask(self.known, [asked, *map(peers, beside)]))
 
 
-@pytest.fixture(
-    params=[{}, {"MOST_BYTES": 4000, "MOST_LABELS": 2, "MOST_CHANGED": 1, "SPARE": 0}], ids=["usual", "tight"]
-)
+@pytest.fixture(params=[{}, {"MOST_BYTES": 4000, "MOST_LABELS": 2}], ids=["usual", "tight"])
 def bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for bound, value in request.param.items():
         monkeypatch.setattr(namespaces_module, bound, value)
+    if request.param:
+        monkeypatch.setattr(sparse, "SPARE", 0)
 
 
 @pytest.mark.usefixtures("bounds")
@@ -147,7 +148,7 @@ def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select
     work = []
     for count in (50, 1000):
         made = namespaces(count, Random(1))
-        known = NamespaceSets(made.namespaces, made.namespace_changes)
+        known = made.namespace_sets
 
         def of(number: int) -> PeerSelector:
             stated = [Requirement("own", "Exists"), Requirement(f"x{number}", "DoesNotExist")]
@@ -167,7 +168,7 @@ def test_selectors_that_select_others_now_look_for_their_labels_together(change:
     work = []
     for count in (50, 500):
         made = namespaces(count, Random(1))
-        known = NamespaceSets(made.namespaces, made.namespace_changes)
+        known = made.namespace_sets
         asked = [
             peers(LabelSelector(match_expressions=(OWN, Requirement(f"x{n}", "DoesNotExist")))) for n in range(2000)
         ]

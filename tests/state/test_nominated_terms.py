@@ -8,8 +8,8 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
-from policysched.state.nominated import terms as nominated_terms
 from policysched.state.nominated.terms import NONE, RepelledClass, RepellingTerms
+from policysched.state.tables import sparse
 from tests.build import cluster, node, pod
 from tests.plugins.inter_pod_affinity.build import away, label, team, term
 
@@ -72,7 +72,7 @@ def test_labels_of_the_namespace_count_where_a_term_reads_them() -> None:
 
 
 def test_what_is_not_known_any_more_of_what_appeared_is_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nominated_terms, "LEAST_LOGGED", 0)
+    monkeypatch.setattr(sparse, "SPARE", 0)
     around, terms, about = cluster(node("a", labels={"zone": "z"})), RepellingTerms(), RepelledClass(pod(labels=WEB))
     found(about, terms, around)
     for index in range(40):

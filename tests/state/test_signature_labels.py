@@ -28,7 +28,7 @@ from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.selector_index import ANYTHING
 from policysched.state.placed.signature_labels import SignatureLabels
-from policysched.state.tables import label_columns
+from policysched.state.tables import label_columns, sparse
 from policysched.state.tables.label_columns import LabelColumn
 from tests.build import cluster, node, pod
 from tests.work import calls, lines
@@ -90,7 +90,7 @@ def dense(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
         monkeypatch.setattr("policysched.state.placed.counter.LEAST_DENSE", 2)
         monkeypatch.setattr(counters, "MOST_TURNING", 1)
         monkeypatch.setattr(signature_labels, "MOST_HELD", 1)
-        monkeypatch.setattr(label_columns, "SPARE", 1)
+        monkeypatch.setattr(sparse, "SPARE", 1)
     return bool(request.param)
 
 
@@ -279,7 +279,7 @@ def test_many_labels_of_selectors_are_looked_for_in_one_go() -> None:
 
 
 def test_columns_forget_values_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_columns, "SPARE", 4)
+    monkeypatch.setattr(sparse, "SPARE", 4)
     column = LabelColumn()
     for number in range(1000):
         column.put(number, f"v{number}")

@@ -343,5 +343,8 @@ def _renewed(given: PodDisruptionBudget, before: Compiled | None, cluster: Clust
 
 def _selection(given: PodDisruptionBudget, cluster: Cluster) -> SelectedLabels | None:
     """Return the compiled selector; None if it is missing, empty or invalid, which matches no pod."""
-    selector = cluster.budget_selectors.of(given)
+    stated = given.spec.selector
+    if stated is None or not (stated.match_labels or stated.match_expressions):
+        return None
+    selector = cluster.budget_selectors.of(f"{given.metadata.namespace}/{given.metadata.name}", stated).selector
     return None if selector is None else SelectedLabels(selector)

@@ -59,7 +59,7 @@ class MatchingExistingTerms:
         self._weights = weights
         self._labels = cluster.namespaces.get(pod.metadata.namespace, {})
         """The labels of the class's namespace."""
-        self._labels_position = cluster.namespace_changes.position
+        self._labels_position = cluster.namespaces_stamp
         self._seen = 0
         """The number of the first term that was not evaluated."""
         self._blocks: dict[_Block, dict[int, int]] = {}
@@ -77,12 +77,12 @@ class MatchingExistingTerms:
     def are_outdated(self) -> bool:
         """Return whether labels of the class's namespace changed so that other terms may match the class."""
         cluster = self._cluster
-        if self._labels_position == cluster.namespace_changes.position:
+        if self._labels_position == cluster.namespaces_stamp:
             return False
         labels = cluster.namespaces.get(self._pod.metadata.namespace, {})
         if labels != self._labels and cluster.existing_terms.read_any(self._labels, labels):
             return True
-        self._labels, self._labels_position = labels, cluster.namespace_changes.position
+        self._labels, self._labels_position = labels, cluster.namespaces_stamp
         return False
 
     def refresh(self) -> bool:

@@ -120,7 +120,7 @@ class ResolvedTerms:
     def __init__(self, stated: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> None:
         stated = [*stated]
         self._cluster = cluster
-        self._position = cluster.namespace_changes.position
+        self._position = cluster.namespaces_stamp
         selectors = [term.peers.namespace_selector for _, term in stated if term.peers.reads_namespaces]
         selected = cluster.namespace_sets.select(selectors) if selectors else {}
         resolved: dict[PeerSelector, ResolvedPeers] = {}
@@ -140,13 +140,13 @@ class ResolvedTerms:
     def are_outdated(self) -> bool:
         """Return whether labels of namespaces changed so that a selector may select others."""
         cluster = self._cluster
-        if self._position == cluster.namespace_changes.position:
+        if self._position == cluster.namespaces_stamp:
             return False
         if self._selecting:
             selected = cluster.namespace_sets.select(self._selecting)
             if any(selected[selector] is not names for selector, names in self._selecting.items()):
                 return True
-        self._position = cluster.namespace_changes.position
+        self._position = cluster.namespaces_stamp
         return False
 
     def parts(self) -> list[KeyedCounter]:

@@ -21,7 +21,6 @@ from policysched.model.objects import PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import class_of
 from policysched.model.quantity import ZERO, Quantity, parse
 from policysched.model.selection.indexed_selector import IndexedSelector
-from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.volumes.volume_table import FILESYSTEM, VolumeTable
 from policysched.plugins.volumes.volume_topology import VolumeTopology
 from policysched.state.volumes.storage import FreeVolume, capacity
@@ -193,10 +192,10 @@ class Matcher:
     def _matched(self, claim: PersistentVolumeClaim) -> Match | str:
         usable = self._usable.get(claim.key)
         if usable is None:
-            try:
-                selector = self._cluster.storage.selector_of(claim)
-            except SelectorError as error:
-                return f"error creating internal label selector for claim: {claim.key}: {error}"
+            compiled = self._cluster.storage.selector_of(claim)
+            if compiled is not None and compiled.error:
+                return f"error creating internal label selector for claim: {claim.key}: {compiled.error}"
+            selector = None if compiled is None else compiled.selector
             usable = self._usable[claim.key] = self._usable_by(claim, selector)
         made = Match(claim, self._cluster.nodes.size)
         undecided = self._choose_meant(made)

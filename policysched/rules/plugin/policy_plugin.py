@@ -322,7 +322,7 @@ class PolicyPlugin(
     def generation(self, cluster: Cluster) -> Hashable:
         """Move with what rules read of others for all classes: labels of namespaces of placed pods, sizes of images."""
         return (
-            cluster.namespaces_generation if self._reads_other_namespaces else 0,
+            cluster.namespaces_stamp if self._reads_other_namespaces else 0,
             cluster.images.generation if self._depends_on_images else 0,
         )
 
@@ -356,7 +356,7 @@ class PolicyPlugin(
         if known is None:
             known = self._rejections[cluster] = Rejections(context)
         independent = known.independent
-        own = cluster.namespaces_generation if self.reads_own_namespace else 0
+        own = cluster.namespaces_stamp if self.reads_own_namespace else 0
         classes = cluster.storage.claim_classes_generation if self._reads_classes else 0
         times = context.values(pod, self._time_keys) if self._time_keys else ()
         version = (own, classes, self.generation(cluster), times)

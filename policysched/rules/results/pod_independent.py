@@ -96,7 +96,7 @@ class RefreshGroup:
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def _current_generation(self) -> int:
-        return self._context.cluster.namespaces_generation if self._reads_namespaces else 0
+        return self._context.cluster.namespaces_stamp if self._reads_namespaces else 0
 
     def _begin(self) -> None:
         """Look for what the rules read; it has to be looked for again when namespaces have other labels."""

@@ -62,7 +62,7 @@ class EvaluationContext:
         return (
             cluster.journal.position,
             cluster.time.seconds,
-            cluster.namespaces_generation,
+            cluster.namespaces_stamp,
             cluster.strings.generation,
             cluster.storage.claim_classes_generation,
         )

@@ -70,14 +70,14 @@ def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, ro
 
 def generation(context: EvaluationContext, node: Typed) -> int:
     """Return what moves when a graph means something else: labels of namespaces, if it reads any."""
-    return context.cluster.namespaces_generation if reads_namespaces(node) else 0
+    return context.cluster.namespaces_stamp if reads_namespaces(node) else 0
 
 
 def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> PodCounter | None:
     if depends(node) is Depends.ROW or any(item.path[0] in BEYOND_SIGNATURE for item in _peers(node)):
         return None
     reads_labels = any(item.path[0] == "namespace_labels" for item in _peers(node))
-    key: Hashable = (node, pod.key(node.inputs), cluster.namespaces_generation if reads_labels else 0)
+    key: Hashable = (node, pod.key(node.inputs), cluster.namespaces_stamp if reads_labels else 0)
     return cluster.counters.of(
         key,
         lambda placed: weigh(node, Peer(placed, pod, cluster)),
@@ -135,7 +135,7 @@ def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
     read = tuple(dict.fromkeys(_peers(node)))
     if any(item.key == ANY_KEY for item in read):
         return None
-    labels = cluster.namespaces_generation if any(item.path[0] == "namespace_labels" for item in read) else 0
+    labels = cluster.namespaces_stamp if any(item.path[0] == "namespace_labels" for item in read) else 0
 
     def weigh_all(placed: Sequence[PlacedPod]) -> Sequence[float]:
         if len(placed) < MANY:

@@ -98,7 +98,7 @@ class ClassResults:
         """The journal's position up to which the verdicts are current."""
         self._scored_position: int | None = None
         """The journal's position up to which the scores are current; None if all rows have to be scored."""
-        self._namespaces_generation = cluster.namespaces_generation
+        self._namespaces_stamp = cluster.namespaces_stamp
         self._namespace = pod.metadata.namespace
         self._namespace_labels = cluster.namespaces.get(self._namespace)
         self.pod_resources: PodResources = pod_resources(pod)
@@ -135,15 +135,15 @@ class ClassResults:
 
     def _is_outdated(self) -> bool:
         """Return whether changed namespaces invalidate what a plugin prepared."""
-        generation = self.cluster.namespaces_generation
-        if self._namespaces_generation == generation:
+        generation = self.cluster.namespaces_stamp
+        if self._namespaces_stamp == generation:
             return False
         own = self.cluster.namespaces.get(self._namespace)
         if own is not self._namespace_labels and own != self._namespace_labels and self.profile.reads_own_namespace:
             return True
         if any(plugin.is_outdated(state) for plugin, state in self._incremental):
             return True
-        self._namespaces_generation = generation
+        self._namespaces_stamp = generation
         return False
 
     def measure(self) -> None:

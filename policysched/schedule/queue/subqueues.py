@@ -24,6 +24,7 @@ from policysched.schedule.queue.hints import NO_INTERESTS, Interests, QueueingSt
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.unschedulable import UnschedulablePods
 from policysched.schedule.timing import PRE_ENQUEUE, SAMPLE, Timing, measured
+from policysched.state.tables.sparse import is_sparse
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,6 @@ WINDOW = 1.0
 """Backoffs end at multiples of this time. Units: seconds."""
 _MAX_DOUBLINGS = 62
 Key = tuple[Any, ...]
-_SLACK = 64
 OnQueued = Callable[[QueuedPod, str, str], None]
 """Called when a pod enters a queue, with the queue's name and the event's name."""
 
@@ -100,7 +100,7 @@ class PodHeap:
         if entry is None:
             return
         entry.queued = None
-        if len(self._heap) > _SLACK + 2 * len(self._entries):
+        if is_sparse(len(self._heap), len(self._entries)):
             self._heap = [item for item in self._heap if item[2].queued is not None]
             heapq.heapify(self._heap)
 

@@ -20,6 +20,7 @@ from policysched.state.nominated.ports import NO_PORTS, PortLists
 from policysched.state.nominated.terms import RepellingTerms
 from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, PodSignatures, measure, pod_id
+from policysched.state.tables.sparse import is_sparse
 
 PodsByRow = Mapping[int, Sequence[Pod]]
 MOST_COUNTERS = 64
@@ -27,8 +28,6 @@ MOST_COUNTERS = 64
 MOST_WEIGHTS = 1 << 21
 """How many weights are kept where there are more counters."""
 FIRST_PLACES = 16
-MOST_EMPTY = 16
-"""How many places of pods that are not nominated any more may be empty, beside a quarter of those that are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +126,7 @@ class NominatedColumns:
     @property
     def is_sparse(self) -> bool:
         """Whether there are many empty places."""
-        live = len(self._place_of)
-        return len(self.pods) - live > MOST_EMPTY + live // 4
+        return is_sparse(len(self.pods), len(self._place_of))
 
     def compacted(self) -> NominatedColumns:
         """Return the same without empty places and kinds of which no pod is left.

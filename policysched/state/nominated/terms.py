@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from policysched.model.objects import Metadata, Pod
 from policysched.model.selection.pod_affinity import PeerSelector, pod_terms
 from policysched.state.tables.nodes import NodeTable
+from policysched.state.tables.sparse import is_sparse
 
 Stated = Mapping[PeerSelector, Sequence[str]]
 """Pods that are kept away, each with the topology keys of the terms that match them."""
 NONE: Final = 0
 """The number of pods without required anti-affinity."""
-LEAST_LOGGED = 1024
-"""How many new numbers are logged at least, beyond twice the numbers in use."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
@@ -120,7 +119,7 @@ class RepellingTerms:
             self._holders.append(held)
         self._by_key[key] = number
         self._log.append(number)
-        if len(self._log) > LEAST_LOGGED + 2 * len(self._holders):
+        if is_sparse(len(self._log), len(self._holders)):
             gone = len(self._log) // 2
             self._first += gone
             del self._log[:gone]

@@ -17,6 +17,7 @@ from policysched.state.tables.columns import NO_ROWS, RowNumbers, Rows, distinct
 from policysched.state.tables.interner import MISSING
 from policysched.state.tables.journal import Aspect, Journal
 from policysched.state.tables.nodes import NodeTable
+from policysched.state.tables.sparse import is_sparse
 
 NO_DOMAIN = 0
 _READ = int(Aspect.LABELS | Aspect.PRESENCE)
@@ -24,8 +25,6 @@ FEW = 8
 """Of how many domains the rows are looked up domain by domain."""
 MANY, GOOD_PART = 256, 4
 """How many rows, and one in how many of all, take longer to pick than to look at all, one behind the other."""
-SPARE = 64
-"""How many numbers of values that are gone may be left before all are given out anew, at the least."""
 BYTES_PER_NUMBER = 128
 """What the number of a value takes. Units: bytes."""
 
@@ -171,7 +170,7 @@ class Domains(Grouping):
         numbers = np.array([self._number(code) for code in codes.tolist()], np.intp)
         self.version += not np.array_equal(self.of_row[rows], numbers)
         self.of_row[rows] = numbers
-        if len(self._numbers) > 2 * self._nodes.count + SPARE:
+        if is_sparse(len(self._numbers), self._nodes.count):
             self._number_all()
 
     def _number(self, code: int) -> int:

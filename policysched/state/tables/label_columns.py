@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.model.selection.selectors import LabelMatcher, LabelRequirement, OfLabel
+from policysched.state.tables.sparse import is_sparse
 
 FIRST_SIZE: Final = 16
 BYTES_PER_COLUMN, BYTES_PER_ENTRY = 1 << 10, 128
 """What a column takes beside its arrays, and each of its objects and values. Units: bytes."""
-SPARE: Final = 64
-"""How many values a column may know that no object has any more, beside as many as there are objects in it."""
 Chosen = NDArray[np.bool_]
 """Which objects are chosen, by number."""
 Labels = Mapping[str, str]
@@ -93,7 +92,7 @@ class LabelColumn:
             moved = self._objects.item(last)
             self._objects[place], self._codes[place] = moved, self._codes[last]
             self._places[moved] = place
-        if len(self.numbers) > 2 * self._count + SPARE:
+        if is_sparse(len(self.numbers), self._count):
             self._renumber()
 
     def _renumber(self) -> None:

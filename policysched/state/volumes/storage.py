@@ -23,7 +23,6 @@ from policysched.model.objects import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
-    LabelSelector,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -33,9 +32,8 @@ from policysched.model.objects import (
 )
 from policysched.model.objects.storage import affinity_key, class_of
 from policysched.model.quantity import ZERO, Quantity, parse
-from policysched.model.selection.indexed_selector import IndexedSelector
-from policysched.model.selection.selectors import SelectorError
 from policysched.state.cluster_events import Change, change_of
+from policysched.state.object_selectors import ObjectSelector, ObjectSelectors
 from policysched.state.object_tables import ObjectTables
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.volumes.volume_users import VolumeUsers
@@ -52,14 +50,6 @@ class FreeVolume(NamedTuple):
     volume: PersistentVolume
     affinity: bytes
     """What its node affinity says: volumes of equal bytes are reached from the same nodes."""
-
-
-class KnownSelector(NamedTuple):
-    """What a claim selects volumes by, or what is wrong with that."""
-
-    stated: LabelSelector
-    selector: IndexedSelector | None
-    error: str = ""
 
 
 class OutOfStepError(Exception):
@@ -159,9 +149,9 @@ class Storage:
         self.capacities = objects.of(CSIStorageCapacity)
         """By `namespace/name`."""
         self.capacities_version = 0
+        """Changes when a CSIStorageCapacity is added, changed or deleted."""
         self.claim_classes_generation = 0
-        """Changes when a claim appears, disappears or gets another StorageClass."""
-        """How often a capacity came, went or changed."""
+        """Changes when a claim is added or deleted, or gets another StorageClass."""
         self.attachments = objects.of(VolumeAttachment)
         self.volume_users = VolumeUsers()
         self.pods = self.volume_users.pods
@@ -171,8 +161,8 @@ class Storage:
         self._attachments_of: dict[str, dict[str, VolumeAttachment]] = {}
         """By volume, then by their own names."""
         self._claims_of: dict[str, set[str]] = {}
-        self._selectors: dict[str, KnownSelector] = {}
-        """By claim."""
+        self._selectors = ObjectSelectors()
+        """The selectors of claims."""
 
     def users(self, claim: str) -> Iterable[str]:
         """Return the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
@@ -190,21 +180,9 @@ class Storage:
         """Return the claims that name a volume, by `namespace/name`."""
         return self._claims_of.get(volume, ())
 
-    def selector_of(self, claim: PersistentVolumeClaim) -> IndexedSelector | None:
-        """Return what a claim selects volumes by, None where it takes any; worked out once for a version of a claim.
-
-        Raises:
-            SelectorError: the selector is not valid.
-        """
-        stated = claim.spec.selector
-        if stated is None:
-            return None
-        known = self._selectors.get(claim.key)
-        if known is None or known.stated is not stated:
-            known = _selector(stated)
-        if known.error:
-            raise SelectorError(known.error)
-        return known.selector
+    def selector_of(self, claim: PersistentVolumeClaim) -> ObjectSelector | None:
+        """Return the compiled volume selector of a claim; None if the claim accepts any volume."""
+        return None if claim.spec.selector is None else self._selectors.of(claim.key, claim.spec.selector)
 
     def put(self, obj: Stored) -> Change:
         """Take an object as it is now."""
@@ -232,12 +210,10 @@ class Storage:
         """Note what claims name and select, what is attached to a node, and that capacities or classes changed."""
         self.capacities_version += isinstance(new or old, CSIStorageCapacity) and old != new
         self.claim_classes_generation += _class_of(old) != _class_of(new)
+        claim = new or old
+        if isinstance(claim, PersistentVolumeClaim):
+            self._selectors.put(claim.key, None if new is None else claim.spec.selector)
         for obj, come in ((old, False), (new, True)):
-            if isinstance(obj, PersistentVolumeClaim):
-                if come and obj.spec.selector is not None:
-                    self._selectors[obj.key] = _selector(obj.spec.selector)
-                else:
-                    self._selectors.pop(obj.key, None)
             if isinstance(obj, PersistentVolumeClaim) and obj.spec.volume_name:
                 claims = self._claims_of.setdefault(obj.spec.volume_name, set())
                 (claims.add if come else claims.discard)(obj.key)
@@ -266,13 +242,6 @@ class Storage:
 def _class_of(obj: Stored | None) -> str | None:
     """Return the StorageClass of a claim; None for other objects and for claims without a class."""
     return obj.spec.storage_class_name if isinstance(obj, PersistentVolumeClaim) else None
-
-
-def _selector(stated: LabelSelector) -> KnownSelector:
-    try:
-        return KnownSelector(stated, IndexedSelector(stated))
-    except SelectorError as error:
-        return KnownSelector(stated, None, str(error))
 
 
 def _file(table: dict[str, dict[str, VolumeAttachment]], key: str, attachment: VolumeAttachment, *, come: bool) -> None:

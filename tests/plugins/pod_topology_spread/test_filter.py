@@ -22,7 +22,7 @@ from policysched.model.objects import (
 )
 from policysched.plugins.pod_topology_spread.filter import HardState
 from policysched.plugins.pod_topology_spread.plugin import PodTopologySpread
-from policysched.state.tables import domains
+from policysched.state.tables import sparse
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected, scored
 from tests.plugins.pod_topology_spread.build import BAR, HOST, UNEVEN, ZONES, around, crowd, hard, incoming, soft
@@ -242,7 +242,7 @@ def test_when_domains_get_other_numbers_all_rows_are_asked_again(monkeypatch: py
     plugin.filter(state, slice(0, 4))
     made.set_pod(crowd(a=1)[0])
     plugin.filter(state, some)
-    monkeypatch.setattr(domains, "SPARE", -50)
+    monkeypatch.setattr(sparse, "SPARE", -50)
     made.set_node(node("y", labels={"node": "z"}))
     plugin.filter(state, some)
     made.set_pod(crowd(b=1)[0])

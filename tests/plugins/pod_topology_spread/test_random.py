@@ -21,7 +21,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
 from policysched.state import domain_sums
 from policysched.state.cluster import Cluster
-from policysched.state.tables import domains, journal
+from policysched.state.tables import journal, sparse
 from tests.plugins.pod_topology_spread import reference
 from tests.plugins.pod_topology_spread.maker import Maker
 from tests.plugins.pod_topology_spread.reference import Around
@@ -107,7 +107,7 @@ def compare(asked: Engine, of: Pod, names: set[str], around: Around) -> None:
 
 @pytest.mark.parametrize(
     ("ring", "spare", "few", "most_nodes"),
-    [(journal.RING, domains.SPARE, 8, 12), (8, -50, 0, 4), (32, -50, 1, 40), (1024, -50, 0, 9)],
+    [(journal.RING, sparse.SPARE, 8, 12), (8, -50, 0, 4), (32, -50, 1, 40), (1024, -50, 0, 9)],
 )
 @pytest.mark.parametrize("system", [True, False])
 def test_a_life_of_events_leaves_the_answers_right(
@@ -115,7 +115,7 @@ def test_a_life_of_events_leaves_the_answers_right(
 ) -> None:
     monkeypatch.setattr(domain_sums, "GOOD_PART", few)
     monkeypatch.setattr(journal, "RING", ring)
-    monkeypatch.setattr(domains, "SPARE", spare)
+    monkeypatch.setattr(sparse, "SPARE", spare)
     life = Life(SEED + ring + system, most_nodes)
     listed = tuple(life.maker.constraint() for _ in range(3))
     constraints = reference.SYSTEM if system else tuple(replace(one, label_selector=None) for one in listed)

@@ -155,12 +155,12 @@ def test_what_is_kept_is_what_is_counted_anew(
     for _ in range(200):
         for _ in range(chance.choice((1, 1, 2, 30))):
             world.step()
-        if world.cluster.namespaces_generation != generation or chance.random() < 0.05:
+        if world.cluster.namespaces_stamp != generation or chance.random() < 0.05:
             # Policies come and go, and some of what they read with them; namespaces start all anew.
-            stay = world.cluster.namespaces_generation == generation
+            stay = world.cluster.namespaces_stamp == generation
             kept = [one for one in kept if stay and chance.random() < 0.5]
             kept += [Kept(context, one, of) for one in chance.sample(programs, 12) for of in PODS]
-            generation = world.cluster.namespaces_generation
+            generation = world.cluster.namespaces_stamp
         for one in kept:
             np.testing.assert_array_equal(one.values(), one.anew(), err_msg=one.program.text)
 
