@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from policysched.model.objects import ConsumerReference, Pod, ResourceClaim
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY
-from policysched.plugins.dynamic_resources.shared_rows import has_claims
+from policysched.plugins.dynamic_resources.pod_claims import has_claims
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.record import plugin_of_devices
 

@@ -19,7 +19,7 @@ from policysched.app.replay.results import ReplayDifference, Replayed
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 from policysched.model.objects import AllocationResult, Pod, ResourceClaim
-from policysched.plugins.dynamic_resources.shared_rows import has_claims
+from policysched.plugins.dynamic_resources.pod_claims import has_claims
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters

@@ -1,5 +1,5 @@
-"""Cached answers for claims of equal specs: feasible nodes, and reasons for the others.
+"""Cached answers for claims of equal specs: feasible nodes, and reasons for the other nodes.
 
-`prepared` finds the nodes to re-evaluate. `group_outcomes` evaluates a group of nodes that see the same devices,
-`single_nodes` and `group_batches` many nodes at once. `row_outcomes` stores the answer of each node.
+`prepared` finds the nodes to evaluate again. `device_counts` evaluates all nodes by counting free devices,
+`group_search` evaluates the nodes of one group by a search. `row_outcomes` stores the answer of each node.
 """

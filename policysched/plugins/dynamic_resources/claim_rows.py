@@ -1,7 +1,7 @@
-"""What a pod's claims mean for each row: whether it can go there, why not, and what its alternatives score.
+"""`ClaimRows`: for one pod with claims, the reason code and score of each row.
 
-Claims that are allocated say themselves where they can be used; about the others the allocator is asked, on all rows
-at once. Where devices stand for extended resources a row asks for what its node does not provide itself.
+An allocated claim states on which nodes it can be used; the allocator evaluates the other claims on all rows. For
+extended resources of device classes, a row needs devices for the resources that its node does not provide itself.
 
 Shapes: N rows in use.
 Source: plugins/dynamicresources/dynamicresources.go (Filter, computeScore), v1.36.
@@ -16,11 +16,12 @@ import msgspec
 import numpy as np
 
 from policysched.devices import AllocationAnswer, AllocationAnswers, Allocator
-from policysched.framework import Cluster, Code, Codes, Mask, RowNumbers, Scores, Status, unresolvable
-from policysched.model.objects import NodeSelector, ResourceClaim
+from policysched.framework import Cluster, Code, Codes, FailedDecision, Mask, RowNumbers, Scores, Status, unresolvable
+from policysched.model.objects import NodeSelector, Pod, ResourceClaim
 from policysched.model.selection.node_selectors import node_selector
 from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests, ExtendedRows
 from policysched.plugins.dynamic_resources.pod_claims import (
+    NAME,
     NO_DEVICES,
     NOT_AVAILABLE,
     PodClaims,
@@ -33,22 +34,21 @@ from policysched.plugins.dynamic_resources.pod_claims import (
 from policysched.plugins.nodes.node_selection import SelectorTest
 
 MOST_FAILURES: Final = 64
-"""Of how many nodes the failures are told apart; one is enough to fail a pod."""
+"""Number of nodes with an error of their own in the status; further nodes get the error of the last one."""
 MOST_ALTERNATIVES: Final = 8
-"""How many alternatives a request may have: the first scores so much, each further one less by 1."""
+"""Largest number of alternatives of a request, and the score of the first; each further one scores 1 less."""
 STALE: Final = unresolvable("cannot schedule extended resource claim")
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 UNKNOWN_RESOURCE: Final = unresolvable("cannot fit resource")
 
 
 class ClaimRows:
-    """The answers for one pod, on all rows.
+    """The reason codes and scores of one pod on all rows.
 
     Args:
-        claims: The pod's claims, as PreFilter lets them through.
+        claims: The pod's claims.
         cluster: The rows.
-        timeout: How long devices may wait for their conditions before their claim counts as not available. Units:
-            seconds.
+        timeout: Time for devices to meet their binding conditions; then their claim is not available. Units: seconds.
     """
 
     def __init__(self, claims: PodClaims, cluster: Cluster, timeout: float) -> None:
@@ -59,23 +59,23 @@ class ClaimRows:
         self._numbers: dict[Status, int] = {}
         self.codes: Codes = np.zeros(self._size, np.int32)
         self.unavailable: list[tuple[ResourceClaim, Mask]] = []
-        """The allocated claims that cannot be used on some rows, with these."""
+        """The allocated claims that cannot be used on some rows, with these rows."""
         self._without: dict[bytes, Mask | None] = {}
-        """The rows that selectors of allocations do not select, by the selectors; None for none."""
+        """By node selector of an allocation, the rows that it does not match, None if it matches all."""
         self._everywhere: Mask = np.ones(self._size, np.bool_)
         self._scores: Scores | None = None
-        self._look()
+        self._evaluate()
 
     @property
     def scores(self) -> Scores:
-        """How early the alternatives come that claims would get, summed up; 0 where no claim is to be allocated."""
+        """The sum of the scores of the alternatives that claims would get; 0 if all claims are allocated."""
         return np.zeros(self._size, np.int64) if self._scores is None else self._scores
 
     def reason(self, code: int) -> Status:
         """Return the status of a code."""
         return self._statuses[code - 1]
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         extended = self.claims.extended
         if extended is not None and extended.is_stale:
             self.codes[:] = self._code(STALE)
@@ -93,7 +93,7 @@ class ClaimRows:
             self._reject(unavailable, NOT_AVAILABLE)
 
     def _allocate_extended(self, extended: ExtendedRequests) -> None:
-        """Ask on each row for what its node does not provide itself, beside the pod's other claims."""
+        """Evaluate the claims with devices for the extended resources that nodes do not provide themselves."""
         rows, claims = ExtendedRows(extended, self.cluster), self.claims.to_allocate
         self._reject(rows.unfit, UNKNOWN_RESOURCE)
         if extended.claim.status.allocation is not None:
@@ -107,18 +107,31 @@ class ClaimRows:
             else:
                 self._score_allocated(group & ~rows.unfit)
 
-    def unavailable_on(self, rows: Mask) -> list[ResourceClaim]:
-        """Return the allocated claims for which some of these rows were rejected.
+    def returnable(self, pod: Pod, failed: FailedDecision) -> list[ResourceClaim]:
+        """Return the claims because of which some node rejected the pod, and that no other pod uses."""
+        if not self.unavailable:
+            return []
+        nodes = failed.cluster.nodes
+        rejected = np.zeros(nodes.size, np.bool_)
+        status = NOT_AVAILABLE.by(NAME)
+        for row in failed.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist():
+            rejected[row] = failed.status_of(nodes.names[row]) == status
+        special = None if self.claims.extended is None else self.claims.extended.claim
+        return [
+            claim
+            for claim in self.unavailable_on(rejected)
+            if claim is not special and {one.uid for one in claim.status.reserved_for} <= {pod.metadata.uid}
+        ]
 
-        Shapes: rows (N,).
-        """
+    def unavailable_on(self, rows: Mask) -> list[ResourceClaim]:
+        """Return the allocated claims because of which some of the rows were rejected. Shapes: rows (N,)."""
         rejected = rows & (self.codes == self._numbers.get(NOT_AVAILABLE, -1))
         masks = {id(where): where for _, where in self.unavailable}
         here = {key for key, where in masks.items() if (where & rejected).any()}
         return [claim for claim, where in self.unavailable if id(where) in here]
 
     def _note_unavailable(self, claim: ResourceClaim) -> None:
-        """Note on which rows an allocated claim cannot be used: it is elsewhere, or its devices do not get ready."""
+        """Find the rows on which an allocated claim cannot be used."""
         allocation = claim.status.allocation
         if allocation is None:
             return
@@ -134,7 +147,7 @@ class ClaimRows:
             self.unavailable.append((claim, unusable))
 
     def _rows_without(self, selector: NodeSelector) -> Mask | None:
-        """Return the rows that a selector does not select, None for none; claims with equal ones get the same array."""
+        """Return the rows that a selector does not match, None if it matches all; equal selectors share an array."""
         key = _ENCODER.encode(selector)
         if key not in self._without:
             name = _only_node(selector)
@@ -148,7 +161,7 @@ class ClaimRows:
         return self._without[key]
 
     def _allocate(self, claims: Sequence[ResourceClaim], asked: Mask) -> None:
-        """Ask on which of some rows claims can be allocated, and how their alternatives score there."""
+        """Evaluate claims without an allocation on some of the rows. Shapes: asked (N,)."""
         asked = asked & self.cluster.nodes.present.data[: self._size]
         if not claims or not asked.any():
             return
@@ -163,7 +176,7 @@ class ClaimRows:
         self._add_scores(answers, claims, asked & (codes == AllocationAnswer.YES))
 
     def _fail(self, answers: AllocationAnswers, answer: AllocationAnswer, rows: RowNumbers) -> None:
-        """Give rows their failures; of many the last ones are told as the last of the first."""
+        """Set the errors of rows; after MOST_FAILURES rows, all get the error of the last one."""
         if answer is AllocationAnswer.INVALID_POOLS:
             self.codes[rows] = self._code(unresolvable(str(answers.error(int(rows[0])))))
             return
@@ -182,7 +195,7 @@ class ClaimRows:
             scores[row] += sum(MOST_ALTERNATIVES - place for place in chosen)
 
     def _score_allocated(self, rows: Mask) -> None:
-        """Add what the alternatives score that claims have got already; rows where nothing is allocated get nothing."""
+        """Add the scores of the alternatives of allocated claims. Shapes: rows (N,)."""
         known = sum(_score_of_allocated(claim) for claim in self.claims.user)
         if known:
             self._scored()[rows] += known
@@ -193,7 +206,7 @@ class ClaimRows:
         return self._scores
 
     def _reject(self, rows: Mask, status: Status) -> None:
-        """Give rows a status that have none yet."""
+        """Reject the rows that are not rejected yet."""
         rows = rows & (self.codes == 0)
         if rows.any():
             self.codes[rows] = self._code(status)
@@ -206,7 +219,7 @@ class ClaimRows:
 
 
 def _only_node(selector: NodeSelector) -> str | None:
-    """Return the name of the one node that a selector names, None where it says anything else."""
+    """Return the node's name if a selector matches a single node by name, otherwise None."""
     terms = selector.node_selector_terms
     if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields) != 1:
         return None
@@ -216,7 +229,7 @@ def _only_node(selector: NodeSelector) -> str | None:
 
 
 def _score_of_allocated(claim: ResourceClaim) -> int:
-    """Score the alternatives that an allocated claim has got."""
+    """Return the sum of the scores of an allocated claim's alternatives."""
     got = {one.request for one in results_of(claim)}
     total = 0
     for request in claim.spec.devices.requests if got else ():

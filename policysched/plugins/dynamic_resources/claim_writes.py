@@ -1,7 +1,7 @@
-"""`ClaimWriter`: writes of one pod's claims, and what became of those whose answers say nothing.
+"""`ClaimWriter`: writes the claims of a pod, and finds the result of a write whose answer is lost.
 
-A write whose answer is lost, or is no verdict, may be carried out at any later moment. So it is found out what became
-of it, and seen to it that it cannot be carried out any more, before anybody counts on the devices being free.
+The API server may execute a write whose answer is lost at any later time. Its devices stay taken until its result is
+known, or another write has made sure that it can no longer be executed.
 
 Source: plugins/dynamicresources/dynamicresources.go (bindClaim), extendeddynamicresources.go
 (createExtendedResourceClaimInAPI, deleteClaim), v1.36.
@@ -9,10 +9,11 @@ Source: plugins/dynamicresources/dynamicresources.go (bindClaim), extendeddynami
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
@@ -24,35 +25,38 @@ from policysched.framework import ApiError, DeviceWaitOutcome, Handle
 from policysched.framework.client import LostAnswer
 from policysched.model.objects import AllocationResult, ClaimMetadata, ConsumerReference, Pod, ResourceClaim
 from policysched.plugins.dynamic_resources.pod_claims import is_reserved_for, results_of
+from policysched.state.placed.pods import pod_id
 from policysched.state.resource_claims import ClaimOutOfStepError, ResourceClaims, is_newer
 
 log = logging.getLogger(__name__)
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 ATTEMPTS: Final = 5
-"""How often a claim is written where others write to it, too."""
+"""Number of attempts to write a claim to which other clients write."""
 PAUSE: Final = 0.01
-"""The pause before the next of these attempts. Units: seconds."""
+"""Pause between these attempts. Units: seconds."""
 POLL: Final = 0.1
-"""After how long it is looked for the first time whether the conditions of devices are met. Units: seconds."""
+"""First interval of a poll. Units: seconds."""
 SLOWEST_POLL: Final = 5.0
-"""How long it is between two looks at most. Units: seconds."""
+"""Longest interval of a poll. Units: seconds."""
+AFTER_REFUSAL: Final = 1.0
+"""Pause before the next attempt of a pod after the server refused to release a claim. Units: seconds."""
 LONGEST_ASKED: Final = 600.0
-"""How long it is asked what became of what is given back. Units: seconds."""
+"""Longest time to look for the result of a release. Units: seconds."""
 
 
 class BindingError(Exception):
-    """A pod's claims cannot be bound, for the reason that the text says."""
+    """A pod's claims cannot be bound."""
 
     outcome = DeviceWaitOutcome.ERROR
-    """How a wait for devices ends by it."""
+    """The outcome of a wait for devices that ends with this error."""
 
 
 class Polls:
-    """Looks that come more and more slowly until a time is over.
+    """Polls with growing intervals until a time is over.
 
     Args:
-        handle: Whose clock counts.
-        seconds: How long it is from now till the last look.
+        handle: The clock.
+        seconds: Time until the last poll.
     """
 
     def __init__(self, handle: Handle, seconds: float) -> None:
@@ -60,7 +64,7 @@ class Polls:
         self._ends = handle.clock.monotonic() + seconds
 
     async def another(self) -> bool:
-        """Wait for the next look; return whether there is one."""
+        """Wait until the next poll; return False if the time is over."""
         left = self._ends - self._handle.clock.monotonic()
         if left <= 0:
             return False
@@ -70,12 +74,12 @@ class Polls:
 
 
 class ClaimWriter:
-    """Writes what one pod gets of its claims.
+    """Writes the claims of one pod.
 
     Args:
         pod: The pod.
-        known: The claims that are known, to which what the server tells is added.
-        handle: What writes.
+        known: All claims; versions that are read from the server are added.
+        handle: The client and clock.
     """
 
     def __init__(self, pod: Pod, known: ResourceClaims, handle: Handle) -> None:
@@ -85,7 +89,7 @@ class ClaimWriter:
         """Create the special claim.
 
         Raises:
-            BindingError: the server refused.
+            BindingError: The server refused.
         """
         try:
             created = await self._handle.client.claims.create(claim)
@@ -97,14 +101,14 @@ class ClaimWriter:
         return created
 
     async def write(self, claim: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
-        """Write a claim's finalizer, allocation and reservation, again where others wrote to it meanwhile.
+        """Write a claim's finalizer, allocation and reservation; retry on conflicts.
 
         Args:
-            claim: The claim as it is known.
-            allocation: What it gets, absent where it is allocated already.
+            claim: The latest known version of the claim.
+            allocation: The allocation to write, None if the claim is allocated.
 
         Raises:
-            BindingError: it was not written, and this write is not carried out any more.
+            BindingError: The claim was not written, and the server will not execute the write later.
         """
         uid = claim.metadata.uid
         for attempt in range(1, ATTEMPTS + 1):
@@ -157,16 +161,16 @@ class ClaimWriter:
             raise BindingError(f"add finalizer to claim {claim.key}: {error.message}") from error
 
     async def _outcome(self, sent: ResourceClaim, error: ApiError, *, allocates: bool) -> ResourceClaim | None:
-        """Find out what became of a write whose answer is no verdict; it cannot be carried out any more then.
+        """Find the result of a write whose answer is no verdict; the server cannot execute the write after it.
 
-        What it allocates counts as taken meanwhile. If the server has a later version than the one that was sent, be it
-        by the watch, that says what became of it. If not, the write may still be under way: the claim is written, so
-        that it would be a conflict.
+        Its devices stay taken meanwhile. A later version than the one that was sent, read or from the watch, shows the
+        result. Without a later version the write may still be under way: then the claim is written, which turns the
+        write into a conflict.
 
         Returns:
-            The claim as it is; None where it is gone, or where the server refuses to tell for long.
+            The current claim, None if it is deleted or the server refuses to answer for long.
         """
-        if error.status != HTTPStatus.CONFLICT:  # that others write to a claim is no news
+        if error.status != HTTPStatus.CONFLICT:  # conflicts are expected
             log.warning(
                 'cannot determine the result of a write to ResourceClaim "%s"; keeping its devices and checking: %s',
                 sent.key,
@@ -178,7 +182,7 @@ class ClaimWriter:
             if known is not None and is_newer(known, sent):
                 return known
             try:
-                return await self._told(sent, allocates=allocates)
+                return await self._current(sent, allocates=allocates)
             except ApiError as unread:
                 if unread.is_not_found:
                     return None
@@ -189,31 +193,31 @@ class ClaimWriter:
                     return None
             await polls.another()
 
-    async def _told(self, sent: ResourceClaim, *, allocates: bool) -> ResourceClaim | None:
-        """Ask the server for a claim, and see to it that no write of the version that was sent can be carried out.
+    async def _current(self, sent: ResourceClaim, *, allocates: bool) -> ResourceClaim | None:
+        """Read a claim, and make sure that the server can no longer execute a write of the version that was sent.
 
         Raises:
-            ApiError: the server has not told, or others wrote meanwhile.
+            ApiError: The server did not answer, or another client wrote the claim.
         """
         found = await self._handle.client.claims.get(sent)
         if found.metadata.uid != sent.metadata.uid:
             return None
         if allocates and not is_newer(found, sent):
             found = await self._handle.client.claims.set_finalizers(_unprotected(found))
-        take_over(found, self._known, self._handle)  # others may have allocated it
+        take_over(found, self._known, self._handle)  # another client may have allocated it
         return found
 
     def _is_done(self, sent: ResourceClaim, found: ResourceClaim) -> bool:
-        """Return whether what was sent is what the server has: the pod's reservation, with these devices."""
+        """Return whether the server has the version that was sent: the pod's reservation, with the same devices."""
         is_same = found.metadata.uid == sent.metadata.uid and is_reserved_for(found, self._pod)
         return is_same and [*map(device_or_share, results_of(found))] == [*map(device_or_share, results_of(sent))]
 
 
 async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
-    """Delete a claim that nothing protects any more.
+    """Remove a claim's finalizer and delete the claim.
 
     Raises:
-        ApiError: the server refused.
+        ApiError: The server refused.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -228,26 +232,26 @@ async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
 
 
 async def deallocate(claim: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:
-    """Take a claim's devices back; what the server has in the end counts at once.
+    """Deallocate a claim, and assume the version that the server has afterwards.
 
     Raises:
-        ApiError: the server refused, or others have written to the claim.
+        ApiError: The server refused, or another client wrote the claim.
     """
     try:
-        found = await _until_told(partial(handle.client.claims.deallocate, claim), claim, handle)
+        found = await _until_known(partial(handle.client.claims.deallocate, claim), claim, handle)
     except ApiError as error:
         if error.status == HTTPStatus.CONFLICT:
             reading = partial(handle.client.claims.get, claim)
-            take_over(await _until_told(reading, claim, handle, is_open=True), known, handle)
+            take_over(await _until_known(reading, claim, handle, is_open=True), known, handle)
         raise
     take_over(found, known, handle)
 
 
 async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handle: Handle) -> None:
-    """Take a pod out of those for whom a claim is reserved; what the server has in the end counts at once.
+    """Remove a pod from the reservations of a claim, and assume the version that the server has afterwards.
 
     Raises:
-        ApiError: the server refused, or others write to the claim again and again.
+        ApiError: The server refused, or other clients keep writing the claim.
     """
     uid, client = claim.metadata.uid, handle.client.claims
     latest = known.get(claim.key)
@@ -258,39 +262,39 @@ async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handl
         others = tuple(one for one in found.status.reserved_for if one.uid != pod.metadata.uid)
         write = partial(client.reserve, with_status(found, reserved_for=others))
         try:
-            found = await _until_told(write, claim, handle)
+            found = await _until_known(write, claim, handle)
             break
         except ApiError as error:
             if error.status != HTTPStatus.CONFLICT or attempt == ATTEMPTS:
                 raise
         await handle.pause(PAUSE)
-        found = await _until_told(partial(client.get, claim), claim, handle, is_open=True)
+        found = await _until_known(partial(client.get, claim), claim, handle, is_open=True)
     take_over(found, known, handle)
 
 
-async def _until_told(
+async def _until_known(
     request: Callable[[], Awaitable[ResourceClaim]], claim: ResourceClaim, handle: Handle, *, is_open: bool = False
 ) -> ResourceClaim:
-    """Give something of a claim back; as long as no answer says what became of that, it is asked again.
+    """Send a request that releases a claim, again until an answer shows the result.
 
-    A write is one of one version: of those that were sent only one can be carried out.
+    All attempts write the same version, so the server executes at most one of them.
 
     Args:
-        request: The write, or what reads the claim after a conflict.
+        request: The write, or the read after a conflict.
         claim: The claim.
-        handle: Whose clock counts.
-        is_open: Whether a refusal says nothing of what became of an earlier write.
+        handle: The clock.
+        is_open: Whether the result of an earlier write is unknown, so that a refusal is no result.
 
     Raises:
-        ApiError: the server refused, or others have written to the claim, or it says nothing for LONGEST_ASKED.
+        ApiError: The server refused, another client wrote the claim, or there is no result within LONGEST_ASKED.
     """
     lost, polls = LostAnswer(handle.clock), Polls(handle, LONGEST_ASKED)
     while True:
         try:
             return await request()
         except ApiError as error:
-            is_told = error.status == HTTPStatus.CONFLICT or error.is_not_found or (error.is_verdict and not is_open)
-            if is_told or not lost.asks_again(error):
+            is_known = error.status == HTTPStatus.CONFLICT or error.is_not_found or (error.is_verdict and not is_open)
+            if is_known or not lost.asks_again(error):
                 raise
             if not is_open:
                 log.warning(
@@ -302,30 +306,95 @@ async def _until_told(
 
 
 def take_over(found: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:
-    """Let a claim as the server has it count before the watch brings it."""
-    with contextlib.suppress(ClaimOutOfStepError):
+    """Assume the version of a claim that the server has, before the watch delivers it."""
+    with suppress(ClaimOutOfStepError):
         change = known.assume(found)
         if not change.nothing:
             handle.changed(change)
 
 
 def with_status(claim: ResourceClaim, **fields: Any) -> ResourceClaim:
-    """Return a claim with other values in its status."""
+    """Return a copy of a claim with other fields in its status."""
     return replace(claim, status=replace(claim.status, **fields))
 
 
 def with_finalizer(metadata: ClaimMetadata) -> ClaimMetadata:
-    """Return a claim's metadata with the finalizer that keeps it as long as it is allocated."""
+    """Return a claim's metadata with the finalizer of allocated claims."""
     if FINALIZER in metadata.finalizers:
         return metadata
     return replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
 
 
 def _unprotected(claim: ResourceClaim) -> ResourceClaim:
-    """Return a claim without that finalizer."""
+    """Return a copy of a claim without the finalizer of allocated claims."""
     kept = tuple(one for one in claim.metadata.finalizers if one != FINALIZER)
     return replace(claim, metadata=replace(claim.metadata, finalizers=kept))
 
 
 def _consumer(pod: Pod) -> ConsumerReference:
     return ConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+
+
+def released(
+    pod: Pod, claim: ResourceClaim, release: Callable[..., Awaitable[None]]
+) -> Callable[[Handle], Coroutine[Any, Any, None]]:
+    """Return a cleanup that releases a claim. If the server refuses, the pod is retried: no event would wake it up."""
+
+    async def clean_up(handle: Handle) -> None:
+        try:
+            await release(claim, handle=handle)
+        except ApiError as error:
+            log.warning('could not release ResourceClaim "%s" for pod "%s": %s', claim.key, pod.key, error.message)
+            await handle.pause(AFTER_REFUSAL)
+            handle.activate((pod_id(pod),))
+
+    return clean_up
+
+
+class ClaimTurns:
+    """Serializes the writes to each claim.
+
+    A write that has begun is always awaited, even if its binding is cancelled: the API server may execute the write
+    anyway, and its devices must not be given to another pod.
+    """
+
+    def __init__(self) -> None:
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._users: dict[str, int] = {}
+
+    async def write(self, uid: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Write to the claim with a UID after all earlier writers; a cancellation takes effect after the write."""
+        async with self._turn(uid):
+            await _to_its_end(asyncio.create_task(work()))
+
+    @asynccontextmanager
+    async def _turn(self, uid: str) -> AsyncIterator[None]:
+        """Wait until no other task writes to the claim with a UID."""
+        turn = self._turns.setdefault(uid, asyncio.Lock())
+        self._users[uid] = self._users.get(uid, 0) + 1
+        try:
+            async with turn:
+                yield
+        finally:
+            self._users[uid] -= 1
+            if not self._users[uid]:
+                del self._users[uid], self._turns[uid]
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+
+async def _to_its_end(task: asyncio.Task[None]) -> None:
+    """Wait for a task; raise a cancellation after the task has ended."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is None:
+        task.result()
+        return
+    if not task.cancelled():
+        task.exception()  # nobody reads it
+    raise cancelled

@@ -1,8 +1,8 @@
-"""Extended resources that device classes stand for: the special claim that asks for them, different from node to node.
+"""Extended resources that device classes provide: the special claim of a pod for them, different from node to node.
 
-A node provides such a resource by a device plugin, and then NodeResourcesFit counts it, or by devices of the class that
-stands for it. What is asked of devices is one request for each container and resource; init containers that end use
-again what containers hold that start later.
+A node provides such a resource by a device plugin, which NodeResourcesFit checks, or by devices of the class. The
+special claim has one request for each container and resource. Init containers that end reuse the devices of containers
+that start later.
 
 Source: plugins/dynamicresources/extendeddynamicresources.go, v1.36.
 """
@@ -36,43 +36,46 @@ from policysched.model.selection.name_validation import is_device_resource_name
 from policysched.state.tables.nodes import NodeTable
 
 IN_MEMORY: Final = "<extended-resources>"
-"""The name of a special claim that is not written yet; no claim in a cluster can have it."""
+"""Name of a special claim that is not created yet; no claim in a cluster can have it."""
 BITS: Final = 24
-"""How many resources are told apart before the patterns that there are get new numbers."""
+"""Number of resources after which the patterns of rows are renumbered, so that they fit into an int64."""
 Mappings = tuple[ContainerExtendedRequest, ...]
 MOST_BYTES: Final = 3 << 20
-"""The largest request that an API server takes. Units: bytes."""
+"""Largest request that an API server accepts. Units: bytes."""
 MAPPING_BYTES: Final = 56
-"""What a mapping takes beside its three names. Units: bytes."""
+"""Size of a mapping without its three names. Units: bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendedRequests:
-    """The extended resources of a pod of which device classes stand for some, and the claim for these."""
+    """The extended resources of a pod, of which device classes provide some, and the special claim.
+
+    Attributes:
+        claim: The special claim of an earlier attempt, or a new one in memory without requests.
+        amounts: The requested amount of each extended resource.
+        classes: The device class of each resource that has one.
+    """
 
     pod: Pod
     claim: ResourceClaim
-    """One of an earlier attempt, or one in memory that asks for nothing yet."""
     amounts: Mapping[str, int]
-    """What the pod asks for of all extended resources."""
     classes: Mapping[str, str]
-    """The device classes of those of them that have one."""
     _asked: dict[str, ResourceRequests] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What its containers ask for by resource, once that is found out: there may be very many."""
+    """The containers' requests by resource, computed at the first use."""
 
     @property
     def is_stale(self) -> bool:
-        """Whether the claim was made by an earlier attempt: it has to go before the pod can be placed."""
+        """Whether an earlier attempt made the claim: it must be deleted before the pod can be placed."""
         return bool(self.claim.spec.devices.requests)
 
     def on(self, resources: Sequence[str]) -> ResourceClaim:
-        """Return the claim for a node where devices provide these resources."""
+        """Return the claim for a node on which devices provide some of the resources."""
         requests = requests_for(self._asked_of(resources))
         spec = ResourceClaimSpec(devices=replace(self.claim.spec.devices, requests=requests))
         return replace(self.claim, spec=spec)
 
     def mappings_on(self, resources: Sequence[str]) -> Mappings | None:
-        """Return which container uses which request of such a claim, None where that is more than can be stored."""
+        """Return which container uses which request of such a claim, None if that is too large to be stored."""
         return mappings_for(self._asked_of(resources))
 
     def _asked_of(self, resources: Sequence[str]) -> Sequence[ResourceRequests]:
@@ -82,7 +85,7 @@ class ExtendedRequests:
 
 
 def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a pod names an extended resource that a device class stands for."""
+    """Return whether a pod requests an extended resource that a device class provides."""
     mapped, spec = cluster.mapped_resources, pod.spec
     if not mapped:
         return False
@@ -95,7 +98,7 @@ def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
 
 
 def extended_requests(pod: Pod, cluster: Cluster) -> ExtendedRequests | None:
-    """Return what a pod asks for of extended resources, None where no device class stands for any of it."""
+    """Return the extended resources of a pod, None if no device class provides any of them."""
     if not asks_for_classes(pod, cluster):
         return None
     amounts = {name: amount for name, amount in incoming_requests(pod).scalars if amount}
@@ -124,9 +127,12 @@ def _in_memory(pod: Pod) -> ResourceClaim:
 
 
 class ExtendedRows:
-    """By row, which resources devices have to provide; rows where something can be had neither way.
+    """The resources that devices must provide on each row.
 
     Shapes: N rows in use.
+
+    Attributes:
+        unfit: The rows on which neither a device plugin nor a class provides some resource; (N,).
     """
 
     def __init__(self, wanted: ExtendedRequests, cluster: Cluster) -> None:
@@ -134,14 +140,13 @@ class ExtendedRows:
         self._lacking = {name: nodes.allocatable(name)[:size] == 0 for name in sorted(wanted.classes)}
         self._size = size
         self.unfit: Mask = np.zeros(size, np.bool_)
-        """The rows that know a resource neither by a device plugin nor by a class."""
         others = wanted.amounts.keys() - wanted.classes.keys()
         for row in _lacking_any(others, nodes, size):
             node = nodes.nodes[row]
             self.unfit[row] = node is None or not others <= node.status.allocatable.keys()
 
     def groups(self) -> list[tuple[list[str], Mask]]:
-        """Return the rows by which resources devices have to provide there."""
+        """Return the rows, grouped by the resources that devices must provide there."""
         key: NDArray[np.int64] = np.zeros(self._size, np.int64)
         for place, lacking in enumerate(self._lacking.values(), 1):
             key = key << 1 | lacking
@@ -151,12 +156,12 @@ class ExtendedRows:
         return [(self.on_row(int(rows.argmax())), rows) for rows in found]
 
     def on_row(self, row: int) -> list[str]:
-        """Return which resources devices have to provide on a row."""
+        """Return the resources that devices must provide on a row."""
         return [name for name, lacking in self._lacking.items() if lacking[row]]
 
 
 def _lacking_any(resources: Collection[str], nodes: NodeTable, size: int) -> list[int]:
-    """Return the rows that have nothing of some resource: once all are found no further resource is looked at."""
+    """Return the rows without some of the resources."""
     found: Mask = np.zeros(size, np.bool_)
     for name in resources:
         found |= nodes.allocatable(name)[:size] == 0
@@ -167,17 +172,15 @@ def _lacking_any(resources: Collection[str], nodes: NodeTable, size: int) -> lis
 
 
 def requests_for(asked: Iterable[ResourceRequests]) -> tuple[DeviceRequest, ...]:
-    """Make the requests for resources that devices of some classes provide, ordered by name."""
+    """Return the requests of the special claim for some resources, ordered by name."""
     return tuple(sorted((one for of_resource in asked for one in of_resource.requests), key=lambda one: one.name))
 
 
 def mappings_for(asked: Iterable[ResourceRequests]) -> Mappings | None:
-    """Say which container uses which of these requests: those of containers that stay before those of others.
+    """Return which container uses which request, None if that is larger than an API server accepts.
 
-    Init containers may use the requests of all containers after them: ask only for requests that can be had, which are
-    few.
-
-    Missing: None where they are more than an API server takes in one request.
+    An init container can use the requests of all containers after it, so call this only for requests that can be
+    allocated, which are few.
     """
     found: list[ContainerExtendedRequest] = []
     size = 0
@@ -191,11 +194,11 @@ def mappings_for(asked: Iterable[ResourceRequests]) -> Mappings | None:
 
 
 class _Asking(NamedTuple):
-    """What a container asks for of a resource.
+    """The amount of a resource that a container requests.
 
     Attributes:
-        name: What its request is called.
-        is_short: Whether it is an init container that ends before the next one starts.
+        name: The name of its request in the special claim.
+        is_short: Whether it is an init container that ends before the next container starts.
     """
 
     container: Container
@@ -205,7 +208,7 @@ class _Asking(NamedTuple):
 
 
 def asked_by_resource(pod: Pod, classes: Mapping[str, str]) -> dict[str, ResourceRequests]:
-    """Return what the containers of a pod ask for of resources that device classes stand for, ordered by resource."""
+    """Return the containers' requests for resources that device classes provide, ordered by resource."""
     asking: dict[str, list[_Asking]] = {name: [] for name in sorted(classes)}
     init = len(pod.spec.init_containers)
     for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
@@ -224,8 +227,8 @@ _amount = lru_cache(maxsize=1024)(value)
 class ResourceRequests:
     """The requests of a pod's containers for one resource.
 
-    Init containers that end share one request, the largest that any of them needs beside what containers hold that
-    start later.
+    Init containers that end share one request: the largest amount that one of them needs in addition to the devices of
+    containers that start later.
     """
 
     def __init__(self, resource: str, device_class: str, asking: Sequence[_Asking]) -> None:
@@ -239,7 +242,7 @@ class ResourceRequests:
                 held += one.amount
             elif one.amount > held:
                 self._needs_more.add(place)
-                if one.amount - held >= shared:  # of equal ones the first
+                if one.amount - held >= shared:  # of equal amounts that of the first container
                     self._shared, shared = one, one.amount - held
         lasting = [(one.name, one.amount) for one in asking if not one.is_short]
         self.requests = [
@@ -248,7 +251,7 @@ class ResourceRequests:
         ]
 
     def mappings(self) -> Iterator[ContainerExtendedRequest]:
-        """Say which container uses which request."""
+        """Yield which container uses which request."""
         lasting = [(place, one) for place, one in enumerate(self._asking) if not one.is_short]
         for _, one in lasting:
             yield self._mapping(one, one)

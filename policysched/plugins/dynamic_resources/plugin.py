@@ -1,26 +1,26 @@
-"""DynamicResources: a pod goes where its resource claims can be had, and takes their devices along.
+"""`DynamicResources`: filters nodes by the resource claims of a pod, scores them, and allocates devices.
 
-Its answers belong to one pod, as those about volumes do; what the allocator finds out about claims of equal specs is
-kept between pods. Pods without claims score 0 everywhere, and nothing else is asked about them. Preemption helps none
-of its rejections: devices are taken back only from claims that the pod itself cannot use any more.
+Pods whose claims have equal specs share results. All other pods with claims are evaluated one by one. Pods without
+claims score 0 on every node. Preemption never helps: devices are taken back only from claims that the pod itself can no
+longer use.
 
+Shapes: N rows in use, R rows of a call.
 Source: plugins/dynamicresources/dynamicresources.go, pkg/scheduler/apis/config/validation/validation_pluginargs.go,
 v1.36.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import force_setattr
 
 from policysched.framework import (
+    NO_ROWS,
     SKIP,
-    ApiError,
     Aspect,
     AssumedPod,
     Cluster,
@@ -32,6 +32,7 @@ from policysched.framework import (
     Hint,
     Incremental,
     Mask,
+    Nothing,
     PerPod,
     PostFilterPlugin,
     PostFilterResult,
@@ -41,47 +42,49 @@ from policysched.framework import (
     PreparedFilter,
     ReservePlugin,
     RetryControl,
+    RowNumbers,
     Rows,
     ScorePlugin,
     Scores,
     Status,
     default_normalize,
-    unresolvable,
     unschedulable,
 )
 from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Duration, Fault, PluginArguments
-from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, extended_requests
-from policysched.plugins.dynamic_resources.hints import hints
+from policysched.plugins.columns import row_count
+from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY
 from policysched.plugins.dynamic_resources.pod_claims import (
+    INVALID_POOLS,
+    NAME,
     NO_ALLOCATION,
-    NOT_AVAILABLE,
+    NO_DEVICES,
     PodClaims,
     WaitedClaims,
-    request_fault,
+    find_claims,
+    has_claims,
+    hints,
     stated_claims,
 )
-from policysched.plugins.dynamic_resources.shared_rows import NAME, ScoreOfOthers, SharedFilter, has_claims
 from policysched.reading.durations import SECOND, go_duration, nanoseconds
-from policysched.state.placed.pods import pod_id
+from policysched.state.tables.nodes import NodeTable
 
 if TYPE_CHECKING:
     from policysched.devices import Allocator, Refusals
     from policysched.plugins.dynamic_resources.claim_rows import ClaimRows
-    from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns
+    from policysched.plugins.dynamic_resources.claim_writes import ClaimTurns
     from policysched.plugins.dynamic_resources.reservation import ClaimReservation, UndoClaims
 
-log = logging.getLogger(__name__)
-BINDING_TIMEOUT = 600.0
-"""Units: seconds."""
-AFTER_REFUSAL = 1.0
-"""How long a pod waits for its next attempt where a claim could not be taken back. Units: seconds."""
-NO_STATE = Status(Code.ERROR, ("not found",))
-NOTHING_TO_DEALLOCATE = unschedulable("no new claims to deallocate")
-DEALLOCATED = unschedulable("deallocation of ResourceClaim completed")
-DELETED = unschedulable("deletion of ResourceClaim completed")
-NO_HELP = unschedulable("still not schedulable")
+BINDING_TIMEOUT: Final = 600.0
+"""Default time for devices to meet their binding conditions. Units: seconds."""
+NO_STATE: Final = Status(Code.ERROR, ("not found",))
+NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
+DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
+DELETED: Final = unschedulable("deletion of ResourceClaim completed")
+NO_HELP: Final = unschedulable("still not schedulable")
+_OF_ONE_POD: Final = Status(Code.ERROR, ("ResourceClaims cannot be allocated",))
+"""Status for errors in shared results. No pod gets it, because pods do not share results with errors."""
 
 
 class DynamicResourcesArguments(PluginArguments, frozen=True):
@@ -96,13 +99,71 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
             force_setattr(self, field, go_duration(getattr(self, field)))
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield invalid fields with their errors."""
         for field, text, least in (
             ("filterTimeout", self.filter_timeout, 0),
             ("bindingTimeout", self.binding_timeout, SECOND),
         ):
             if (nanoseconds(text) or 0) < least:
                 yield field, f'"{text}" is shorter than {least // SECOND}s'
+
+
+class PreparedPod:
+    """The claims of one pod and what was computed for them, current until claims, devices or mapped resources change.
+
+    Args:
+        pod: The pod.
+        cluster: The cluster.
+        timeout: Time for devices to meet their binding conditions. Units: seconds.
+
+    Attributes:
+        claims: The claims, None if the pod has none, or the status with which PreFilter rejects the pod.
+    """
+
+    def __init__(self, pod: Pod, cluster: Cluster, timeout: float) -> None:
+        self._pod, self._cluster, self._timeout = pod, cluster, timeout
+        self._stamp = self._stamp_of(cluster)
+        self.claims = find_claims(pod, cluster)
+        self._rows: ClaimRows | Status | None = None
+        self._rows_stamp: Hashable = None
+
+    def is_current(self, pod: Pod, cluster: Cluster) -> bool:
+        """Return whether this is of a pod in a cluster, and current."""
+        return self._pod is pod and self._cluster is cluster and self._stamp == self._stamp_of(cluster)
+
+    @staticmethod
+    def _stamp_of(cluster: Cluster) -> tuple[int, int, int]:
+        return cluster.resource_claims.revision, cluster.devices.revision, cluster.mapped_resources.generation
+
+    @cached_property
+    def shared(self) -> tuple[bytes, Allocator] | None:
+        """The key that pods with claims of equal specs share, with the allocator. None if results are of this pod only.
+
+        Results are of one pod if a claim is allocated or for extended resources, if a request has alternatives, which
+        score node by node, or if an error on some node names the claim.
+        """
+        found = self.claims
+        if not isinstance(found, PodClaims) or found.extended is not None or found.is_any_allocated:
+            return None
+        allocator = found.allocator(self._cluster.devices)
+        key = allocator.shared_key
+        return None if key is None else (key, allocator)
+
+    def rows(self) -> ClaimRows | Status:
+        """Return the results on all rows, or an error. The claims must be `PodClaims`."""
+        from policysched.devices import AllocationError  # noqa: PLC0415 - a start needs none
+        from policysched.plugins.dynamic_resources.claim_rows import ClaimRows  # noqa: PLC0415 - as above
+
+        cluster, claims = self._cluster, self.claims
+        assert isinstance(claims, PodClaims), "pods without claims are skipped"  # noqa: S101
+        stamp = cluster.journal.position, cluster.nodes.size, cluster.time.seconds
+        if self._rows is None or self._rows_stamp != stamp:
+            self._rows_stamp = stamp
+            try:
+                self._rows = ClaimRows(claims, cluster, self._timeout)
+            except (SelectorError, AllocationError) as error:
+                self._rows = Status(Code.ERROR, (str(error),))
+        return self._rows
 
 
 class DynamicResources(
@@ -119,7 +180,7 @@ class DynamicResources(
     """The plugin.
 
     Args:
-        binding_timeout: How long devices may take to meet their conditions. Units: seconds.
+        binding_timeout: Time for devices to meet their binding conditions. Units: seconds.
     """
 
     name = NAME
@@ -130,49 +191,38 @@ class DynamicResources(
 
     def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
         self._binding_timeout = binding_timeout
-        self._last: tuple[Pod, ClaimRows, Hashable] | None = None
-        """What was prepared last, and of what: the same pod's score, or what is to be given back, is asked for next."""
-        self._found: tuple[Pod, Cluster, tuple[int, int, int], PodClaims | Status | None] | None = None
-        """The claims that were found last, and of what: the same pod's are asked for several times in a cycle."""
-        self._asked: tuple[Pod, Cluster, tuple[int, int, int], tuple[bytes, Allocator] | None] | None = None
-        """What a pod was found to share last, and of what: a cycle is told the same all along."""
+        self._latest: PreparedPod | None = None
+        """The pod of the current cycle."""
         self._waited = WaitedClaims()
-        self.class_filter = SharedFilter(self)
-        self.class_score = ScoreOfOthers(self)
+        self.class_filter = SharedFilter(self._shared_allocator)
+        self.class_score = ScoreOfOthers(self._shared_allocator)
 
-    def shared_allocator(self, pod: Pod, cluster: Cluster) -> Allocator | None:
-        """Return the allocator of a pod's claims, None where their answers are the pod's own."""
-        shared = self._shared(pod, cluster) if pod.spec.resource_claims else None
-        return None if shared is None else shared[1]
+    def _prepared(self, pod: Pod, cluster: Cluster) -> PreparedPod:
+        """Return what is known of a pod; several extension points of a cycle use it."""
+        prepared = self._latest
+        if prepared is None or not prepared.is_current(pod, cluster):
+            prepared = self._latest = PreparedPod(pod, cluster, self._binding_timeout)
+        return prepared
+
+    def _claims_of(self, pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
+        """Return a pod's claims, None if it has none, or the status with which PreFilter rejects the pod."""
+        return self._prepared(pod, cluster).claims if has_claims(pod, cluster) else None
 
     def shared_key(self, pod: Pod, cluster: Cluster) -> Hashable | None:
-        """Return what pods share whose claims ask for the same, None where answers are the pod's own."""
-        if not pod.spec.resource_claims:
-            return None
-        shared = self._shared(pod, cluster)
+        """Return the key that pods with claims of equal specs share, None if results are of this pod only."""
+        shared = self._prepared(pod, cluster).shared if pod.spec.resource_claims else None
         return None if shared is None else shared[0]
 
-    def _shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes, Allocator] | None:
-        moves = cluster.resource_claims.revision, cluster.devices.revision, cluster.mapped_resources.generation
-        known = self._asked
-        if known is None or known[0] is not pod or known[1] is not cluster or known[2] != moves:
-            known = self._asked = pod, cluster, moves, self._find_shared(pod, cluster)
-        return known[3]
-
-    def _find_shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes, Allocator] | None:
-        found = self._claims_of(pod, cluster)
-        if not isinstance(found, PodClaims) or found.extended is not None or found.is_any_allocated:
-            return None
-        allocator = found.allocator(cluster.devices)
-        key = allocator.shared_key
-        return None if key is None else (key, allocator)
+    def _shared_allocator(self, pod: Pod, cluster: Cluster) -> Allocator | None:
+        shared = self._prepared(pod, cluster).shared if pod.spec.resource_claims else None
+        return None if shared is None else shared[1]
 
     def events(self) -> Sequence[Hint]:
-        """Return the changes that can help a pod which the plugin rejected or keeps out."""
+        """Return the hints for pods that the plugin rejected or blocks at PreEnqueue."""
         return hints(self._waited)
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
-        """Keep a pod out as long as one of its claims is not there; compile what they ask devices by once they are."""
+        """Block a pod until all its claims exist; then compile the selectors of the claims."""
         if not pod.spec.resource_claims:
             return None
         _reservation()
@@ -187,7 +237,7 @@ class DynamicResources(
         return None
 
     def puts_off(self, pod: Pod, cluster: Cluster) -> bool:
-        """Return whether a claim of the pod is being allocated for another one."""
+        """Return whether a claim of the pod is being allocated for another pod."""
         known = cluster.resource_claims
         if not pod.spec.resource_claims or not known.in_flight:
             return False
@@ -197,39 +247,35 @@ class DynamicResources(
         )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[ClaimRows]:
-        """Find the pod's claims and look at every row."""
-        self._last = None
+        """Find the pod's claims and evaluate them on all rows."""
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return SKIP if found is None else found
-        rows = self._rows(found, cluster)
-        if not isinstance(rows, Status):
-            self._last = pod, rows, _state_of(cluster)
-        return rows
+        return self._prepared(pod, cluster).rows()
 
     def filter(self, state: ClaimRows, rows: Rows) -> Codes:
-        """Reject rows where the claims cannot be had."""
+        """Reject rows on which the claims cannot be allocated or used."""
         return state.codes[rows]
 
     def reason(self, state: ClaimRows, code: int) -> Status:
-        """Return what stands against a row."""
+        """Return the status of a reason code."""
         return state.reason(code)
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when other resources have device classes."""
+        """Return a value that changes with the extended resources that device classes provide."""
         return cluster.mapped_resources.generation
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores:
-        """Take part with every pod; without claims all rows score 0."""
-        rows = self._last[1] if self._last is not None and self._last[0] is pod else None
-        return np.zeros(cluster.nodes.size, np.int64) if rows is None else rows.scores
+        """Return the scores of all rows, 0 for pods without claims."""
+        rows = self._prepared(pod, cluster).rows() if isinstance(self._claims_of(pod, cluster), PodClaims) else None
+        return np.zeros(cluster.nodes.size, np.int64) if rows is None or isinstance(rows, Status) else rows.scores
 
     def score(self, state: Scores, rows: Rows) -> Scores:
-        """Score rows by how early the alternatives come that claims would get."""
+        """Score rows higher the earlier the alternatives are that claims would get there."""
         return state[rows]
 
     def normalize(self, state: Scores, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002 - protocol
-        """Give 100 to the highest score."""
+        """Scale the highest score to 100."""
         return default_normalize(scores, feasible, reverse=False) if np.count_nonzero(scores) else None
 
     def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - the protocol's signature
@@ -237,7 +283,7 @@ class DynamicResources(
         return True
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Find a claim to take back that the pod cannot use where it is."""
+        """Choose a claim to deallocate that the pod cannot use where it is allocated."""
         if not failed.pre_filtered(self.name):
             return PostFilterResult(NO_STATE)
         found = self._claims_of(pod, failed.cluster)
@@ -246,24 +292,21 @@ class DynamicResources(
         from policysched.plugins.dynamic_resources.claim_writes import (  # noqa: PLC0415 - a start needs none
             deallocate,
             delete_claim,
+            released,
         )
 
-        last = self._last
-        is_same = (
-            last is not None and last[0] is pod and last[1].claims is found and last[2] == _state_of(failed.cluster)
-        )
-        rows = last[1] if last is not None and is_same else self._rows(found, failed.cluster)
-        claims = [] if isinstance(rows, Status) else self._returnable(pod, rows, failed)
+        rows = self._prepared(pod, failed.cluster).rows()
+        claims = [] if isinstance(rows, Status) else rows.returnable(pod, failed)
         if claims:
-            give_back = partial(deallocate, known=failed.cluster.resource_claims)
-            return PostFilterResult(DEALLOCATED, cleanups=(_giving_back(pod, failed.rng.choice(claims), give_back),))
+            release = partial(deallocate, known=failed.cluster.resource_claims)
+            return PostFilterResult(DEALLOCATED, cleanups=(released(pod, failed.rng.choice(claims), release),))
         extended = found.extended
         if extended is not None and extended.claim.metadata.name != IN_MEMORY:
-            return PostFilterResult(DELETED, cleanups=(_giving_back(pod, extended.claim, delete_claim),))
+            return PostFilterResult(DELETED, cleanups=(released(pod, extended.claim, delete_claim),))
         return PostFilterResult(NO_HELP)
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
-        """Take what the pod gets on its node, so that no other pod gets it."""
+        """Allocate the claims of the pod on its node and mark them as in flight."""
         pod, cluster = assumed.pod, assumed.cluster
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
@@ -276,12 +319,12 @@ class DynamicResources(
 
     @cached_property
     def _turns(self) -> ClaimTurns:
-        from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns  # noqa: PLC0415 - a start needs none
+        from policysched.plugins.dynamic_resources.claim_writes import ClaimTurns  # noqa: PLC0415 - a start needs none
 
         return ClaimTurns()
 
     def unreserve(self, assumed: AssumedPod) -> UndoClaims | None:
-        """Give back what was taken."""
+        """Release the claims that Reserve marked; return the writes that undo PreBind."""
         held: ClaimReservation | None = assumed.state.get(self.name)
         if held is None:
             return None
@@ -289,133 +332,127 @@ class DynamicResources(
         return held.undo(self._turns)
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
-        """Return whether there are claims, which may be written beside what other plugins do."""
+        """Return whether the pod has claims to write; other plugins can run PreBind at the same time."""
         return PreFlight(works=self.name in assumed.state, parallel=True)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
-        """Write what was taken, and wait for devices that have to be made ready."""
+        """Write the allocations, and wait until the devices meet their binding conditions."""
         held: ClaimReservation = assumed.state.read(self.name)
         problem = await held.pre_bind(handle, self._turns)
         return Status(Code.ERROR, (problem,)) if problem else None
 
-    def _claims_of(self, pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
-        """Run PreFilter: return the pod's claims, None where it has none, or what turns it away."""
-        known = self._found
-        is_same = known is not None and known[0] is pod and known[1] is cluster
-        if not is_same and not has_claims(pod, cluster):
-            return None
-        moves = cluster.resource_claims.revision, cluster.devices.classes_revision, cluster.mapped_resources.generation
-        if known is None or not is_same or known[2] != moves:
-            known = self._found = pod, cluster, moves, self._find_claims(pod, cluster)
-        return known[3]
-
-    @staticmethod
-    def _find_claims(pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
-        user = stated_claims(pod, cluster.resource_claims)
-        if isinstance(user, Status):
-            return user
-        extended = extended_requests(pod, cluster)
-        if not user and extended is None:
-            return None
-        found = PodClaims(user, extended)
-        for claim in found.to_allocate:
-            fault = _pending(claim, cluster) or request_fault(claim, cluster)
-            if fault is not None:
-                return fault
-        special = None if extended is None else extended.claim
-        if special is not None and special.status.allocation is None and (fault := _pending(special, cluster)):
-            return fault
-        return found
-
-    def _rows(self, claims: PodClaims, cluster: Cluster) -> ClaimRows | Status:
-        from policysched.devices import AllocationError  # noqa: PLC0415 - a start needs none
-        from policysched.plugins.dynamic_resources.claim_rows import ClaimRows  # noqa: PLC0415 - as above
-
-        try:
-            return ClaimRows(claims, cluster, self._binding_timeout)
-        except (SelectorError, AllocationError) as error:
-            return Status(Code.ERROR, (str(error),))
-
-    def _returnable(self, pod: Pod, rows: ClaimRows, failed: FailedDecision) -> list[ResourceClaim]:
-        """Return the claims that kept the pod off some node and that nobody else uses."""
-        if not rows.unavailable:
-            return []
-        nodes = failed.cluster.nodes
-        asked = np.zeros(nodes.size, np.bool_)
-        said = NOT_AVAILABLE.by(self.name)
-        for row in failed.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist():
-            asked[row] = failed.status_of(nodes.names[row]) == said
-        users = {pod.metadata.uid}
-        found = rows.unavailable_on(asked)
-        special = None if rows.claims.extended is None else rows.claims.extended.claim
-        return [
-            claim
-            for claim in found
-            if claim is not special and (not claim.status.reserved_for or _users(claim) == users)
-        ]
-
     def devices_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, AllocationResult]]:
-        """Return the claims of a pod that fits on a node, each with what it has or would get there."""
+        """Return the claims of a pod that fits on a node, each with its allocation or the one it would get there."""
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return []
-        from policysched.plugins.dynamic_resources.taking import devices_on  # noqa: PLC0415 - pods without claims need none
+        from policysched.plugins.dynamic_resources.reservation import devices_on  # noqa: PLC0415 - a start needs none
 
         return devices_on(found, node, cluster)
 
     def refusals_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, Refusals]]:
-        """Say for each request of a pod's claims what stands against the devices of a node."""
+        """Return for each request of a pod's claims why the devices of a node do not fit."""
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return []
-        from policysched.plugins.dynamic_resources.taking import refusals_on  # noqa: PLC0415 - as above
+        from policysched.plugins.dynamic_resources.reservation import refusals_on  # noqa: PLC0415 - as above
 
         return refusals_on(found, node, cluster)
 
 
-def _state_of(cluster: Cluster) -> Hashable:
-    """Return what differs once anything has changed that rows depend on."""
-    devices, mapped = cluster.devices, cluster.mapped_resources
-    moves = cluster.resource_claims.revision, devices.revision, devices.classes_revision, mapped.generation
-    return cluster.journal.position, cluster.nodes.size, cluster.time.seconds, moves
-
-
 @cache
 def _reservation() -> Callable[[PodClaims, Pod, str, Cluster, float], ClaimReservation | Status]:
-    """Import what decisions about claims need when the first pod with some is seen, before it is decided about."""
+    """Import the modules for claims when the first pod with claims is enqueued, before its first cycle."""
     from policysched.plugins.dynamic_resources import claim_rows  # noqa: F401, PLC0415 - a start needs none
-    from policysched.plugins.dynamic_resources.taking import reservation  # noqa: PLC0415 - as above
+    from policysched.plugins.dynamic_resources.reservation import reservation  # noqa: PLC0415 - as above
 
     return reservation
 
 
-def _pending(claim: ResourceClaim, cluster: Cluster) -> Status | None:
-    """Return what turns a pod away while one of its claims is being allocated for another one."""
-    if cluster.resource_claims.pending_allocation(claim.metadata.uid) is None:
-        return None
-    return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+SharedAllocator = Callable[[Pod, Cluster], "Allocator | None"]
+"""Returns the allocator of a pod's claims, None if results are of this pod only."""
 
 
-def _users(claim: ResourceClaim) -> set[str]:
-    return {one.uid for one in claim.status.reserved_for}
+class SharedRows:
+    """The results of claims of equal specs on all rows, and which results changed since the last call."""
+
+    def __init__(self, allocator: Allocator, nodes: NodeTable) -> None:
+        self._allocator, self._nodes = allocator, nodes
+        self._revision = allocator.answers().revision
+        self._size = nodes.size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory beside that of the device tables. Units: bytes."""
+        return 0
+
+    def codes(self, rows: Rows) -> Codes:
+        """Return the results on rows. Shapes: (R,)."""
+        return self._allocator.answers().on_rows(self._nodes.size)[rows].astype(np.int32)
+
+    def changed(self) -> RowNumbers:
+        """Return the rows whose results may have changed since the last call."""
+        answers, size = self._allocator.answers(), self._nodes.size
+        before, self._revision = self._revision, answers.revision
+        grown, self._size = size != self._size, size
+        if before == answers.revision and not grown:
+            return NO_ROWS
+        rows = answers.rows_since(before)
+        if rows is None or grown:
+            return np.arange(size)
+        return np.array(rows, np.int64)
 
 
-def _giving_back(
-    pod: Pod, claim: ResourceClaim, give_back: Callable[..., Awaitable[None]]
-) -> Callable[[Handle], Coroutine[Any, Any, None]]:
-    """Give a claim back; where that is refused the pod is tried again, because nothing else would wake it."""
+class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
+    """Filters for the pods that share results with other pods."""
 
-    async def clean_up(handle: Handle) -> None:
-        try:
-            await give_back(claim, handle=handle)
-        except ApiError as error:
-            log.warning('could not release ResourceClaim "%s" for pod "%s": %s', claim.key, pod.key, error.message)
-            await handle.pause(AFTER_REFUSAL)
-            handle.activate((pod_id(pod),))
+    name = NAME
+    follows_changes = True
 
-    return clean_up
+    def __init__(self, shared_allocator: SharedAllocator) -> None:
+        self._shared_allocator = shared_allocator
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> SharedRows | Nothing:
+        """Return the shared results, or skip a pod with results of its own."""
+        allocator = self._shared_allocator(pod, cluster)
+        return SKIP if allocator is None else SharedRows(allocator, cluster.nodes)
+
+    def filter(self, state: SharedRows, rows: Rows) -> Codes:
+        """Reject rows on which the claims cannot be allocated."""
+        return state.codes(rows)
+
+    def affected_rows(self, state: SharedRows, rows: RowNumbers) -> RowNumbers:
+        """Add the rows whose results may have changed since the last call."""
+        changed = state.changed()
+        return np.concatenate((rows, changed)) if changed.size else rows
+
+    def reason(self, state: SharedRows, code: int) -> Status:  # noqa: ARG002 - reasons are equal for all states
+        """Return the status of a reason code."""
+        from policysched.devices import AllocationAnswer  # noqa: PLC0415 - a start needs none
+
+        if code == AllocationAnswer.NO:
+            return NO_DEVICES
+        return INVALID_POOLS if code == AllocationAnswer.INVALID_POOLS else _OF_ONE_POD
+
+
+class ScoreOfOthers(ScorePlugin[NodeTable]):
+    """Scores 0 for the pods that have no claims, or share results with other pods."""
+
+    name = NAME
+
+    def __init__(self, shared_allocator: SharedAllocator) -> None:
+        self._shared_allocator = shared_allocator
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> NodeTable | Nothing:
+        """Skip a pod with results of its own."""
+        is_own = has_claims(pod, cluster) and self._shared_allocator(pod, cluster) is None
+        return SKIP if is_own else cluster.nodes
+
+    def score(self, state: NodeTable, rows: Rows) -> Scores:
+        """Score every row 0."""
+        return np.zeros(row_count(state, rows), np.int64)
 
 
 def dynamic_resources(given: DynamicResourcesArguments) -> DynamicResources:
-    """Make DynamicResources; the time that a search takes is bounded by its steps."""
+    """Make DynamicResources. A step limit, not `filterTimeout`, bounds its searches."""
     return DynamicResources((nanoseconds(given.binding_timeout) or 0) / SECOND)

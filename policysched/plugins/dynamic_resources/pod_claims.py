@@ -1,21 +1,23 @@
-"""The resource claims of a pod: found, checked, and read where they are allocated.
+"""`PodClaims`: the resource claims of a pod, found and checked; and the queueing hints for pods that wait for claims.
 
-Texts are kube-scheduler's. A claim made from a template has to belong to the pod; one that is named need not. Claims
-may be shared, so that another pod uses one is no reason to turn a pod away.
+Messages are those of kube-scheduler. The pod must own a claim that was made from a template, but not a claim that it
+names. Pods can share a claim.
 
 Source: plugins/dynamicresources/dynamicresources.go (foreachPodResourceClaim, PreFilter, validateDeviceClass,
-isClaimReadyForBinding, isClaimTimeout), k8s.io/dynamic-resource-allocation/resourceclaim, v1.36.
+isClaimReadyForBinding, isClaimTimeout, EventsToRegister, isSchedulableAfterClaimChange, isSchedulableAfterPodChange),
+k8s.io/dynamic-resource-allocation/resourceclaim, v1.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from cachetools import LRUCache
 
-from policysched.framework import Cluster, Code, Status, unresolvable
+from policysched.framework import Action, Change, Cluster, Code, Hint, HintIndex, Resource, Status, unresolvable
 from policysched.model.objects import (
     AllocatedDeviceStatus,
     DeviceRequest,
@@ -25,30 +27,41 @@ from policysched.model.objects import (
     ResourceClaim,
 )
 from policysched.model.objects.meta import seconds_of
-from policysched.plugins.dynamic_resources.extended_resources import ExtendedRequests
+from policysched.plugins.dynamic_resources.extended_resources import (
+    ExtendedRequests,
+    asks_for_classes,
+    extended_requests,
+)
+from policysched.plugins.hint_parts import updates_itself
 from policysched.state.placed.pods import pod_id
 
 if TYPE_CHECKING:
     from policysched.devices import Allocator, DeviceTables
     from policysched.state.resource_claims import ResourceClaims
 
+NAME: Final = "DynamicResources"
 MOST_WAITING: Final = 1 << 14
-"""Of how many pods it is known which claim they wait for."""
+"""Number of pods whose missing claim is remembered; beyond it the least recently used one is dropped."""
 NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 NO_DEVICES: Final = unresolvable("cannot allocate all claims")
 NO_ALLOCATION: Final = Status(Code.ERROR, ("claim allocation not found for node",))
 INVALID_POOLS: Final = unresolvable("invalid resource pools were encountered")
 
 
+def has_claims(pod: Pod, cluster: Cluster) -> bool:
+    """Return whether a pod needs devices: for claims, or for extended resources that device classes provide."""
+    return bool(pod.spec.resource_claims) or asks_for_classes(pod, cluster)
+
+
 class PodClaims:
-    """The claims of a pod, in its order; the special one for its extended resources comes last.
+    """The claims of a pod in the order of its spec; the special claim for its extended resources is the last one.
 
     Args:
-        user: Those that the pod states.
-        extended: What it asks for of extended resources, and the claim for these.
+        user: The claims in the pod's spec.
+        extended: The extended resources that the pod requests of device classes, with the special claim.
 
     Attributes:
-        to_allocate: The claims without an allocation, but for the special one.
+        to_allocate: The claims of the spec without an allocation.
     """
 
     __slots__ = ("_allocator", "extended", "to_allocate", "user")
@@ -59,7 +72,7 @@ class PodClaims:
         self._allocator: Allocator | None = None
 
     def allocator(self, tables: DeviceTables) -> Allocator:
-        """Return what allocates those of the pod's claims that have no allocation, without the special one."""
+        """Return the allocator of the claims in `to_allocate`."""
         if self._allocator is None:
             from policysched.devices import Allocator  # noqa: PLC0415 - a start needs none
 
@@ -68,17 +81,43 @@ class PodClaims:
 
     @property
     def all(self) -> list[ResourceClaim]:
-        """Every claim."""
+        """All claims, the special one included."""
         return [*self.user, self.extended.claim] if self.extended is not None else [*self.user]
 
     @property
     def is_any_allocated(self) -> bool:
-        """Whether a claim has an allocation."""
+        """Whether a claim of the spec has an allocation."""
         return len(self.to_allocate) < len(self.user)
 
 
+def find_claims(pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
+    """Return a pod's claims, None if it has none, or the status with which PreFilter rejects the pod."""
+    user = stated_claims(pod, cluster.resource_claims)
+    if isinstance(user, Status):
+        return user
+    extended = extended_requests(pod, cluster)
+    if not user and extended is None:
+        return None
+    found = PodClaims(user, extended)
+    for claim in found.to_allocate:
+        fault = _pending(claim, cluster) or request_fault(claim, cluster)
+        if fault is not None:
+            return fault
+    special = None if extended is None else extended.claim
+    if special is not None and special.status.allocation is None and (fault := _pending(special, cluster)):
+        return fault
+    return found
+
+
+def _pending(claim: ResourceClaim, cluster: Cluster) -> Status | None:
+    """Return the status that rejects a pod while one of its claims is being allocated for another pod."""
+    if cluster.resource_claims.pending_allocation(claim.metadata.uid) is None:
+        return None
+    return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+
+
 def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Status:
-    """Find the claims that a pod states, or say which of them it waits for."""
+    """Return the claims in a pod's spec, or the status for a claim that does not exist or cannot be used."""
     found, made = [], _made(pod)
     for stated in pod.spec.resource_claims:
         claim = _stated_claim(pod, stated, made, known)
@@ -92,7 +131,7 @@ def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Stat
 def _stated_claim(
     pod: Pod, stated: PodResourceClaim, made: Mapping[str, str | None], known: ResourceClaims
 ) -> ResourceClaim | Status | None:
-    """Find the claim of an entry, None where it needs none, or say why it cannot be used."""
+    """Return the claim of an entry, None if it needs none, or the status for a claim that cannot be used."""
     name = _claim_name(pod, stated, made)
     if name is None or isinstance(name, Status):
         return name
@@ -100,7 +139,7 @@ def _stated_claim(
 
 
 class WaitedClaims:
-    """Which of its claims each pod waits for: while that one is not there the others need no look."""
+    """The claim that each pod waits for, so that repeated checks look it up first."""
 
     __slots__ = ("_places",)
 
@@ -108,9 +147,9 @@ class WaitedClaims:
         self._places: LRUCache[str, int] = LRUCache(MOST_WAITING)
 
     def obstacle(self, pod: Pod, known: ResourceClaims) -> Status | None:
-        """Say which claim a pod waits for, None where it waits for none.
+        """Return the status for a claim that a pod waits for, None if all claims can be used.
 
-        Cost: O(1) where that is the one that it waited for when this was asked last.
+        Cost: O(1) if the pod still waits for the same claim as at the last call.
         """
         identity = pod_id(pod)
         found = first_obstacle(pod, known, self._places.get(identity, 0))
@@ -122,12 +161,12 @@ class WaitedClaims:
 
 
 def first_obstacle(pod: Pod, known: ResourceClaims, begin: int) -> tuple[int, Status] | None:
-    """Find a claim that a pod waits for, with its place; None where it waits for none.
+    """Return the place of a claim that a pod waits for, with the status; None if all claims can be used.
 
     Args:
         pod: The pod.
-        known: The claims there are.
-        begin: The place of the claim that is looked at first; those before it come last.
+        known: All claims.
+        begin: The place of the claim to check first; the claims before it are checked last.
     """
     entries, made = pod.spec.resource_claims, _made(pod)
     for place in chain(range(begin, len(entries)), range(min(begin, len(entries)))):
@@ -138,13 +177,13 @@ def first_obstacle(pod: Pod, known: ResourceClaims, begin: int) -> tuple[int, St
 
 
 def claim_names(pod: Pod) -> Iterator[tuple[PodResourceClaim, str | Status | None]]:
-    """Go through the entries of a pod, each with the name of the claim that it stands for, None where it needs none."""
+    """Yield the entries of a pod's spec, each with the name of its claim, None if it needs none."""
     made = _made(pod)
     return ((stated, _claim_name(pod, stated, made)) for stated in pod.spec.resource_claims)
 
 
 def _made(pod: Pod) -> Mapping[str, str | None]:
-    """Return the names of the claims that were made of templates, by entry."""
+    """Return the names of the claims that were made from templates, by entry."""
     return {one.name: one.resource_claim_name for one in reversed(pod.status.resource_claim_statuses)}
 
 
@@ -179,7 +218,7 @@ def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
-    """Say what keeps a claim from being allocated anywhere: a missing class, or a request of no known kind."""
+    """Return the status for a claim with a missing device class or a request of unknown type, None if it has none."""
     known = cluster.devices.classes
     for request in claim.spec.devices.requests:
         exactly = request.exactly
@@ -196,7 +235,7 @@ def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
 
 
 def _classes_named(request: DeviceRequest) -> list[tuple[str, str | None]]:
-    """List a request or its alternatives with the classes that they name, None for a request that is neither."""
+    """Return a request or its alternatives with their class names; the class is None for a request of unknown type."""
     if request.exactly is not None:
         return [(request.name, request.exactly.device_class_name)]
     if request.first_available:
@@ -210,20 +249,20 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def results_of(claim: ResourceClaim) -> Sequence[DeviceResult]:
-    """Return the devices that a claim has got."""
+    """Return the allocated devices of a claim."""
     return () if claim.status.allocation is None else claim.status.allocation.devices.results
 
 
 def status_of(claim: ResourceClaim, result: DeviceResult) -> AllocatedDeviceStatus | None:
-    """Return what a driver says of an allocated device."""
+    """Return the status that a driver reports for an allocated device, None if it reports none."""
     names = (result.driver, result.pool, result.device)
     return next((one for one in claim.status.devices if (one.driver, one.pool, one.device) == names), None)
 
 
 def binding_failure(claim: ResourceClaim) -> str:
-    """Say which device of a claim cannot be bound, as its driver reports; empty where none says so.
+    """Return the message of the first device with a binding failure condition, empty if there is none.
 
-    Devices behind one that is not ready are not looked at.
+    The devices after the first one that is not ready are not checked.
     """
     for result in results_of(claim):
         found = _condition_failure(claim, result)
@@ -235,25 +274,25 @@ def binding_failure(claim: ResourceClaim) -> str:
 
 
 def is_ready_to_bind(claim: ResourceClaim) -> bool:
-    """Return whether every device of an allocated claim has the conditions that its driver wants before binding."""
+    """Return whether every device of an allocated claim meets its binding conditions."""
     return claim.status.allocation is not None and all(_is_ready(claim, one) for one in results_of(claim))
 
 
 def _is_ready(claim: ResourceClaim, result: DeviceResult) -> bool:
     if not result.binding_conditions:
         return True
-    told = status_of(claim, result)
-    if told is None:
+    status = status_of(claim, result)
+    if status is None:
         return False
-    met = {one.type for one in told.conditions if one.status == "True"}
+    met = {one.type for one in status.conditions if one.status == "True"}
     return met.issuperset(result.binding_conditions)
 
 
 def _condition_failure(claim: ResourceClaim, result: DeviceResult) -> str:
-    told = status_of(claim, result) if result.binding_conditions else None
-    if told is None:
+    status = status_of(claim, result) if result.binding_conditions else None
+    if status is None:
         return ""
-    by_type = {one.type: one for one in reversed(told.conditions)}
+    by_type = {one.type: one for one in reversed(status.conditions)}
     for name in result.binding_failure_conditions:
         found = by_type.get(name)
         if found is not None and found.status == "True":
@@ -263,15 +302,72 @@ def _condition_failure(claim: ResourceClaim, result: DeviceResult) -> str:
 
 
 def waits_for_binding(claim: ResourceClaim) -> bool:
-    """Return whether a device of a claim has conditions to be met before the pod is bound."""
+    """Return whether a device of a claim has binding conditions."""
     return any(one.binding_conditions for one in results_of(claim))
 
 
 def has_timed_out(claim: ResourceClaim, timeout: float, now: float) -> bool:
-    """Return whether a claim has waited too long for the conditions of its devices.
+    """Return whether a claim has waited too long for the binding conditions of its devices.
 
-    Units: seconds, since 1970 for the time.
+    Units: seconds; `now` since 1970.
     """
     allocation = claim.status.allocation
     since = None if allocation is None else seconds_of(allocation.allocation_timestamp)
     return since is not None and waits_for_binding(claim) and since + timeout < now
+
+
+def hints(waited: WaitedClaims) -> Sequence[Hint]:
+    """Return the hints of DynamicResources.
+
+    Any change of devices, classes and nodes can help. A change of a claim helps if the pod uses the claim, or if the
+    claim releases devices.
+    """
+    return (
+        Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+        Hint(Resource.RESOURCE_CLAIM, Action.ALL, partial(_claim_helps, waited), HintIndex(_keys_of, _keys_after)),
+        Hint(Resource.PENDING_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, partial(_pod_helps, waited)),
+        Hint(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
+        Hint(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE),
+    )
+
+
+def _claim_helps(waited: WaitedClaims, pod: Pod, change: Change, cluster: Cluster) -> bool:
+    """Return whether a claim releases devices, or is one of the pod's claims and its status changed."""
+    old, new = change.old, change.new
+    if waited.obstacle(pod, cluster.resource_claims) is not None:
+        return False
+    claims = stated_claims(pod, cluster.resource_claims)
+    if isinstance(claims, Status):
+        return False
+    if _releases(change):
+        return True
+    if not isinstance(new, ResourceClaim) or all(claim.metadata.uid != new.metadata.uid for claim in claims):
+        return False
+    return not isinstance(old, ResourceClaim) or old.status != new.status
+
+
+def _releases(change: Change) -> bool:
+    """Return whether a claim was deallocated or deleted."""
+    old, new = change.old, change.new
+    if not isinstance(old, ResourceClaim) or old.status.allocation is None:
+        return False
+    return not isinstance(new, ResourceClaim) or new.status.allocation is None
+
+
+def _pod_helps(waited: WaitedClaims, pod: Pod, change: Change, cluster: Cluster) -> bool:
+    """Return whether the pod was updated and all its claims exist now."""
+    new = change.new
+    if not isinstance(new, Pod) or not updates_itself(pod, change):
+        return False
+    return waited.obstacle(new, cluster.resource_claims) is None
+
+
+def _keys_of(pod: Pod) -> Collection[Hashable]:
+    return {f"{pod.metadata.namespace}/{name}" for _, name in claim_names(pod) if isinstance(name, str)}
+
+
+def _keys_after(change: Change, _keys: Collection[Hashable]) -> Collection[Hashable] | None:
+    """Return the key of the changed claim, None for all pods if the claim releases devices."""
+    if _releases(change):
+        return None
+    return (change.new.key,) if isinstance(change.new, ResourceClaim) else ()

@@ -1,9 +1,9 @@
-"""The claims of a pod that is being bound: in flight from Reserve on, written to the API server at PreBind.
+"""`ClaimReservation`: the claims of a pod from Reserve on, allocated on its node and written at PreBind.
 
-What a claim gets is counted as taken at once. Then the claim is given a finalizer, so that it does not go with its
-devices, and its status the allocation and the pod among those it is reserved for. Devices may have conditions that
-their drivers have to meet before the pod is bound. Whatever fails, the reservation is taken back; the allocation stays,
-and the next attempt uses it or has it taken back.
+From Reserve on, the devices of an allocation are taken. PreBind adds a finalizer to the claim, so that the claim cannot
+be deleted while it has devices, and then writes the allocation and the pod into the claim's status. Then it waits until
+drivers meet the binding conditions of the devices. If anything fails, the reservation is removed. The allocation stays
+for the next attempt, which uses it or deallocates the claim.
 
 Source: plugins/dynamicresources/dynamicresources.go (Reserve, Unreserve, PreBind, isPodReadyForBinding),
 extendeddynamicresources.go (waitForExtendedClaimInAssumeCache), v1.36.
@@ -15,21 +15,24 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from msgspec.structs import replace
 
+from policysched.devices import AllocationError, AllocationTimeoutError, Allocator, Refusals
 from policysched.framework import (
     Action,
     ApiError,
     Change,
     Cluster,
+    Code,
     DeviceWait,
     DeviceWaitOutcome,
     Event,
     Handle,
     Resource,
+    Status,
 )
 from policysched.model.objects import (
     AllocationResult,
@@ -37,9 +40,9 @@ from policysched.model.objects import (
     PodExtendedClaimStatus,
     ResourceClaim,
 )
-from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns
 from policysched.plugins.dynamic_resources.claim_writes import (
     BindingError,
+    ClaimTurns,
     ClaimWriter,
     Polls,
     delete_claim,
@@ -47,8 +50,10 @@ from policysched.plugins.dynamic_resources.claim_writes import (
     with_finalizer,
     with_status,
 )
-from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, Mappings
+from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY, ExtendedRows, Mappings
 from policysched.plugins.dynamic_resources.pod_claims import (
+    NO_ALLOCATION,
+    PodClaims,
     binding_failure,
     has_timed_out,
     is_ready_to_bind,
@@ -59,52 +64,56 @@ from policysched.plugins.dynamic_resources.pod_claims import (
 from policysched.state.resource_claims import ClaimOutOfStepError, ResourceClaims, UnknownClaimError
 
 log = logging.getLogger(__name__)
+TOO_LONG: Final = Status(
+    Code.ERROR,
+    ("the mapping of containers to devices is larger than 3 MiB and does not fit into the pod's status",),
+)
 TOLD_AT_ONCE: Final = 64
-"""Of how many claims that are given back it is told before the loop has its turn: each may help any waiting pod."""
+"""Number of released claims that are reported to the queue before yielding to the event loop."""
 LONGEST_WATCH: Final = 120.0
-"""How long a written special claim is waited for on the watch. Units: seconds."""
+"""Longest wait until the watch delivers a created special claim. Units: seconds."""
 
 
 class DeviceFailedError(BindingError):
-    """A driver says that a device cannot be made ready."""
+    """A driver reports that it cannot prepare a device."""
 
     outcome = DeviceWaitOutcome.FAILURE
 
 
 class DeviceTimeoutError(BindingError):
-    """A driver has not made a device ready in time."""
+    """A driver did not prepare a device in time."""
 
     outcome = DeviceWaitOutcome.TIMEOUT
 
 
 class ClaimReservation:
-    """What one pod takes of its claims.
+    """The claims of one pod on its node, from Reserve on.
 
     Args:
         pod: The pod.
-        node: Its node's name.
-        cluster: Where claims are in flight.
-        timeout: How long devices may take to meet their conditions. Units: seconds.
+        node: The node's name.
+        cluster: The cluster with the claims in flight.
+        timeout: Time for devices to meet their binding conditions. Units: seconds.
     """
 
     def __init__(self, pod: Pod, node: str, cluster: Cluster, timeout: float) -> None:
         self._pod, self._node, self._cluster, self._timeout = pod, node, cluster, timeout
         self._known = cluster.resource_claims
         self._claims: list[ResourceClaim] = []
-        """The claims as they were last seen."""
+        """The latest known versions of the claims."""
         self._keys: set[str] = set()
         self._allocations: dict[int, AllocationResult] = {}
-        """What is written, by the claim's place."""
+        """The allocations to write, by the claim's place."""
         self._uids: dict[int, str] = {}
-        """The UIDs under which claims are in flight, by place."""
+        """The UIDs of the claims in flight, by the claim's place."""
         self._special = -1
-        """The place of the special claim, −1 where there is none."""
+        """The place of the special claim, -1 if there is none."""
         self._mappings: Mappings = ()
 
     def add(self, claim: ResourceClaim, allocation: AllocationResult | None = None) -> None:
-        """Take a claim along; one with an allocation that is not written yet is in flight from now on.
+        """Add a claim. A claim with an allocation to write is in flight from now on.
 
-        A pod may name a claim several times, and was found devices for each. It gets those of the first one.
+        If a pod names a claim several times, each entry was allocated. The claim gets the first allocation.
         """
         if claim.key in self._keys:
             return
@@ -119,20 +128,20 @@ class ClaimReservation:
         self._known.begin(replace(claim, metadata=with_finalizer(claim.metadata), status=status))
 
     def add_special(self, claim: ResourceClaim, allocation: AllocationResult, mappings: Mappings) -> None:
-        """Take the special claim along, with what says which container uses which request."""
+        """Add the special claim, with the mapping of containers to its requests."""
         self._special, self._mappings = len(self._claims), mappings
         self.add(claim, allocation)
 
     @property
     def claims(self) -> Sequence[ResourceClaim]:
-        """The claims as they were last seen."""
+        """The latest known versions of the claims."""
         return self._claims
 
     def undo(self, turns: ClaimTurns) -> UndoClaims:
-        """Give back what is in flight; return what takes back the rest.
+        """End the claims in flight; return the writes that undo PreBind.
 
         Args:
-            turns: Who writes to which claim.
+            turns: Serializes the writes to each claim.
         """
         for place, uid in self._uids.items():
             known = self._known.get(self._claims[place].key)
@@ -145,11 +154,11 @@ class ClaimReservation:
         return UndoClaims(self._pod, reserved, special, freed, self._known, turns)
 
     async def pre_bind(self, handle: Handle, turns: ClaimTurns) -> str:
-        """Write what the pod takes, and wait for its devices; return what went wrong, empty where nothing did.
+        """Write the claims, and wait for the devices; return an error message, empty if all succeeded.
 
         Args:
-            handle: What writes.
-            turns: Who writes to which claim, so that pods that share one do not write over each other's versions.
+            handle: The client and clock.
+            turns: Serializes the writes to each claim, because pods can share claims.
         """
         try:
             for place, claim in enumerate(self._claims):
@@ -162,12 +171,12 @@ class ClaimReservation:
         return ""
 
     def _latest(self, claim: ResourceClaim) -> ResourceClaim:
-        """Return the version of a claim that is known now, which others may have written meanwhile."""
+        """Return the latest known version of a claim, which another client may have written."""
         known = self._known.get(claim.key)
         return known if known is not None and known.metadata.uid == claim.metadata.uid else claim
 
     async def _bind(self, place: int, handle: Handle) -> None:
-        """Write one claim; it is not in flight any more then, whatever came of it."""
+        """Write one claim. It is no longer in flight after it, even if the write fails."""
         writer, written = ClaimWriter(self._pod, self._known, handle), None
         claim = before = self._claims[place] = self._latest(self._claims[place])
         try:
@@ -175,7 +184,7 @@ class ClaimReservation:
                 claim = written = self._claims[place] = await writer.create(claim)
             written = claim = await writer.write(claim, self._allocations.get(place))
             if place == self._special:
-                await self._tell_pod(claim, handle)
+                await self._write_pod_status(claim, handle)
             self._claims[place] = claim
         finally:
             change = None if written is None else await self._assume(written, handle, waits=place == self._special)
@@ -186,19 +195,19 @@ class ClaimReservation:
             if change is not None and not change.nothing:
                 handle.changed(change)
 
-    async def _tell_pod(self, claim: ResourceClaim, handle: Handle) -> None:
-        told = PodExtendedClaimStatus(request_mappings=self._mappings, resource_claim_name=claim.metadata.name)
+    async def _write_pod_status(self, claim: ResourceClaim, handle: Handle) -> None:
+        status = PodExtendedClaimStatus(request_mappings=self._mappings, resource_claim_name=claim.metadata.name)
         try:
-            await handle.client.claims.tell_pod(self._pod, told)
+            await handle.client.claims.tell_pod(self._pod, status)
         except ApiError as error:
             why = f"update pod {self._pod.key} ExtendedResourceClaimStatus: {error.message}"
             raise BindingError(why) from error
 
     async def _assume(self, claim: ResourceClaim, handle: Handle, *, waits: bool) -> Change | None:
-        """Let what was written count before the watch brings it; a new claim has to be brought first.
+        """Assume a written claim before the watch delivers it; a created claim must be delivered first.
 
         Returns:
-            What changed by it; None where the watch was faster, or the claim is gone.
+            The change, None if the watch was faster or the claim was deleted.
         """
         polls = Polls(handle, LONGEST_WATCH)
         while True:
@@ -212,7 +221,7 @@ class ClaimReservation:
             return None
 
     async def _wait_for_devices(self, handle: Handle) -> None:
-        """Wait until the drivers have met the conditions of all devices, and say how long that took."""
+        """Wait until the binding conditions of all devices are met, and report the time."""
         note = f"waiting for binding conditions for device on node {self._node}"
         event = Event(self._pod, "Normal", "BindingConditionsPending", "Scheduling", note, handle.clock.now())
         handle.client.record(event)
@@ -232,14 +241,14 @@ class ClaimReservation:
         return DeviceWait(self._pod.spec.scheduler_name, [one.driver for one in results], conditional, outcome, seconds)
 
     async def _poll_devices(self, handle: Handle) -> None:
-        """Look again and again until all devices are ready."""
+        """Poll until all devices are ready."""
         polls = Polls(handle, self._timeout)
         while not self._are_ready(handle.clock.now().timestamp()):
             if not await polls.another():
                 raise DeviceTimeoutError("device binding timeout: context deadline exceeded")
 
     def _are_ready(self, now: float) -> bool:
-        """Look whether conditions are met, as far as the watch has told. Units: seconds since 1970."""
+        """Return whether the binding conditions of all devices are met. Units: seconds since 1970."""
         for place, claim in enumerate(self._claims):
             latest = self._known.get(claim.key)
             if latest is None:
@@ -256,15 +265,15 @@ class ClaimReservation:
 
 
 class UndoClaims:
-    """Takes back outside what a pod that is not bound has of its claims.
+    """Undoes the writes of PreBind for a pod that is not bound.
 
     Args:
         pod: The pod.
         reserved: The claims that are reserved for it.
-        special: Its special claim, written or not.
-        freed: The claims that were in flight till now.
-        known: The claims that are known.
-        turns: Who writes to which claim.
+        special: Its special claim, created or not.
+        freed: The claims that were in flight until now.
+        known: All claims.
+        turns: Serializes the writes to each claim.
     """
 
     def __init__(
@@ -280,7 +289,7 @@ class UndoClaims:
         self._known, self._turns = known, turns
 
     async def __call__(self, handle: Handle) -> None:
-        """Take back reservations, delete the special claim, and let pods be tried that waited for the devices."""
+        """Report the released devices to the queue, remove the reservations, and delete the special claim."""
         for number, claim in enumerate(self._freed, 1):
             held = with_status(claim, allocation=AllocationResult())
             handle.changed(Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, held, claim))
@@ -307,12 +316,12 @@ class UndoClaims:
 
 
 def _settled(before: ResourceClaim, now: ResourceClaim) -> Change:
-    """Return the change that lets pods go on that heard from the watch of an allocation that was still in flight."""
+    """Return the change for pods that saw the allocation on the watch while the claim was still in flight."""
     return Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, before, now)
 
 
 def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
-    """Return what makes IDs for shares of devices: UUIDs of these versions of these claims, and of no others."""
+    """Return a function that makes IDs of device shares: UUIDs that are unique to these versions of these claims."""
     numbers = count()
     first = uuid5(NAMESPACE_URL, str([[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]))
     head, tail = str(first)[:-12], first.node
@@ -321,3 +330,85 @@ def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
         return f"{head}{(tail + next(numbers)) % (1 << 48):012x}"
 
     return next_id
+
+
+def reservation(
+    found: PodClaims, pod: Pod, node: str, cluster: Cluster, binding_timeout: float
+) -> ClaimReservation | Status:
+    """Allocate the claims of a pod on a node; return all its claims, or the status of an error. Units: seconds."""
+    taken = _allocated(found, node, cluster)
+    if isinstance(taken, Status):
+        return taken
+    made = ClaimReservation(pod, node, cluster, binding_timeout)
+    results = iter(taken.results)
+    for claim in found.user:
+        made.add(claim, next(results) if claim.status.allocation is None else None)
+    if taken.special is not None:
+        made.add_special(taken.special, next(results), taken.mappings)
+    return made
+
+
+def devices_on(found: PodClaims, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, AllocationResult]]:
+    """Return the claims of a pod that fits on a node, each with its allocation or the one it would get there."""
+    taken = _allocated(found, node, cluster)
+    if isinstance(taken, Status):
+        return []
+    results = iter(taken.results)
+    allocations = [(claim, claim.status.allocation or next(results)) for claim in found.user]
+    return [*allocations, (taken.special, next(results))] if taken.special is not None else allocations
+
+
+def refusals_on(found: PodClaims, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, Refusals]]:
+    """Return for each request of a pod's claims why the devices of a node do not fit."""
+    row = cluster.nodes.row_of[node]
+    asked, _ = _asked_on(found, row, cluster)
+    try:
+        refusals = Allocator(cluster.devices, asked).refusals(row) if asked else []
+    except AllocationTimeoutError:
+        return []
+    return [(asked[one.claim], one) for one in refusals]
+
+
+class PodTaking(NamedTuple):
+    """The allocations of a pod on a node.
+
+    Attributes:
+        results: The new allocations in the order of the claims without an allocation, that of the special claim last.
+        special: The special claim for the node, None if the node provides all extended resources itself.
+        mappings: Which container uses which request of the special claim.
+    """
+
+    results: Sequence[AllocationResult]
+    special: ResourceClaim | None
+    mappings: Mappings
+
+
+def _allocated(found: PodClaims, node: str, cluster: Cluster) -> PodTaking | Status:
+    """Allocate the claims of a pod that have no allocation on a node."""
+    extended, row = found.extended, cluster.nodes.row_of.get(node, -1)
+    if (row < 0 or cluster.nodes.nodes[row] is None) and (found.to_allocate or extended is not None):
+        return NO_ALLOCATION
+    asked, resources = _asked_on(found, row, cluster)
+    if not asked:
+        return PodTaking((), None, ())
+    allocator = Allocator(cluster.devices, asked) if resources else found.allocator(cluster.devices)
+    try:
+        got = allocator.allocate(row, share_ids(asked))
+    except AllocationError as error:
+        return Status(Code.ERROR, (str(error),))
+    if got is None:
+        return NO_ALLOCATION
+    if extended is None or not resources:
+        return PodTaking(got, None, ())
+    mappings = extended.mappings_on(resources)
+    return TOO_LONG if mappings is None else PodTaking(got, asked[-1], mappings)
+
+
+def _asked_on(found: PodClaims, row: int, cluster: Cluster) -> tuple[list[ResourceClaim], Sequence[str]]:
+    """Return the claims to allocate on a node, the special claim last, with the resources of the special claim."""
+    extended = found.extended
+    if extended is not None and extended.claim.status.allocation is None:
+        resources = ExtendedRows(extended, cluster).on_row(row)
+        if resources:
+            return [*found.to_allocate, extended.on(resources)], resources
+    return found.to_allocate, ()

@@ -8,7 +8,7 @@ from functools import partial
 
 from policysched.framework import ApiError
 from policysched.model.objects import ResourceClaim
-from policysched.plugins.dynamic_resources.claim_turns import ClaimTurns
+from policysched.plugins.dynamic_resources.claim_writes import ClaimTurns
 from policysched.testing.recorded_writes import RecordingClaims
 from tests.build import node
 from tests.plugins.dynamic_resources.objects import claim, claiming, exactly, gpu_class, resource_slice
