@@ -1,4 +1,4 @@
-"""`snapshot`: make a list of the objects of a cluster, for `policysched record`.
+"""`snapshot`: reduces the objects of a cluster to a List for `policysched record`.
 
 Objects keep only the fields that scheduling reads, and only the annotations that default plugins or a policy reads.
 """

@@ -230,15 +230,15 @@ class Leadership:
 
 
 def new_identity() -> str:
-    """Return a name for this process that no other one has, on this host neither."""
+    """Return a unique name for this process."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
-    """Have a loop of another thread call something; one that is closed has nobody who needs to know."""
+    """Call a function in the event loop of another thread; do nothing if that loop is closed."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(what)
 
 
 def _nothing() -> None:
-    """Stop nothing: the thread has not begun."""
+    """Do nothing, because the thread has not started."""

@@ -1,4 +1,4 @@
-"""Where node metrics come from, as the flags say, and which ones policies read."""
+"""Sources of node metrics according to flags, and the metrics that policies read."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 SHORTEST: Final = 1.0
-"""The shortest interval. Units: seconds."""
+"""Smallest interval; a smaller one is an error. Units: seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricOptions:
-    """Where metrics come from; at most one of the URL and the file."""
+    """Sources of metrics; at most one of URL and file."""
 
     url: str | None = None
     token_file: Path | None = None
     ca_file: Path | None = None
     file: Path | None = None
     interval: float = INTERVAL
-    """Units: seconds."""
+    """Interval between refreshes. Units: seconds."""
 
     def check(self) -> None:
-        """Make sure that the flags go together.
+        """Check that the flags do not contradict each other.
 
         Raises:
-            UsageError: they do not.
+            UsageError: they contradict each other.
         """
         if self.url is not None and self.file is not None:
             raise UsageError("--prometheus-url and --metrics-file cannot be used together")
@@ -54,10 +54,10 @@ NO_METRICS: Final = MetricOptions()
 
 
 def read_interval(text: str) -> float:
-    """Read a `--metrics-interval`, written as durations are in policies. Units: seconds.
+    """Parse a `--metrics-interval` in the language's syntax of durations. Units: seconds.
 
     Raises:
-        UsageError: it is none, or too short.
+        UsageError: the text is not a duration, or is too short.
     """
     program = compile_expression(text, Environment(), Want.ANY).program
     value = program.constant if program is not None and program.type.like(DURATION) else None
@@ -69,10 +69,10 @@ def read_interval(text: str) -> float:
 
 
 def make_source(options: MetricOptions, clock: Clock, counters: SourceCounters) -> MetricSource:
-    """Make the source that the flags ask for.
+    """Create the metrics source that the flags define.
 
     Raises:
-        UsageError: a flag or a file cannot be used.
+        UsageError: a flag or file is invalid.
     """
     options.check()
     if options.file is not None:
@@ -88,10 +88,10 @@ def make_source(options: MetricOptions, clock: Clock, counters: SourceCounters) 
 
 
 def make_prometheus_client(options: MetricOptions, url: str) -> PrometheusClient:
-    """Make the client of a Prometheus server.
+    """Create the client of a Prometheus server.
 
     Raises:
-        UsageError: a flag or a file cannot be used.
+        UsageError: a flag or file is invalid.
     """
     from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings  # noqa: PLC0415
 
@@ -102,7 +102,7 @@ def make_prometheus_client(options: MetricOptions, url: str) -> PrometheusClient
 
 
 def metrics_read(policies: Iterable[CompiledPolicy]) -> Iterator[tuple[CompiledPolicy, MetricInput]]:
-    """Give each metric that a policy reads; what is declared only is not asked for."""
+    """Yield each metric that a policy reads; metrics that are only declared are skipped."""
     for policy in policies:
         for item in policy.inputs:
             if isinstance(item, MetricInput):
@@ -110,7 +110,7 @@ def metrics_read(policies: Iterable[CompiledPolicy]) -> Iterator[tuple[CompiledP
 
 
 def wanted_by(policies: Iterable[CompiledPolicy]) -> Wanted:
-    """Gather the metrics that policies read, with the names that they give them."""
+    """Return the metrics that policies read, with the names that policies give them."""
     wanted: dict[MetricKey, set[str]] = {}
     for policy, item in metrics_read(policies):
         name = item.path[0]

@@ -1,7 +1,7 @@
-"""Writes the values of a source of node metrics into the state's columns.
+"""Connection of a metrics source with a scheduler: `MetricFeed`.
 
-Here is added what neither a source nor the state can know: that values are for nodes of this cluster, and that a policy
-wants them younger than they are asked for.
+It adds problems that neither the source nor the state can detect: values for nodes of another cluster, and a maximum
+age below the refresh interval.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.scheduler import Scheduler
 
 FIRST_ANSWERS: Final = 2.0
-"""How long the first decision waits for the first values. Units: seconds."""
+"""Longest wait of the first decision for the first values. Units: seconds."""
 
 
 class MetricFeed:
-    """A source at work for a scheduler."""
+    """A running metrics source for a scheduler."""
 
     def __init__(
         self,
@@ -35,19 +35,19 @@ class MetricFeed:
         news: Callable[[], None],
         clock: Clock | None = None,
     ) -> None:
-        """Wire a source to a scheduler.
+        """Connect a source with a scheduler.
 
         Args:
-            source: Where values come from.
-            scheduler: Who takes them.
-            interval: How often they come. Units: seconds.
-            news: Is called when policies' statuses have something else to say of metrics.
-            clock: Says when answers came.
+            source: The metrics source.
+            scheduler: The scheduler that receives the values.
+            interval: Interval between refreshes. Units: seconds.
+            news: Called when the problems of metrics in policy statuses change.
+            clock: Clock for the ages of answers.
         """
         self._monotonic = (clock or SystemClock()).monotonic
         self._wanted: Wanted = {}
         self._answered: dict[MetricKey, float] = {}
-        """When each was answered last, or asked first."""
+        """Time of the last answer for each metric, or of its first request."""
         self._source = source
         self._scheduler = scheduler
         self._interval = interval
@@ -57,7 +57,7 @@ class MetricFeed:
         self._troubles = ActiveProblems()
 
     def use(self, policies: PolicySet) -> None:
-        """Follow what the policies in force read."""
+        """Follow the metrics of the policies in force."""
         compiled = [plugin.policy for plugin in policies.plugins]
         wanted = wanted_by(compiled)
         self._hasty = dict(self._too_hasty(compiled))
@@ -71,17 +71,17 @@ class MetricFeed:
         self._source.follow(wanted)
 
     def ages(self) -> dict[str, float]:
-        """Return how old the last answer about each metric is, by `policy/metric`; it may be asked from any thread."""
+        """Return the age of the last answer for each metric, by `policy/metric`; thread-safe."""
         answered, now = self._answered, self._monotonic()
         of_policies = ((key, name) for key, names in self._wanted.items() for name in names if "/" in name)
         return {name: now - answered[key] for key, name in of_policies if key in answered}
 
     async def run(self) -> None:
-        """Bring values until cancelled."""
+        """Run the source until cancelled."""
         await self._source.run(self._take, self._scheduler.cluster.nodes.row_of)
 
     async def first_answers(self) -> None:
-        """Wait for the first values, but not long: metrics are a help to decisions and no condition."""
+        """Wait a limited time for the first values; decisions do not depend on metrics."""
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_ANSWERS):
                 await self._source.settled()
@@ -101,7 +101,7 @@ class MetricFeed:
             self._news()
 
     def _nobodys(self, answer: MetricAnswer) -> str:
-        """Say where no value is for a node of this cluster: most often the label holds an address."""
+        """Return the problem that no value is for a node of this cluster, often because the label holds an address."""
         nodes = self._scheduler.cluster.nodes
         if not answer.samples or not nodes.count or not answer.samples.keys().isdisjoint(nodes.row_of):
             return ""

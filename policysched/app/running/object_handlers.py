@@ -1,4 +1,4 @@
-"""Handlers of watched objects: they tell the scheduler and the reloader, and leave out what cannot be used."""
+"""Handlers of watched objects: pass them to scheduler and reloader, and leave out unusable ones."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from policysched.schedule.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class ObjectHandler:
-    """Passes objects of any kind on to the scheduler; a list is a series of changes.
+    """Passes objects of any kind to the scheduler; a list is a series of changes.
 
-    An object that cannot be taken in is taken out again, with what was known of it: the state is that of the others.
-    Memory that is at its end is no object's fault: no more of them are left out, the process ends.
+    An object whose processing fails is removed, including its previous version, so the state is that of the other
+    objects. Missing memory is not the fault of an object: then nothing is left out and the process ends.
 
     Raises:
-        OutOfMemoryError: no memory is left, from each of the methods.
+        OutOfMemoryError: no memory is left; raised by each method.
     """
 
     scheduler: Scheduler
     left_out: LeftOutObjects
 
     def replace(self, changed: Sequence[HasMetadata], gone: Sequence[HasMetadata]) -> None:
-        """Take what a list says: first what is gone, so that names may be used again."""
+        """Apply the differences of a list, deletions first, so that names can be used again."""
         for obj in gone:
             self.delete(obj)
         for obj in changed:
             self.upsert(obj)
 
     def upsert(self, obj: HasMetadata) -> None:
-        """Take an object as it is now."""
+        """Add or update an object."""
         try:
             self.scheduler.take(obj)
         except MemoryError as error:
@@ -51,7 +51,7 @@ class ObjectHandler:
             self.delete(obj)
 
     def delete(self, obj: HasMetadata) -> None:
-        """Record that an object is gone."""
+        """Delete an object."""
         try:
             self.scheduler.drop(obj)
         except MemoryError as error:
@@ -61,35 +61,35 @@ class ObjectHandler:
 
 
 class PolicyHandler:
-    """Gathers policies until the scheduler starts, then passes them on."""
+    """Collects policies until the scheduler starts, then passes them to the reloader."""
 
     def __init__(self, reloader: Reloader) -> None:
         self._reloader = reloader
         self._listed: dict[PolicyKey, Policy] | None = {}
         self._in_force = False
         self.heard = asyncio.Event()
-        """Set once there is a policy."""
+        """Set when a policy was received."""
 
     async def start(self) -> None:
-        """Put what was listed in force; what changes meanwhile waits for the reloader's turn."""
+        """Put the listed policies in force; later changes are passed to the reloader."""
         if self._listed is not None:
             listed, self._listed = self._listed, None
             await self._reloader.start(listed.values())
         self._in_force = True
 
     def problem(self) -> str:
-        """Say why no pod is tried yet, where that is so; it may be asked from any thread."""
+        """Return why no pod is scheduled yet, empty if pods are scheduled; thread-safe."""
         return "" if self._in_force else "the policies are not in force yet"
 
     def replace(self, changed: Sequence[Policy], gone: Sequence[Policy]) -> None:
-        """Take what a list says."""
+        """Apply the differences of a list."""
         for policy in gone:
             self.delete(policy)
         for policy in changed:
             self.upsert(policy)
 
     def upsert(self, policy: Policy) -> None:
-        """Take a policy as it is now."""
+        """Add or update a policy."""
         self.heard.set()
         if self._listed is not None:
             self._listed[policy.key] = policy
@@ -97,7 +97,7 @@ class PolicyHandler:
             self._reloader.upsert(policy)
 
     def delete(self, policy: Policy) -> None:
-        """Record that a policy is gone."""
+        """Delete a policy."""
         if self._listed is not None:
             self._listed.pop(policy.key, None)
         else:
@@ -116,7 +116,7 @@ class _MalformedPod(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class MalformedPods:
-    """Tells the owner of a pending pod that cannot be read why it is not scheduled."""
+    """Reports on a malformed pending pod why it is not scheduled."""
 
     client: KubeClient
     clock: Clock
@@ -124,7 +124,7 @@ class MalformedPods:
     left_out: LeftOutObjects
 
     def __call__(self, error: ObjectError, raw: bytes) -> None:
-        """Report a malformed pod once; the reflector does not repeat itself."""
+        """Report a malformed pod once per version."""
         self.left_out.malformed(error, raw)
         try:
             peek = msgspec.json.decode(shallow(raw), type=_MalformedPod)

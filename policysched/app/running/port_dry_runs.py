@@ -1,4 +1,7 @@
-"""Dry-runs for the HTTPS port, in the scheduler's loop: picks the profile, and adds the policies that do not apply."""
+"""Dry-runs for the HTTPS port, in the scheduler's event loop.
+
+The profile is selected, and policies that do not apply are added to the record.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ AGAIN = {"Retry-After": "5"}
 
 
 class LiveDryRuns:
-    """Decides about pods that nobody created, against the live state.
+    """Decides about pods that do not exist in the cluster, on the live state.
 
     Args:
         scheduler: The scheduler.
-        reloader: The policies.
-        extenders: Those that are told of the pod.
-        problem: Says what is not listed or not in force yet; empty where all is.
-        leads: Whether this process schedules.
+        reloader: Source of the policies.
+        extenders: Extenders that are called for the pod.
+        problem: Returns what is not listed or not in force yet; empty if nothing.
+        leads: Returns whether this process is the leader.
     """
 
     def __init__(
@@ -47,10 +50,10 @@ class LiveDryRuns:
         self._problem, self._leads = problem, leads
 
     async def decide(self, asked: AskedPod) -> LiveDecision:
-        """Say where a pod would go now, and why.
+        """Return where a pod would be placed now, and why.
 
         Raises:
-            RefusedError: 422 where no profile is meant or a pod of its name is on a node, 503 before all is listed.
+            RefusedError: 422 if no profile matches, or a pod of this name has a node; 503 before everything is listed.
         """
         problem = self._problem()
         if problem:
@@ -77,7 +80,7 @@ class LiveDryRuns:
         raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{said}; choose one of {names} with profile=")
 
     async def _not_applied(self, pod: Pod, profile: Profile) -> dict[PolicyKey, str]:
-        """Say of each policy that does not apply to the pod why, one at a time."""
+        """Return the policies that do not apply to the pod, with reasons, yielding to the loop between policies."""
         said: dict[PolicyKey, str] = {}
         store = self._reloader.store
         for key in sorted(store.listed()):

@@ -1,7 +1,7 @@
-"""`Process`: a scheduler over one connection: reflectors, handlers, engine, reload and metrics wired together.
+"""`Process`: a scheduler with one connection: reflectors, handlers, engine, reload and metrics connected.
 
-Nothing is scheduled before everything that decisions read is listed and the policies compiled. What reflectors hear
-goes to the scheduler object by object, policies to the reloader; an object that cannot be taken in is left out.
+Scheduling starts when everything that decisions read is listed and the policies are compiled. Reflectors pass objects
+to the scheduler, policies to the reloader. An object whose processing fails is left out.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 LISTED_WITHIN: Final = 60.0
-"""How long a changed configuration waits for kinds that were not watched before. Units: seconds."""
+"""Longest wait of a changed configuration for kinds that were not watched before. Units: seconds."""
 GRAMMAR_AFTER: Final = 2.0
-"""How long it is before the grammar is loaded where there is no policy. Units: seconds."""
+"""Time until the grammar is loaded if there is no policy. Units: seconds."""
 PODS_FIRST: Final = 8.0
-"""How much longer that waits for pods and events to be worked off. Units: seconds."""
+"""Additional time for which loading the grammar waits for pending pods and events. Units: seconds."""
 EVENTS_DEADLINE: Final = 5.0
-"""How long events may be written after the end. Units: seconds."""
+"""Time for writing events after the end. Units: seconds."""
 
 
 class Process:
-    """One scheduler over one connection: reflectors, handlers, engine and reload, put together and started in order."""
+    """One scheduler with one connection: creates reflectors, handlers, engine and reload, and starts them in order."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Process:
         self._configuration = configuration
         self._at_start = completed = completed_configuration(options, configuration)
         self.leadership: Leadership | None = None
-        """Its part in an election; without one it acts as soon as everything is listed."""
+        """Leader election; None without it, then the process acts when everything is listed."""
         self._transport = transport = Transport(connection, limit=_limit(completed), may_write=self._may_write)
         self.events = EventWriter(Transport(connection, limit=_limit(completed)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
@@ -124,7 +124,7 @@ class Process:
         return self.leadership is None or self.leadership.may_act()
 
     def _make_scheduler(self, client: KubeClient, clock: SystemClock) -> Scheduler:
-        """Make the scheduler, which a recorder hears and lends its cluster where there is one."""
+        """Create the scheduler; with a recorder, on the recorder's cluster."""
         observers, timing, recorder = (*LOG_LINES, *self.metrics.observers), self.metrics.timing, self.recorder
         if recorder is None:
             rng = random.Random(self._seed)  # noqa: S311 - draws among equals
@@ -147,12 +147,12 @@ class Process:
             queue.max_unschedulable = options.max_unschedulable
 
     def _swapped(self, policies: PolicySet) -> None:
-        """Follow the metrics that policies read now, and forget what was counted of those that are deleted."""
+        """Follow the metrics of the policies now in force, and drop the series of deleted policies."""
         self.feed.use(policies)
         self.metrics.keep_policies(self.reloader.store.listed())
 
     def _watch_more(self) -> list[Reflector[Any]]:
-        """Make reflectors for the kinds that plugins read and that are not watched yet; return these."""
+        """Create and return reflectors for kinds that plugins read and that are not watched yet."""
         watched = {one.watched for one in self.reflectors}
         made = [
             Reflector(
@@ -170,7 +170,7 @@ class Process:
         return made
 
     def _kinds(self) -> list[ApiKind[Any]]:
-        """Return the kinds that the profiles' plugins read."""
+        """Return the kinds that the plugins of the profiles read."""
         profiles = self._profiles.values()
         plugins = frozenset[str]().union(*(profile.plugin_names for profile in profiles))
         hints = (hint for profile in profiles for several in profile.hints.values() for hint in several)
@@ -178,26 +178,26 @@ class Process:
         return [*map(custom_kind, custom), *(kind for kind in KINDS.values() if kind.is_read(plugins))]
 
     def _unlisted(self) -> str:
-        """Say how many kinds are not listed yet; it may be asked from any thread."""
+        """Return how many kinds are not listed yet; empty if none. Thread-safe."""
         reflectors = tuple(self.reflectors)
         missing = sum(not one.synced.is_set() for one in reflectors)
         return f"{missing} of {len(reflectors)} kinds of objects are not listed yet" if missing else ""
 
     def not_ready(self) -> str:
-        """Say why nothing can be decided yet; it may be asked from any thread."""
+        """Return why no decision is possible yet; empty if one is. Thread-safe."""
         return self._unlisted() or self._policies.problem()
 
     def is_busy(self) -> bool:
-        """Return whether it starts, or pods or events wait for it; it may be asked from any thread."""
+        """Return whether the process is starting, or pods or events wait; thread-safe."""
         return bool(self.not_ready() or self.scheduler.is_busy or self.events.counts.waiting)
 
     def pods(self) -> Iterable[Pod]:
-        """Return the pods of the cluster that are not finished; it may be asked from any thread."""
+        """Return the pods of the cluster that are not finished; thread-safe."""
         return next((one.objects() for one in tuple(self.reflectors) if one.watched is PODS), ())
 
     @property
     def documents(self) -> dict[str, Callable[[], Any]]:
-        """What it tells of itself, by path."""
+        """JSON documents for the HTTPS port, by path."""
         return {"/configz": self._configuration_document, "/debug/policies": self._policies_document}
 
     def _configuration_document(self) -> Any:
@@ -214,7 +214,7 @@ class Process:
         return self._at_start if self._configuration is None else self._configuration.completed
 
     async def run(self) -> None:
-        """Work until cancelled, then write the events that still wait."""
+        """Run until cancelled, then write waiting events."""
         if self.leadership is None:
             self.events.start()
         self.watchdog.start()
@@ -256,9 +256,9 @@ class Process:
                 await self.events.close(EVENTS_DEADLINE)
 
     async def _load_grammar(self) -> None:
-        """Load the grammar while lists are waited for where there are policies, else when pods that waited are bound.
+        """Load the grammar while lists are pending if there are policies, otherwise after the pending pods are bound.
 
-        Decisions would wait for it when the first policy is written.
+        Otherwise decisions would wait for it when the first policy is created.
         """
         heard = self._policies.heard
         with suppress(TimeoutError):
@@ -269,22 +269,22 @@ class Process:
 
     @property
     def _is_delayed(self) -> bool:
-        """Whether nothing is listed before the process leads."""
+        """Whether objects are listed only after the process becomes the leader."""
         return self._configuration is not None and self._configuration.completed.delay_cache_until_active
 
     async def _lead(self) -> None:
-        """Wait until this process may act: until then it writes nothing, no status and no event."""
+        """Wait until this process may act; until then it writes no status and no event."""
         if self.leadership is not None and not self._acting.is_set():
             await self.leadership.acquire()
             self.events.start()
         self._acting.set()
 
     async def _reload(self, tasks: asyncio.TaskGroup, reloaded: Reloaded) -> int:
-        """Put a changed configuration in force, once all is listed that it reads; return the pods that moved.
+        """Put a changed configuration in force when everything that it reads is listed; return the retried pods.
 
         Raises:
-            UsageError: an extender cannot be used.
-            NotNowError: what it reads is not listed in time.
+            UsageError: an extender is invalid.
+            NotNowError: an object kind is not listed in time.
         """
         async with self._extenders.changed_to(reloaded.configuration) as extenders:
             profiles = with_extenders(reloaded.profiles, extenders)
@@ -302,14 +302,14 @@ class Process:
         return moved
 
     def _record_configuration(self, configuration: Configuration) -> dict[str, Any]:
-        """Have the next swap recorded with a configuration; return the one before."""
+        """Set the configuration for the next swap in the record; return the previous one."""
         if self.recorder is None:
             return {}
         before, self.recorder.configuration = self.recorder.configuration, _recorded(configuration)
         return before
 
     async def _list_more(self, tasks: asyncio.TaskGroup) -> None:
-        """List what plugins and extenders read now and did not before."""
+        """List the kinds that plugins and extenders newly read."""
         try:
             async with asyncio.timeout(LISTED_WITHIN):
                 for reflector in self._watch_more():
@@ -351,10 +351,10 @@ def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> d
 
 
 def _recorder(options: RunOptions, completed: Configuration, profiles: Mapping[str, Profile]) -> Recorder | None:
-    """Make what records decisions, where that is asked for.
+    """Create the recorder, if recording is enabled.
 
     Raises:
-        UsageError: nothing can be recorded there.
+        UsageError: the folder cannot be used.
     """
     if options.record is None:
         return None

@@ -1,7 +1,6 @@
-"""Run a scheduler as a process: configuration and credentials, the port, leadership, from start to a clean end.
+"""Execution of a scheduler process: configuration, credentials, port, leadership, from start to a clean end.
 
-Trouble with the server is reported in one line and tried again for ever; only a kubeconfig that cannot be used ends the
-start.
+Problems with the server are logged in one line and retried forever; only an invalid kubeconfig ends the start.
 """
 
 from __future__ import annotations
@@ -41,21 +40,21 @@ from policysched.reading.files import read_bytes
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 PLACE_LEFT_WITHIN: Final = 2.0
-"""How long the end waits until this process is shown no more. Units: seconds."""
+"""Longest wait at the end for freeing this process's presence Lease. Units: seconds."""
 
 
 async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
-    """Run a scheduler until it is told to stop.
+    """Run a scheduler until `stop` is set.
 
     Raises:
         ConnectionProblemError: the kubeconfig cannot be used.
-        UsageError: the configuration or the source of metrics cannot be used.
+        UsageError: the configuration or the metrics source is invalid.
     """
     registry = CollectorRegistry()
     data = None if options.config is None else await unless(stop, asyncio.to_thread(read_bytes, str(options.config)))
     if stop.is_set():
         return
-    configuration = _file(options, registry, data)  # plugins are made where they work, in this thread and its loop
+    configuration = _file(options, registry, data)  # plugins are created in the thread and loop in which they run
     completed = completed_configuration(options, configuration)
     if log.isEnabledFor(V2):
         log.log(V2, "Using component config", {"config": Block(to_yaml(without_secrets(completed)))})
@@ -89,7 +88,7 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
 def _connecting(
     options: RunOptions, configuration: ConfigurationFile | None
 ) -> Callable[[], Coroutine[Any, Any, Connection]]:
-    """Return what opens a connection to the server, each time with credentials of its own."""
+    """Return a function that opens a connection to the server with its own credentials."""
     return partial(
         Connection.open,
         SystemClock(),
@@ -101,7 +100,7 @@ def _connecting(
 
 
 def _served(process: Process, options: RunOptions) -> Served:
-    """Say what the port shows of a process."""
+    """Return what the HTTPS port serves of a process."""
     return Served(
         process.health,
         process.registry,
@@ -114,7 +113,7 @@ def _served(process: Process, options: RunOptions) -> Served:
 
 
 async def _work_until(stop: asyncio.Event, process: Process) -> None:
-    """Work until it is time to stop, or the process may not act any more."""
+    """Run until `stop` is set, or until the process may not act any more."""
     work = asyncio.create_task(process.run())
     ends: list[asyncio.Task[Any]] = [asyncio.create_task(stop.wait())]
     if process.leadership is not None:
@@ -131,7 +130,7 @@ async def _work_until(stop: asyncio.Event, process: Process) -> None:
 
 
 def _told(error: BaseException) -> BaseException:
-    """Return what is to be said of an error: of a group whose reason is that memory was at its end, that."""
+    """Return the error to report: from an exception group, the one about missing memory."""
     found: BaseException | None = None
     if isinstance(error, BaseExceptionGroup):
         found = error.subgroup(OutOfMemoryError)
@@ -141,7 +140,7 @@ def _told(error: BaseException) -> BaseException:
 
 
 def _presence(names: Sequence[str], election: LeaderElection, process: Process, transport: Transport) -> PresenceWatch:
-    """Make what shows this process to others of its scheduler names, and counts them."""
+    """Create the watch that publishes this process's presence and counts competing processes."""
     identity = process.leadership.identity if process.leadership is not None else new_identity()
     lease = lease_of(election) if election.leader_elect else ""
     own = Place(0, holder=identity, scheduler_names=frozenset(names), election=lease)
@@ -164,10 +163,10 @@ def _file(options: RunOptions, registry: CollectorRegistry, data: bytes | None =
 
 
 def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:
-    """Return the kubeconfig's file: that of the configuration where there is one, as in kube-scheduler.
+    """Return the kubeconfig: that of the configuration if there is one, as in kube-scheduler.
 
     Raises:
-        UsageError: only the ignored flag names a kubeconfig: the process would act on another cluster.
+        UsageError: only the ignored flag names a kubeconfig, so the process would act on another cluster.
     """
     if configuration is None:
         return str(options.kubeconfig) if options.kubeconfig else None
@@ -185,10 +184,10 @@ def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) ->
 
 
 def write_configuration(options: RunOptions, path: Path) -> None:
-    """Write the completed configuration to a file, which reads as the same configuration.
+    """Write the completed configuration to a file, which decodes to the same configuration.
 
     Raises:
-        UsageError: the configuration cannot be used, or the file not be written.
+        UsageError: the configuration is invalid, or the file cannot be written.
     """
     text = to_yaml(completed_configuration(options, _file(options, CollectorRegistry())))
     try:

@@ -1,4 +1,4 @@
-"""`RunOptions`: what a process of the scheduler was asked to do, and the configuration that this makes."""
+"""`RunOptions`: options of a scheduler process, and the configuration that results from them."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ from policysched.klog import Verbosity
 
 NOT_SERVED: Final = ServingOptions(port=0)
 RECORD_LIMIT: Final = 256 * 1024 * 1024
-"""How long the files of a record may be together. Units: bytes."""
+"""Default limit of a record's total size. Units: bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a process was asked to do."""
+    """Options of a scheduler process."""
 
     kubeconfig: Path | None = None
     context: str | None = None
     master: str | None = None
-    """The server's address where it is not the kubeconfig's."""
+    """Server address, if it is not the kubeconfig's."""
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
-    """The names of default profiles, where there is no configuration."""
+    """Names of default profiles without a configuration file."""
     config: Path | None = None
-    """A KubeSchedulerConfiguration; it says where the kubeconfig is, too."""
+    """A KubeSchedulerConfiguration file, which also names the kubeconfig."""
     plugins: PluginRegistry = NO_PLUGINS
-    """What it may enable beside the default plugins."""
+    """Out-of-tree plugins that the configuration can enable."""
     leader_election: ElectionFlags = field(default_factory=dict)
-    """What flags say of leader election; the rest is the configuration's."""
+    """Leader election flags; other settings are the configuration's."""
     configuration_flags: ConfigurationFlags = field(default_factory=dict)
-    """What flags say of the rest of the configuration, where there is no file."""
+    """Other configuration flags, used without a file."""
     max_unschedulable: float | None = None
-    """After how long a pod that nothing woke is tried again. Units: seconds."""
+    """Time after which an unschedulable pod is retried without an event. Units: seconds."""
     set_verbosity: Callable[[int], None] = Verbosity().use
-    """Changes how much is logged."""
+    """Changes the verbosity of logs."""
     metrics: MetricOptions = NO_METRICS
     serving: ServingOptions = NOT_SERVED
     record: Path | None = None
-    """The folder in which every decision is recorded."""
+    """Folder of the record of decisions; None records nothing."""
     record_limit: int = RECORD_LIMIT
-    """How long the files there may be together. Units: bytes."""
+    """Largest total size of the record. Units: bytes."""
     seed: int | None = None
-    """Draws among equally good nodes where nothing is recorded; absent, anew in each process."""
+    """Seed of the draw among equally good nodes if nothing is recorded; None for a random one."""
 
 
 def completed_configuration(options: RunOptions, configuration: ConfigurationFile | None) -> Configuration:
-    """Return the configuration at the start: the file's, or what flags say."""
+    """Return the initial configuration from the file or from flags."""
     if configuration is not None:
         return configuration.completed
     given = {} if options.kubeconfig is None else {"kubeconfig": str(options.kubeconfig)}

@@ -1,7 +1,7 @@
-"""How long a thread may keep the interpreter while another one waits for it.
+"""The interpreter's switch interval between threads.
 
-The scheduler's thread gives the interpreter away at each read and write of a socket, some ten times a pod, and has to
-wait for it where another thread computes: the port importing its server or writing metrics, the grammar being loaded.
+The scheduler's thread releases the interpreter at each socket operation, about ten times per pod, and has to wait if
+another thread computes: the port importing its server or writing metrics, or the loading of the grammar.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from typing import Final
 
 TURN: Final = 0.0005
-"""Units: seconds. The interpreter's own 0.005 would make 50 ms of a pod's ten waits."""
+"""Switch interval while pods wait. Units: seconds. The default of 0.005 would add 50 ms to a pod's ten waits."""
 
 
 @contextmanager
 def short_turns() -> Iterator[None]:
-    """Let threads take turns quickly as long as this lasts."""
+    """Use a short switch interval inside this context."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(TURN)
     try:

@@ -1,4 +1,4 @@
-"""The version of Kubernetes whose scheduler this one follows, and the warning about API servers of another version."""
+"""The version of Kubernetes that decisions follow, and a warning about API servers of another version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 KUBERNETES: Final = "v1.36.2"
-"""Decisions, events and metrics are compared with kube-scheduler of this version."""
+"""Version of kube-scheduler with which decisions, events and metrics are compared."""
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 

@@ -1,7 +1,7 @@
-"""`Watchdog`: a thread that sees plugins which hang in a scheduling cycle, and logs where.
+"""`Watchdog`: a thread that detects plugins which hang in a scheduling cycle, and logs their stack.
 
-Nothing can stop such a plugin, and the loop stands still with it; so the look comes from a thread of its own. What it
-finds is there for health checks, too.
+A hanging plugin blocks the event loop and cannot be stopped, so the check runs in its own thread. Health checks use its
+result, too.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from policysched.framework.out_of_tree.watch import PluginWatch, Running
 
 log = logging.getLogger(__name__)
 HANGING: Final = 30.0
-"""How long a plugin may run in a cycle before it counts as hanging. Units: seconds."""
+"""Run time of a plugin in a cycle above which it is treated as hanging. Units: seconds."""
 EVERY: Final = 1.0
-"""How often is looked. Units: seconds."""
+"""Interval between checks. Units: seconds."""
 
 
 class Watchdog:
-    """Looks at what plugins do.
+    """Detects hanging plugins.
 
     Args:
-        watches: Gives what says so, by profile; it is asked at every look.
+        watches: Returns the running plugins by profile; called at every check.
     """
 
     def __init__(self, watches: Callable[[], Mapping[str, PluginWatch]]) -> None:
@@ -36,7 +36,7 @@ class Watchdog:
 
     @property
     def hanging(self) -> Running | None:
-        """The plugin that hangs, None where none does; a process with one is not alive."""
+        """The hanging plugin, or None; the liveness check fails while there is one."""
         for watch in self._watches().values():
             running = watch.running
             if running is not None and watch.monotonic is not None and watch.monotonic() - running.since > HANGING:
@@ -44,15 +44,15 @@ class Watchdog:
         return None
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start checking."""
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """Look no longer."""
+        """Stop checking."""
         self._stop.set()
 
     def look(self) -> None:
-        """Log the stack of a plugin that hangs, once."""
+        """Log the stack of a hanging plugin, once."""
         running = self.hanging
         if running is None or running is self._told:
             return

@@ -1,8 +1,8 @@
-"""`DelegatedAccess`: who asks and what he may read, as the API server says.
+"""`DelegatedAccess`: authentication and authorization of clients through the API server.
 
-A client is known by his certificate, by what a front proxy says, by a token that a TokenReview accepts, or as
-anonymous; a SubjectAccessReview says whether he may read a path. Answers are kept as long as kube-scheduler keeps
-them, in a bounded number. A review that fails refuses: no request passes that nobody allowed.
+A client is identified by its certificate, by headers of a front proxy, by a token that a TokenReview accepts, or as
+anonymous. A SubjectAccessReview decides whether it may read a path. Answers are cached as long as in kube-scheduler, in
+a bounded number. A failed review rejects the request.
 
 Source: k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go, pkg/authorization/path,
 pkg/server/options/authorization.go.
@@ -30,15 +30,15 @@ from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 KEPT: Final = 1024
-"""How many answers of each kind are kept."""
+"""Largest number of cached answers of each kind."""
 AT_ONCE: Final = 8
-"""How many reviews are under way at once."""
+"""Largest number of concurrent reviews; more wait."""
 REVIEWED_WITHIN: Final = 10.0
-"""How long a review may take, with the wait for its turn. Units: seconds."""
+"""Limit of a review, including its wait. Units: seconds."""
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 ALL_POWERFUL: Final = "system:masters"
-"""The group that every API server lets do everything."""
+"""Group that may do everything on every API server."""
 T = TypeVar("T")
 
 
@@ -46,7 +46,7 @@ class Sender(Protocol):
     """Sends requests to the API server."""
 
     async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """Send one and return the body of its answer."""
+        """Send a request and return the body of its answer."""
 
 
 class _TokenStatus(msgspec.Struct):
@@ -71,7 +71,7 @@ class _AccessReview(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class AccessVerdict:
-    """What a SubjectAccessReview said."""
+    """Result of a SubjectAccessReview."""
 
     allowed: bool
     reason: str = ""
@@ -83,18 +83,18 @@ class _Kept(Generic[T]):
 
 
 Answers = MutableMapping[bytes, _Kept[T]]
-"""Answers by the digest of what was asked."""
+"""Cached answers by digest of the request."""
 
 
 class DelegatedAccess:
-    """Asks the API server, and keeps its answers for a while.
+    """Sends reviews to the API server and caches the answers.
 
     Args:
-        options: What anybody may read.
-        sender: The way to the API server.
-        clock: Says how old an answer is.
-        rights: The way to it for SubjectAccessReviews; absent, the same.
-        known: Says who is known by which certificates now.
+        options: Paths that anyone may read, and lifetimes of answers.
+        sender: Sends TokenReviews.
+        clock: Clock of the cache.
+        rights: Sends SubjectAccessReviews; default: `sender`.
+        known: Returns the users by client certificate.
     """
 
     def __init__(
@@ -112,14 +112,14 @@ class DelegatedAccess:
         self._verdicts: Answers[AccessVerdict] = TLRUCache(KEPT, self._kept_until, clock.monotonic)
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._failing: set[str] = set()
-        """The kinds of reviews whose failure was said."""
+        """Kinds of reviews whose failure was logged."""
 
     async def check(self, request: web.BaseRequest) -> None:
-        """Let a request pass.
+        """Accept a request, or raise an error.
 
         Raises:
-            RefusedError: 401 where the credentials are wrong or cannot be looked at, 403 where the path is not
-                allowed, or nobody can say whether it is.
+            RefusedError: 401 if the credentials are wrong or cannot be checked, 403 if the path is not allowed or the
+                review fails.
         """
         user = await self._user_of(request)
         verb, path = request.method.lower(), request.path
@@ -146,12 +146,12 @@ class DelegatedAccess:
         return user
 
     def _kept_until(self, _: bytes, kept: _Kept[AccessVerdict], now: float) -> float:
-        """Return how long a verdict is kept."""
+        """Return the time until which a verdict is cached."""
         reviews = self._options.reviews
         return now + (reviews.allowed_ttl if kept.answer.allowed else reviews.refused_ttl)
 
     async def _review_token(self, token: str) -> User | None:
-        """Ask whose token it is; None where it is nobody's."""
+        """Return the user of a token; None if it is invalid."""
         try:
             status = (await self._review(TOKEN_REVIEWS, "TokenReview", {"token": token}, _TokenReview)).status
         except _FAILURES as error:
@@ -186,13 +186,13 @@ class DelegatedAccess:
         return AccessVerdict(status.allowed and not status.denied, status.reason)
 
     async def _kept(self, cache: Answers[T], text: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return an answer that is known, or ask for it; a failure is not kept."""
+        """Return a cached answer, or send the review; failures are not cached."""
         key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
         if (known := cache.get(key)) is not None:
             return known.answer
         try:
             async with asyncio.timeout(REVIEWED_WITHIN), self._turns:
-                known = cache.get(key)  # another request may have asked meanwhile
+                known = cache.get(key)  # another request can have asked meanwhile
                 if known is None:
                     known = cache[key] = _Kept(await ask())
                 return known.answer
@@ -205,7 +205,7 @@ class DelegatedAccess:
         return msgspec.json.decode(await self._senders[path].request("POST", path, body), type=shape)
 
     def _say_failure(self, kind: str, error: Exception, effect: str) -> None:
-        if isinstance(error, UnicodeEncodeError):  # of what the client says, which nobody was asked about
+        if isinstance(error, UnicodeEncodeError):  # caused by the client's own text; no review was sent
             return
         if kind not in self._failing:
             log.warning("secure port: %s failed, %s: %s", kind, effect, error)

@@ -1,6 +1,6 @@
-"""Answers of the port: texts, JSON, and refusals in the API server's form (`metav1.Status`).
+"""Answers of the port: texts, JSON, and rejections in the API server's form (`metav1.Status`).
 
-Who only refuses imports no server.
+Code that only raises rejections does not import an HTTP server.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _REASONS: Final[Mapping[int, str]] = {
 
 
 class RefusedError(Exception):
-    """A request is refused.
+    """A rejected request.
 
     Args:
         code: The status code.
-        message: Why, for who asks.
-        headers: What the answer says besides: which methods are allowed, when to come again.
+        message: Reason for the client.
+        headers: Additional headers, such as Allow or Retry-After.
     """
 
     def __init__(self, code: int, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -47,14 +47,14 @@ class RefusedError(Exception):
 
 
 def text_answer(text: str, code: int = 200, media: str = PLAIN) -> web.Response:
-    """Answer with a text."""
+    """Return an answer with a text."""
     from aiohttp import web  # noqa: PLC0415 - see above
 
     return web.Response(body=text.encode(), status=code, headers={**HEADERS, "Content-Type": media})
 
 
 def json_answer(value: Any, code: int = 200) -> web.Response:
-    """Answer with JSON that people can read, too."""
+    """Return an answer with indented JSON."""
     from aiohttp import web  # noqa: PLC0415 - see above
 
     body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
@@ -62,7 +62,7 @@ def json_answer(value: Any, code: int = 200) -> web.Response:
 
 
 def refusal(error: RefusedError) -> web.Response:
-    """Answer with a Status."""
+    """Return an answer with a Status."""
     status: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",

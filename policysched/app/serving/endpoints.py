@@ -1,7 +1,7 @@
-"""`Endpoints`: what is served under which path, to whom.
+"""`Endpoints`: the paths of the HTTPS port and their authorization.
 
-A request is authenticated, then authorised by its path and method, and only then looked at: who may not read a path
-does not learn whether it is there.
+A request is authenticated, authorized by path and method, and only then processed, so unauthorized clients cannot
+detect which paths exist.
 
 Source: cmd/kube-scheduler/app/server.go (newEndpointsHandler, buildHandlerChain).
 """
@@ -28,19 +28,20 @@ log = logging.getLogger(__name__)
 Answer = Callable[[web.BaseRequest], Awaitable[web.Response]]
 READING: Final = ("GET", "HEAD")
 FRESH: Final = 1.0
-"""How long a document counts as new: thousands of policies take tens of milliseconds of the loop. Units: seconds."""
+"""Time for which a document is reused, because one of thousands of policies takes tens of milliseconds. Units:
+seconds."""
 READ_WITHIN: Final = 5.0
-"""How long the scheduler's loop may take to say something. Units: seconds."""
+"""Longest wait for an answer of the scheduler's loop. Units: seconds."""
 
 
 class Access(Protocol):
-    """Decides who may read what."""
+    """Decides which clients may read which paths."""
 
     async def check(self, request: web.BaseRequest) -> None:
-        """Let a request pass.
+        """Accept a request, or raise an error.
 
         Raises:
-            RefusedError: it may not.
+            RefusedError: the request is not allowed.
         """
 
 
@@ -48,12 +49,12 @@ class Endpoints:
     """The paths of the port, answered in its own thread.
 
     Args:
-        access: Who may read what.
-        health: The checks.
-        metrics: What is told under /metrics.
-        documents: What is told as JSON, by path; asked for in the scheduler's loop.
-        loop: That loop.
-        more: Other paths, each with its method and what answers; without a method it is read.
+        access: Authorization.
+        health: The health checks.
+        metrics: Registry of /metrics.
+        documents: JSON documents by path; computed in the scheduler's loop.
+        loop: The scheduler's event loop.
+        more: Other paths with method and handler; without a method it is GET.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Endpoints:
         loop: asyncio.AbstractEventLoop,
         more: Mapping[str, tuple[str, Answer]] = MappingProxyType({}),
     ) -> None:
-        # kube-scheduler has no such series, and they are as many again.
+        # kube-scheduler has no such series, and they would double the number.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._access = access
         self._health = health
@@ -77,7 +78,7 @@ class Endpoints:
         self._told: TTLCache[str, Any] = TTLCache(len(documents) + 1, FRESH)
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer a request, whatever it is."""
+        """Answer a request."""
         try:
             await self._access.check(request)
             return await self._routed(request)
@@ -110,12 +111,12 @@ class Endpoints:
     def _metrics(self, request: web.BaseRequest) -> web.Response:
         try:
             encode, media = choose_encoder(request.headers.get("Accept", ""))
-        except (TypeError, ValueError):  # versions that are none
+        except (TypeError, ValueError):  # invalid versions
             encode, media = choose_encoder("")
         return text_answer(encode(self._metrics_of).decode(), media=media)
 
     async def _document(self, path: str) -> Any:
-        """Tell a document: the scheduler's loop makes it once for all who ask within a moment."""
+        """Return a document; the scheduler's loop computes it once for concurrent requests."""
         async with self._asking:
             told = self._told.get(path)
             if told is None:
@@ -123,10 +124,10 @@ class Endpoints:
             return told
 
     async def _in_loop(self, ask: Callable[[], Any]) -> Any:
-        """Ask for something in the scheduler's loop.
+        """Call a function in the scheduler's loop.
 
         Raises:
-            RefusedError: the loop does not answer.
+            RefusedError: the loop does not answer in time.
         """
 
         async def asked() -> Any:

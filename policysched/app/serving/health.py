@@ -1,7 +1,7 @@
-"""Health checks by name, answered as Kubernetes' components do.
+"""Health checks by name, with the answers of Kubernetes components.
 
-`/livez` says whether a restart would help, `/readyz` whether the scheduler does its work, `/healthz` is livez as older
-tools ask for it. Who may only read the three paths learns which check fails and not why: that says `/readyz/<name>`.
+`/livez` shows whether a restart would help, `/readyz` whether the scheduler works; `/healthz` equals /livez, for older
+tools. These paths show which check fails, but not why; `/readyz/<name>` shows the reason.
 
 Source: k8s.io/apiserver/pkg/server/healthz/healthz.go, cmd/kube-scheduler/app/server.go.
 """
@@ -20,15 +20,15 @@ from policysched.klog import V4
 log = logging.getLogger(__name__)
 HEALTHZ, LIVEZ, READYZ = "healthz", "livez", "readyz"
 Check = Callable[[], str]
-"""Says what is wrong, nothing where all is well. It is called from the port's thread."""
+"""Returns a problem, empty if healthy; called in the port's thread."""
 BEAT: Final = 1.0
-"""How often the scheduler's loop shows that it lives. Units: seconds."""
+"""Interval of the scheduler loop's heartbeat. Units: seconds."""
 STUCK: Final = 30.0
-"""How long it may show nothing. Units: seconds."""
+"""Time without a heartbeat above which the check fails. Units: seconds."""
 
 
 class Health:
-    """The checks of a process."""
+    """The health checks of a process."""
 
     def __init__(self) -> None:
         self._checks: dict[str, dict[str, Check]] = {HEALTHZ: {}, LIVEZ: {}, READYZ: {}}
@@ -41,15 +41,15 @@ class Health:
             self._checks[kind][name] = check
 
     def answer(self, path: str, *, excluded: Iterable[str] = (), verbose: bool = False) -> tuple[int, str] | None:
-        """Answer a request.
+        """Return the result of a health path.
 
         Args:
             path: /healthz, /livez or /readyz, or one of them with the name of a check.
-            excluded: Checks that do not count.
-            verbose: Whether all checks are named where none fails.
+            excluded: Names of ignored checks.
+            verbose: Whether to list all checks if none fails.
 
         Returns:
-            The status code and the text, None for a path that is none of these.
+            Status code and text; None for another path.
         """
         kind, _, name = path.removeprefix("/").partition("/")
         checks = self._checks.get(kind)
@@ -96,10 +96,10 @@ def _passes() -> str:
 
 
 class Heartbeat:
-    """Tells whether a loop runs what is to be run, from another thread.
+    """Detects in another thread whether an event loop is blocked.
 
     Args:
-        monotonic: A clock.
+        monotonic: A monotonic clock.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -107,7 +107,7 @@ class Heartbeat:
         self._last: float | None = None
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Record the time periodically until cancelled."""
         try:
             while True:
                 self._last = self._monotonic()
@@ -116,7 +116,7 @@ class Heartbeat:
             self._last = None
 
     def check(self) -> str:
-        """Say for how long the loop has stood still."""
+        """Return for how long the loop has been blocked; empty if it is not."""
         last = self._last
         if last is None or self._monotonic() - last <= STUCK:
             return ""

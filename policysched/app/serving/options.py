@@ -1,4 +1,4 @@
-"""`ServingOptions`: what the flags say of the port, with kube-scheduler's defaults.
+"""`ServingOptions`: settings of the HTTPS port from flags, with kube-scheduler's defaults.
 
 Source: k8s.io/apiserver/pkg/server/options/{serving,authorization}.go.
 """
@@ -22,33 +22,33 @@ ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - probes and Prometheus come from othe
 
 
 TTL: Final = 10.0
-"""How long an answer of the API server is kept, unless flags say otherwise. Units: seconds."""
+"""Default lifetime of cached reviews. Units: seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewOptions:
-    """Who is asked about clients, and how long his answers are kept."""
+    """Where reviews are sent, and how long answers are cached."""
 
     authentication_kubeconfig: Path | None = None
-    """Where TokenReviews are made; absent, where the scheduler's own requests are."""
+    """Kubeconfig for TokenReviews; default: the scheduler's own connection."""
     authorization_kubeconfig: Path | None = None
-    """Where SubjectAccessReviews are made, likewise."""
+    """Kubeconfig for SubjectAccessReviews; default: the scheduler's own connection."""
     token_ttl: float = TTL
-    """How long a user is kept. Units: seconds."""
+    """Lifetime of an authenticated user. Units: seconds."""
     allowed_ttl: float = TTL
-    """How long a permission is kept. Units: seconds."""
+    """Lifetime of a permission. Units: seconds."""
     refused_ttl: float = TTL
-    """How long a refusal is kept. Units: seconds."""
+    """Lifetime of a denial. Units: seconds."""
     follows_authorities: bool = True
-    """Whether clients are known by the authorities that the cluster publishes."""
+    """Whether client certificates are checked against the authorities that the cluster publishes."""
     tolerates_failure: bool = True
-    """Whether the process starts where these cannot be read."""
+    """Whether the process starts even if these authorities cannot be read."""
 
     def check(self) -> None:
-        """Make sure that the kubeconfigs are there.
+        """Check that the kubeconfig files exist.
 
         Raises:
-            UsageError: one is not.
+            UsageError: a file does not exist.
         """
         for name in ("authentication", "authorization"):
             path = getattr(self, f"{name}_kubeconfig")
@@ -61,44 +61,44 @@ DEFAULT_REVIEWS: Final = ReviewOptions()
 
 @dataclass(frozen=True, slots=True)
 class ServingOptions:
-    """Where to serve, with which certificate, and to whom without asking."""
+    """Address, certificate and unauthenticated paths of the port."""
 
     port: int = PORT
-    """0 is off."""
+    """TCP port; 0 disables it."""
     bind_address: str = ""
-    """Empty: the loopback address where the API server is on loopback, else all addresses; see `near`."""
+    """Listening address; empty: loopback if the API server is on loopback, otherwise all addresses (see `near`)."""
     certificate_folder: Path | None = None
-    """Keeps the self-signed certificate; absent, it lives in memory."""
+    """Folder of the self-signed certificate; None keeps it in memory."""
     certificate: Path | None = None
     key: Path | None = None
     named: tuple[tuple[Path, Path, tuple[str, ...]], ...] = ()
-    """Certificates and keys for other names of the server; without names, for those in the certificate."""
+    """Certificates and keys for other server names; without names, for those in the certificate."""
     client_ca: Path | None = None
     proxy_ca: Path | None = None
-    """The authorities of front proxies; absent, those that the cluster publishes, with its headers."""
+    """Authorities of front proxies; None for those that the cluster publishes, with its headers."""
     proxy: FrontProxy = DEFAULT_PROXY
-    """The headers of these."""
+    """Headers of front proxies."""
     always_allowed: tuple[str, ...] = ALWAYS_ALLOWED
-    """Paths that anybody may read; one that ends with `*` stands for all that begin so."""
+    """Paths that anyone may read; a trailing `*` matches any suffix."""
     shares_port: bool = False
-    """Whether other processes may have the port, too."""
+    """Whether other processes may use the same port (SO_REUSEPORT)."""
     tls: TlsLimits = NO_LIMITS
     reviews: ReviewOptions = DEFAULT_REVIEWS
     metrics: MetricLimits = NO_METRIC_LIMITS
     is_optional: bool = False
-    """Whether the scheduler goes on without a port that is taken: it does where nobody asked for this port."""
+    """Whether the scheduler runs without the port if it is taken: only if the port is the default."""
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether the start fails where the cluster's authorities cannot be read, as in kube-scheduler."""
+        """Whether the start fails if the cluster's authorities cannot be read, as in kube-scheduler."""
         reviews = self.reviews
         return reviews.follows_authorities and not reviews.tolerates_failure and self.proxy_ca is None
 
     def check(self) -> None:
-        """Make sure that the flags go together.
+        """Check that the flags do not contradict each other.
 
         Raises:
-            UsageError: they do not.
+            UsageError: they contradict each other.
         """
         try:
             ipaddress.ip_address(self.bind_address or ANYWHERE)
@@ -116,10 +116,12 @@ class ServingOptions:
                 )
 
     def near(self, server: str) -> ServingOptions:
-        """Return the options with the default address: that of a development cluster is not reachable from outside.
+        """Return the options with the default address.
+
+        On a development cluster, the port is not reachable from outside.
 
         Args:
-            server: The URL of the API server.
+            server: URL of the API server.
         """
         return self if self.bind_address else replace(self, bind_address=_loopback(server) or ANYWHERE)
 
@@ -139,12 +141,12 @@ class ServingOptions:
             raise UsageError("--requestheader-uid-headers must contain X-Remote-Uid")
 
     def allows(self, path: str) -> bool:
-        """Return whether anybody may read a path."""
+        """Return whether anyone may read a path."""
         return any(path == one or (one[-1] == "*" and path.startswith(one[:-1])) for one in self.always_allowed)
 
 
 def _loopback(url: str) -> str:
-    """Return the loopback address of the URL's family; empty if its host is another machine."""
+    """Return the loopback address of the URL's address family; empty if its host is another machine."""
     host = urlsplit(url).hostname or ""
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)

@@ -1,6 +1,7 @@
-"""Reads request bodies with a concurrency limit; the one read longest gives way when all are taken.
+"""Reading of request bodies with a concurrency limit.
 
-Where all places are taken, the body that has been awaited longest gives way: who sends slowly keeps nobody out.
+If the limit is reached, the body that has been read for the longest time is aborted, so slow senders do not block
+others.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ AGAIN: Final = {"Retry-After": "1"}
 
 
 class Bodies:
-    """Reads bodies.
+    """Reads request bodies.
 
     Args:
-        what: What the requests are, for messages.
-        most: How many there may be at a time, read or at work.
-        largest: How large a body may be. Units: bytes.
+        what: Kind of request, for messages.
+        most: Largest number of requests being read or processed; more are rejected.
+        largest: Largest body. Units: bytes.
     """
 
     def __init__(self, what: str, most: int, largest: int) -> None:
@@ -34,10 +35,10 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
-        """Read a body and keep its place until the work on it is done.
+        """Yield a body; its place in the limit is held while the context is active.
 
         Raises:
-            RefusedError: 429 where too many are under way, 413 for what is too large.
+            RefusedError: 429 with too many requests, 413 if it is too large.
         """
         if len(self._awaited) + self._at_work >= self._most:
             self._make_room()

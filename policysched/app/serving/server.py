@@ -1,9 +1,8 @@
-"""`SecureServer`: HTTPS on one socket, with bounds on the number of connections and on what each may take.
+"""`SecureServer`: HTTPS on one socket, with limits on connections and on each connection's resources.
 
-Anybody may open the port, so every connection has a bound of its own: one request, of limited size, within a
-deadline that begins when it is accepted. TLS, which costs most, begins with the first byte. Where all places are taken
-the oldest connection gives way, among those that have said nothing as among the others, so that who opens many does not
-keep probes out.
+Anyone can connect, so every connection has limits: one request of limited size, and a deadline from the moment it is
+accepted. TLS, the most expensive part, begins with the first byte. If the limits are reached, the oldest connection is
+closed, separately for silent and for active ones, so a client with many connections cannot lock out probes.
 """
 
 from __future__ import annotations
@@ -21,30 +20,31 @@ from aiohttp import web
 from policysched.app.serving.answers import HEADERS
 
 MAX_CONNECTIONS: Final = 100
-"""TLS takes about 300 kB a connection."""
+"""Largest number of active connections, each with about 300 kB for TLS; beyond it the oldest is closed."""
 MOST_SILENT: Final = 200
-"""How many connections may have said nothing yet; from as many that have and wait for a place on, none is accepted."""
+"""Largest number of silent connections, beyond it the oldest is closed; and of active ones that wait, beyond it none is
+accepted."""
 LONGEST: Final = 30.0
-"""How long a connection may live. Units: seconds."""
+"""Longest life of a connection. Units: seconds."""
 HANDSHAKE: Final = 5.0
-"""How long TLS may take to begin. Units: seconds."""
+"""Limit of the TLS handshake. Units: seconds."""
 GOODBYE: Final = 1.0
-"""How long TLS may take to end. Units: seconds."""
+"""Limit of the TLS shutdown. Units: seconds."""
 AFTER_FAILURE: Final = 0.5
-"""How long none is accepted after the system had no file for one. Units: seconds."""
+"""Pause of accepting after the system ran out of file descriptors. Units: seconds."""
 MAX_HEADER: Final = 16 << 10
-"""How long a header may be; a token is one. Units: bytes."""
+"""Largest header, with a token in it. Units: bytes."""
 REFRESH: Final = 5.0
-"""How often certificates are looked at. Units: seconds."""
+"""Interval between checks of certificate files. Units: seconds."""
 
 _silent = logging.getLogger(f"{__name__}.http")
-_silent.disabled = True  # requests that are none would be logged one by one
+_silent.disabled = True  # invalid requests would be logged one by one
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class _Connection(web.RequestHandler):
-    """The HTTP library's part of a connection, which answers what is no request without saying what it is itself."""
+    """aiohttp's handler of a connection, which answers invalid requests without identifying the server software."""
 
     def handle_error(
         self,
@@ -53,7 +53,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Refuse what is no request."""
+        """Reject an invalid request."""
         super().handle_error(request, status, exc, message)
         _let_go(exc)
         answer = web.Response(text=f"{status} {HTTPStatus(status).phrase}\n", status=status, headers=HEADERS)
@@ -62,29 +62,29 @@ class _Connection(web.RequestHandler):
 
 
 class ServerTls(Protocol):
-    """The TLS settings for connections that come now."""
+    """TLS settings for new connections."""
 
     context: SSLContext
 
     def refresh(self) -> None:
-        """Look whether they have changed."""
+        """Reload the settings if they changed."""
 
 
 class _Http(web.Server):
-    """The HTTP library's server, which tells when a connection is over."""
+    """aiohttp's server, which reports the end of a connection."""
 
     def __init__(self, handle: Handle) -> None:
         super().__init__(handle, handler_cancellation=True)
         self.ends: dict[Any, asyncio.Event] = {}
 
     def __call__(self) -> web.RequestHandler:
-        """Make what serves one connection."""
+        """Create the handler of a connection."""
         limits: dict[str, Any] = {"max_line_size": MAX_HEADER, "max_field_size": MAX_HEADER, "lingering_time": GOODBYE}
         logs: dict[str, Any] = {"access_log": None, "logger": _silent}
         return _Connection(self, loop=asyncio.get_running_loop(), auto_decompress=False, **limits, **logs)
 
     def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
-        """Record that a connection is over."""
+        """Record the end of a connection."""
         super().connection_lost(handler, exc)
         if (end := self.ends.get(handler)) is not None:
             end.set()
@@ -94,7 +94,7 @@ class SecureServer:
     """Serves one socket.
 
     Args:
-        listener: It listens already.
+        listener: A listening socket.
         certificate: The TLS settings.
         handle: Answers a request.
     """
@@ -105,15 +105,15 @@ class SecureServer:
         self._handle = handle
         self._silent: dict[asyncio.Task[None], None] = {}
         self._waiting: dict[asyncio.Task[None], None] = {}
-        """Those that have spoken and wait for a place; each gets one, in the order in which they spoke."""
+        """Active connections that wait for a place, in order of their first byte."""
         self._has_begun = asyncio.Event()
         self._connections: dict[asyncio.Task[None], None] = {}
         self._turn = asyncio.Lock()
         self.most = 0
-        """How many connections that have spoken there were at once."""
+        """Largest number of simultaneous active connections so far."""
 
     async def run(self) -> None:
-        """Serve until cancelled, or until the certificate cannot be looked at any more."""
+        """Serve until cancelled, or until refreshing the certificate fails."""
         self._http = _Http(self._handle_once)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -154,8 +154,8 @@ class SecureServer:
         self._connections.pop(task, None)
 
     async def _make_room(self) -> None:
-        """Where all places are taken, end the oldest connection."""
-        await asyncio.sleep(0)  # those that are over leave theirs
+        """Close the oldest connection if the limit is reached."""
+        await asyncio.sleep(0)  # finished connections free their places
         while len(self._connections) >= MAX_CONNECTIONS:
             oldest = next(iter(self._connections))
             oldest.cancel()
@@ -163,7 +163,7 @@ class SecureServer:
             await asyncio.sleep(0)
 
     async def _serve(self, client: socket.socket) -> None:
-        """Serve one connection to its end, or to its deadline."""
+        """Serve one connection to its end or deadline."""
         try:
             if not await self._begin(client):
                 client.close()
@@ -174,12 +174,12 @@ class SecureServer:
         await self._answer(client)
 
     async def _begin(self, client: socket.socket) -> bool:
-        """Wait until a connection has spoken and there is a place for it; tell whether it did."""
+        """Wait for the first byte of a connection and for a place; return whether both happened."""
         task = asyncio.current_task()
         try:
             async with asyncio.timeout(HANDSHAKE):
                 has_spoken = await _spoken(client)
-        except OSError:  # also the deadline
+        except OSError:  # includes the deadline
             has_spoken = False
         if task is None or task not in self._silent or not has_spoken:
             return False
@@ -208,16 +208,16 @@ class SecureServer:
                     ssl_shutdown_timeout=GOODBYE,
                 )
                 await end.wait()
-        except OSError as error:  # also what TLS objects to, and the deadline
+        except OSError as error:  # includes TLS errors and the deadline
             _let_go(error)
         finally:
             del self._http.ends[handler]
-            # Who is ended as TLS begins has a transport that nobody was given; it watches the socket until it ends.
+            # A connection that is cancelled during the handshake has a transport that watches the socket until it ends.
             made = transport or handler.transport
             if made is not None:
                 made.abort()
             else:
-                handler.connection_lost(None)  # it holds its parser, which holds it
+                handler.connection_lost(None)  # breaks the reference cycle with its parser
                 client.close()
 
     async def _refresh_for_ever(self) -> None:
@@ -227,7 +227,7 @@ class SecureServer:
 
 
 async def _spoken(client: socket.socket) -> bool:
-    """Wait for the first byte of a connection; tell whether there is one."""
+    """Wait for the first byte of a connection; return whether it arrived."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(client, readable.set)
@@ -239,9 +239,9 @@ async def _spoken(client: socket.socket) -> bool:
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Drop the frames that an error came through: they hold it, and the connection's 300 kB, in a cycle.
+    """Clear the frames of a traceback, which keep the connection's 300 kB alive in a reference cycle.
 
-    Such cycles are freed by a garbage collection of everything, and that is rare.
+    Only a full garbage collection frees such cycles, and that is rare.
     """
     while error is not None:
         error.__traceback__ = None

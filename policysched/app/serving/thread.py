@@ -1,7 +1,7 @@
-"""`secure_port`: the port's thread, from its socket to a clean end.
+"""`secure_port`: the thread of the HTTPS port, from its socket to a clean end.
 
-The socket is bound and given certificates are read before the thread begins, so that what cannot be had is an error of
-the start. What takes long to import and to make is left to the thread: no pod waits for it.
+The socket is bound and given certificates are read before the thread starts, so that problems are errors of the start.
+Slow imports and setup run in the thread, so no pod waits for them.
 """
 
 from __future__ import annotations
@@ -35,51 +35,51 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 512
-"""How many connections wait to be accepted."""
+"""Length of the queue of connections to accept."""
 END_WITHIN: Final = 5.0
-"""How long the thread may take to end. Units: seconds."""
+"""Longest wait for the end of the thread. Units: seconds."""
 AGAIN: Final = 1.0
-"""How long the port is not served after it failed. Units: seconds."""
+"""Pause after a failure of the port. Units: seconds."""
 PODS_FIRST: Final = 4.0
-"""How long the port leaves the processor to the start and to pods that wait then; who connects meanwhile waits, and a
-probe that gives up does so before the next one comes. Units: seconds."""
+"""Longest time for which the port leaves the processor to the start and to pending pods; connections wait meanwhile,
+less than the interval of probes. Units: seconds."""
 LOOK: Final = 0.02
-"""How often it is looked whether there is anything to do. Units: seconds."""
+"""Interval between checks whether the process is busy. Units: seconds."""
 REVIEW_TIMEOUT: Final = 10.0
-"""How long the API server may take to answer a review. Units: seconds."""
+"""Limit of a review by the API server. Units: seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a process shows on its port."""
+    """What a process provides for its port."""
 
     health: Health
     registry: CollectorRegistry
     documents: Mapping[str, Callable[[], Any]]
-    """What is told as JSON, by path; asked for in the loop of the process."""
+    """JSON documents by path; called in the loop of the process."""
     decide: Decide
-    """Decides about a pod, in that loop."""
+    """Decides about a pod; called in the loop of the process."""
     pods: Callable[[], Iterable[Pod]]
-    """The pods of the cluster that are not finished; asked in the port's thread."""
+    """Returns the unfinished pods; called in the port's thread."""
     set_verbosity: Callable[[int], None]
-    """Changes how much is logged; called in the port's thread."""
+    """Changes the verbosity of logs; called in the port's thread."""
     is_busy: Callable[[], bool]
-    """Says whether the process starts, or pods or events wait for it; asked in the port's thread."""
+    """Returns whether the process is starting, or pods or events wait; called in the port's thread."""
 
 
 @contextlib.asynccontextmanager
 async def secure_port(
     options: ServingOptions, served: Served, connect: Callable[[], Awaitable[Connection]]
 ) -> AsyncIterator[None]:
-    """Serve in a thread of its own; nothing where the port is off.
+    """Serve the port in its own thread inside this context; do nothing if the port is off.
 
     Args:
-        options: Where, and to whom.
-        served: What.
-        connect: Makes the port's own way to the API server, in its loop: reviews do not wait for the scheduler.
+        options: Settings of the port.
+        served: What the process provides.
+        connect: Opens the port's own connection to the API server, so reviews do not wait for the scheduler.
 
     Raises:
-        UsageError: the port or the certificate cannot be had, or the authorities of clients where they have to.
+        UsageError: port or certificate cannot be used, or required authorities cannot be read.
     """
     options.check()
     listener = listen(options)
@@ -113,7 +113,7 @@ def _certificate(options: ServingOptions) -> ServingCertificate:
 
 
 async def leisure(is_busy: Callable[[], bool], at_most: float) -> None:
-    """Wait until a process has nothing to do, but for so many seconds at most: its threads share one interpreter."""
+    """Wait until the process is idle, for at most some seconds, because its threads share one interpreter."""
     clock = asyncio.get_running_loop().time
     end = clock() + at_most
     while clock() < end and is_busy():
@@ -121,17 +121,17 @@ async def leisure(is_busy: Callable[[], bool], at_most: float) -> None:
 
 
 async def _opened(connect: Callable[[], Awaitable[Connection]], kubeconfig: Path | None, flag: str) -> Connection:
-    """Open the way to the API server that a flag says, or the port's own."""
+    """Open the connection to the API server that a flag defines, or the port's own."""
     if kubeconfig is None:
         return await connect()
     return await Connection.open(SystemClock(), kubeconfig=str(kubeconfig), named_by=flag)
 
 
 async def _look_up(reviews: ReviewOptions, connect: Callable[[], Awaitable[Connection]]) -> None:
-    """Make sure that the authorities of clients can be read.
+    """Check that the authorities of clients can be read.
 
     Raises:
-        UsageError: they cannot.
+        UsageError: they cannot be read.
     """
     from policysched.app.serving.tls.client_authorities import FAILURES, read_client_authorities  # noqa: PLC0415
 
@@ -152,7 +152,7 @@ async def _serve(
     shown: tuple[Served, asyncio.AbstractEventLoop],
     connect: Callable[[], Awaitable[Connection]],
 ) -> None:
-    """Serve until cancelled, in the thread."""
+    """Serve until cancelled; main coroutine of the thread."""
     await leisure(shown[0].is_busy, PODS_FIRST)
     from policysched.app.serving.access import DelegatedAccess  # noqa: PLC0415 - see above
     from policysched.app.serving.server import SecureServer  # noqa: PLC0415
@@ -172,7 +172,7 @@ async def _serve(
 async def _reviewers(
     reviews: ReviewOptions, connect: Callable[[], Awaitable[Connection]], stack: contextlib.AsyncExitStack
 ) -> tuple[Transport, Transport]:
-    """Open the ways to who is asked about tokens, and about rights; the stack closes them."""
+    """Open the connections for TokenReviews and SubjectAccessReviews; the stack closes them."""
 
     async def transport_of(kubeconfig: Path | None, flag: str) -> Transport:
         opened = await _opened(connect, kubeconfig, flag)
@@ -209,10 +209,10 @@ def _endpoints(
 
 
 def listen(options: ServingOptions) -> socket.socket | None:
-    """Bind the port; None where it is off, or taken while nobody asked for it.
+    """Bind the port; return None if it is off, or if the default port is taken.
 
     Raises:
-        UsageError: it cannot be had.
+        UsageError: the port cannot be bound.
     """
     if not options.port:
         return None
@@ -237,12 +237,12 @@ def listen(options: ServingOptions) -> socket.socket | None:
 
 
 async def _again_and_again(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Begin anew where it fails, until cancelled: a process whose probes nobody answers would be killed."""
+    """Repeat a coroutine after failures until cancelled, because a process with unanswered probes would be killed."""
     said = ""
     while True:
         try:
             await work()
-        except Exception as error:  # whatever it is: the port is to be there
+        except Exception as error:  # the port must stay available whatever fails
             if repr(error) != said:
                 log.exception("serving the secure port failed; retrying every %.0f s", AGAIN)
             said = repr(error)
@@ -251,7 +251,7 @@ async def _again_and_again(work: Callable[[], Coroutine[Any, Any, None]]) -> Non
 
 @contextlib.asynccontextmanager
 async def in_thread(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Run a coroutine in a thread and a loop of its own; it is cancelled at the end."""
+    """Run a coroutine in its own thread and event loop; it is cancelled at the end."""
     started: asyncio.Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]]
     own = asyncio.get_running_loop()
     started = own.create_future()
@@ -267,6 +267,6 @@ async def in_thread(name: str, work: Callable[[], Coroutine[Any, Any, None]]) ->
     try:
         yield
     finally:
-        with contextlib.suppress(RuntimeError):  # its loop has ended by itself
+        with contextlib.suppress(RuntimeError):  # the loop has already ended
             loop.call_soon_threadsafe(task.cancel)
         await asyncio.to_thread(thread.join, END_WITHIN)

@@ -1,4 +1,4 @@
-"""`TlsLimits`: which versions, cipher suites and curves of TLS the port speaks, by the names that Go has for them.
+"""`TlsLimits`: allowed versions, cipher suites and curves of TLS, by Go's names.
 
 Source: k8s.io/component-base/cli/flag/{ciphersuites_flag,curves_flag}.go.
 """
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 TLS_12: Final = "VersionTLS12"
 _VERSIONS: Final = {"VersionTLS13": ssl.TLSVersion.TLSv1_3}
 _ALWAYS: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
-"""The suites of TLS 1.3: all are offered, as Go does it."""
+"""Cipher suites of TLS 1.3, which are always enabled, as in Go."""
 _SUITE: Final = re.compile(
     r"TLS_(ECDHE_ECDSA|ECDHE_RSA|RSA)_WITH_(?:AES_(128|256)_(GCM_SHA256|GCM_SHA384|CBC_SHA256|CBC_SHA)|CHACHA20_POLY1305(?:_SHA256)?)"
 )
@@ -30,25 +30,25 @@ _CURVES: Final = {
     4588: "X25519MLKEM768",
     4589: "SecP384r1MLKEM1024",
 }
-"""OpenSSL's names of key exchanges, by Go's numbers (CurveID); not every OpenSSL has all."""
+"""OpenSSL's names of key exchanges by Go's numbers (CurveID); some OpenSSL versions lack some."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsLimits:
-    """What clients have to speak."""
+    """Restrictions of TLS for clients."""
 
     lowest: str = TLS_12
-    """The lowest version; below TLS 1.2 none is spoken."""
+    """Lowest version; TLS 1.2 is the minimum."""
     suites: tuple[str, ...] = ()
-    """The suites of TLS 1.2; none stands for OpenSSL's own choice."""
+    """Cipher suites of TLS 1.2; empty for OpenSSL's defaults."""
     curves: tuple[int, ...] = ()
-    """The key exchanges that are allowed, by Go's numbers; none stands for OpenSSL's own choice."""
+    """Allowed key exchanges by Go's numbers; empty for OpenSSL's defaults."""
 
     def check(self) -> None:
-        """Make sure that all of it can be had, and say where it limits less than was asked for.
+        """Check that all suites and curves exist; log a curve restriction that OpenSSL cannot apply.
 
         Raises:
-            UsageError: there is no such suite or curve.
+            UsageError: a suite or curve does not exist.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.apply(context)
@@ -69,14 +69,14 @@ class TlsLimits:
             log.warning("--tls-curve-preferences: OpenSSL supports only %s", _listed(had))
 
     def apply(self, context: ssl.SSLContext) -> None:
-        """Limit what a context speaks.
+        """Apply the restrictions to a TLS context.
 
         Raises:
-            UsageError: there is no such suite.
+            UsageError: a suite does not exist.
         """
         context.minimum_version = _VERSIONS.get(self.lowest, ssl.TLSVersion.TLSv1_2)
         curves = _had(self.curves)
-        if len(curves) == 1:  # the library takes one alone
+        if len(curves) == 1:  # the library supports only one curve
             context.set_ecdh_curve(_CURVES[curves[0]])
         chosen = [_openssl_name(one) for one in self.suites if one not in _ALWAYS]
         if not chosen:
@@ -91,7 +91,7 @@ NO_LIMITS: Final = TlsLimits()
 
 
 def _had(curves: tuple[int, ...]) -> tuple[int, ...]:
-    """Return those of the curves that OpenSSL has."""
+    """Return the curves that OpenSSL supports."""
     return tuple(one for one in curves if one in _CURVES and _is_had(_CURVES[one]))
 
 
@@ -108,10 +108,10 @@ def _listed(curves: tuple[int, ...]) -> str:
 
 
 def _openssl_name(suite: str) -> str:
-    """Return OpenSSL's name of a suite.
+    """Return OpenSSL's name of a cipher suite.
 
     Raises:
-        UsageError: there is none of the name that is safe enough.
+        UsageError: no secure suite has this name.
     """
     found = _SUITE.fullmatch(suite)
     if found is None:

@@ -1,7 +1,7 @@
-"""`User`: who asks, by the names in a client's certificate, or by what a front proxy says of whom it asks for.
+"""`User`: the client's identity from its certificate, or from headers of a front proxy.
 
-A front proxy is known by a certificate of an authority of its own, which proves nothing of who asks: one that the
-proxies' authority signed is no user's, and one of the users' authority no proxy's.
+A front proxy has a certificate of a separate authority, which does not identify users. A certificate of the proxies'
+authority is never a user's, and one of the users' authority never a proxy's.
 
 Source: k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go, request/x509/x509.go.
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 _DER: Final = 2
-"""What the interpreter's TLS library calls the form."""
+"""The TLS library's constant for DER."""
 
 
 class User(msgspec.Struct, frozen=True):
-    """Who asks, as a TokenReview describes him."""
+    """A client as a TokenReview describes it."""
 
     username: str = ""
     uid: str = ""
@@ -38,19 +38,19 @@ ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
 
 @dataclass(frozen=True, slots=True)
 class FrontProxy:
-    """Who may say for whom it asks, and in which headers."""
+    """The front proxies that may act for users, and their headers."""
 
     authorities: str = ""
-    """Those that sign its certificates, in PEM form."""
+    """Authorities of their certificates, in PEM form."""
     allowed_names: tuple[str, ...] = ()
-    """The common names of its certificates; none stands for any."""
+    """Allowed common names of their certificates; empty for any."""
     username_headers: tuple[str, ...] = ("x-remote-user",)
     uid_headers: tuple[str, ...] = ()
     group_headers: tuple[str, ...] = ("x-remote-group",)
     extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
 
     def user_of(self, certificate: Mapping[str, Any], request: web.BaseRequest) -> User | None:
-        """Return for whom a proxy asks whose certificate one of its authorities signed; None where it does not say."""
+        """Return the user for whom a verified front proxy acts; None if the headers do not name one."""
         headers = request.headers
         name = _first(headers, self.username_headers)
         if not name or (self.allowed_names and _common_name(certificate) not in self.allowed_names):
@@ -79,16 +79,16 @@ def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CertificateUsers:
-    """Says who asks by the certificate that he shows."""
+    """Identifies clients by their certificates."""
 
     proxy: FrontProxy = DEFAULT_PROXY
     authorities: frozenset[bytes] = frozenset()
-    """Those of users, in DER form."""
+    """Authorities of users, in DER form."""
     proxy_authorities: frozenset[bytes] = frozenset()
-    """Those of front proxies, likewise; where there are none, every verified certificate is a user's."""
+    """Authorities of front proxies, in DER form; if empty, every verified certificate is a user's."""
 
     def user_of(self, certificate: Mapping[str, Any], request: web.BaseRequest) -> User | None:
-        """Return who asks; None where a verified certificate does not say it."""
+        """Return the user of a request; None if a verified certificate does not identify one."""
         if not self.proxy_authorities:
             return user_of_certificate(certificate)
         signer = _signer(request.get_extra_info("ssl_object"))
@@ -99,7 +99,7 @@ class CertificateUsers:
 
 
 def _signer(connection: Any) -> bytes:
-    """Return the authority in which a connection's verified chain ends, in DER form; empty where there is none."""
+    """Return the root of a connection's verified chain in DER form; empty if there is none."""
     public = getattr(connection, "get_verified_chain", None)  # Python 3.13
     if public is not None:
         chain = public()
@@ -109,7 +109,7 @@ def _signer(connection: Any) -> bytes:
 
 
 def user_of_certificate(certificate: Mapping[str, Any]) -> User:
-    """Return who a verified client certificate says that he is: its last common name, as Go's, and organisations."""
+    """Return the user in a verified client certificate: last common name, as in Go, and organizations."""
     groups = [value for name, value in _subject(certificate) if name == "organizationName"]
     name = _common_name(certificate)
     return User(name, groups=(*groups, AUTHENTICATED)) if name else ANONYMOUS

@@ -1,4 +1,4 @@
-"""PUT /debug/flags/v: how much the process logs from now on.
+"""PUT /debug/flags/v: changes the verbosity of logs.
 
 Source: k8s.io/apiserver/pkg/server/routes/flags.go.
 """
@@ -16,24 +16,24 @@ from policysched.app.serving.answers import RefusedError, text_answer
 
 log = logging.getLogger(__name__)
 LONGEST: Final = 64
-"""How much is read of what is sent. Units: bytes."""
+"""Largest request body. Units: bytes."""
 
 
 class VerbosityEndpoint:
     """Answers the requests.
 
     Args:
-        use: Changes how much is logged.
+        use: Changes the verbosity.
     """
 
     def __init__(self, use: Callable[[int], None]) -> None:
         self._use = use
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Change it, for somebody who may.
+        """Change the verbosity for an authorized client.
 
         Raises:
-            RefusedError: 400 for what is no verbosity.
+            RefusedError: 400 if the body is not a verbosity.
         """
         sent = (await request.content.read(LONGEST)).decode("utf-8", "replace").strip()
         if not (sent.isascii() and sent.isdecimal()):

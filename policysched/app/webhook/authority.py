@@ -1,8 +1,8 @@
 """`renewed`: rotation of the webhook's certificate authority and serving certificate, one step at a time.
 
-A new authority is trusted before it is used: it enters the bundle first, signs the serving certificate some time after
-the API servers trust it, and the old one leaves the bundle some time after that. So whoever serves at any time is
-trusted, with whichever of the two certificates a replica still has.
+A new authority is trusted before it is used. It enters the bundle first; it signs the serving certificate some time
+after API servers trust it; the old one leaves the bundle some time after that. So every replica is trusted at all
+times, whichever certificate it still uses.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from msgspec.structs import replace
 AUTHORITY_LIFETIME: Final = timedelta(days=730)
 SERVING_LIFETIME: Final = timedelta(days=90)
 LEFT: Final = 3
-"""A certificate is made anew once less than one in so many parts of its lifetime is left."""
+"""A certificate is renewed when less than 1/LEFT of its lifetime remains."""
 SETTLED: Final = timedelta(minutes=10)
-"""How long after a step everybody has taken it: replicas look every minute."""
+"""Time after a step until all replicas and API servers have applied it; replicas check every minute."""
 EARLIER: Final = timedelta(hours=1)
-"""How long before it is made a certificate holds: clocks differ."""
+"""How long before its creation a certificate becomes valid, because clocks differ."""
 MOST_TRUSTED: Final = 4
-"""How many authorities are in the bundle at most: replicas whose clocks are years apart make new ones on and on."""
+"""Largest number of authorities in the bundle; the oldest are dropped, because replicas with wrong clocks could add new
+ones forever."""
 _UNREADABLE: Final = (
     ValueError,
     TypeError,
@@ -40,28 +41,28 @@ _UNREADABLE: Final = (
     x509.ExtensionNotFound,
     x509.UnsupportedGeneralNameType,
 )
-"""What is raised of keys and certificates that somebody else has put there."""
+"""Exceptions of invalid keys and certificates."""
 
 
 class Material(msgspec.Struct, frozen=True):
-    """What replicas share, in PEM form."""
+    """The shared state of the replicas, in PEM form."""
 
     bundle: tuple[bytes, ...]
-    """The authorities that are trusted, the newest first."""
+    """Trusted authorities, newest first."""
     authority_key: bytes
-    """The key of the newest."""
+    """Key of the newest authority."""
     certificate: bytes
     key: bytes
 
 
 def renewed(before: Material | None, names: Sequence[str], now: datetime, *, trusted: bool) -> Material:
-    """Return what is to be served now; the same object where nothing is to be done.
+    """Return the certificates to serve now; the same object if nothing is due.
 
     Args:
-        before: What there is; None for nothing.
-        names: The host names of the webhook's service.
-        now: The present.
-        trusted: Whether the API servers trust the newest authority of what there is.
+        before: Current state; None if there is none.
+        names: Host names of the webhook's Service.
+        now: Current time.
+        trusted: Whether the API servers trust the newest authority.
     """
     if before is None or not _is_usable(before):
         return _begun(names, now)
@@ -89,7 +90,7 @@ def _begun(names: Sequence[str], now: datetime) -> Material:
 
 
 def _is_usable(material: Material) -> bool:
-    """Return whether certificates and keys can be read, are of the kind made here, and belong together."""
+    """Return whether certificates and keys are readable, of the kind created here, and match."""
     try:
         trusted = [x509.load_pem_x509_certificate(one) for one in material.bundle]
         serving = x509.load_pem_x509_certificate(material.certificate)
@@ -100,7 +101,7 @@ def _is_usable(material: Material) -> bool:
         pairs = (trusted[0], material.authority_key), (serving, material.key)
         return (
             constraints.ca
-            and material.certificate == serving.public_bytes(serialization.Encoding.PEM)  # and nothing behind it
+            and material.certificate == serving.public_bytes(serialization.Encoding.PEM)  # without trailing data
             and isinstance(serving.signature_hash_algorithm, hashes.SHA256)
             and all(_is_pair(*pair) for pair in pairs)
             and any(_is_signed(serving, one) for one in trusted)
@@ -129,7 +130,7 @@ def _made(certificate: x509.Certificate) -> datetime:
 
 
 def _is_old(certificate: x509.Certificate, now: datetime) -> bool:
-    """Return whether a certificate is to be made anew: also one of a clock that was ahead, which does not hold yet."""
+    """Return whether a certificate must be renewed, also if it is not valid yet because a clock was wrong."""
     life = certificate.not_valid_after_utc - _made(certificate)
     return now < certificate.not_valid_before_utc or certificate.not_valid_after_utc - now < life / LEFT
 

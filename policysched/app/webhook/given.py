@@ -17,7 +17,8 @@ from policysched.framework import Clock
 
 log = logging.getLogger(__name__)
 WARN_BEFORE: Final = timedelta(days=30)
-"""How long before its end a certificate expires soon; for short-lived ones it is a tenth of their lifetime."""
+"""Remaining time from which a certificate is reported as expiring soon; for short-lived ones a tenth of their
+lifetime."""
 _TIME: Final = "%Y-%m-%d %H:%M:%SZ"
 
 
@@ -41,7 +42,7 @@ class GivenCertificate:
         self._warn()
 
     def refresh(self) -> None:
-        """Reload changed files, and look at the dates again."""
+        """Reload changed files and check the dates again."""
         self._serving.refresh()
         self.context = self._serving.context
         self._warn()
@@ -54,18 +55,18 @@ class GivenCertificate:
 
 
 def certificate_problems(pem: bytes, name: str, now: datetime) -> Iterator[str]:
-    """List why API servers reject a certificate, or will soon.
+    """Yield the reasons why API servers reject a certificate, or will soon.
 
     Args:
-        pem: The certificate, perhaps with its chain.
-        name: The host name that it must contain.
-        now: The present.
+        pem: The certificate, optionally with its chain.
+        name: Host name that it must contain.
+        now: Current time.
     """
     try:
         found = x509.load_pem_x509_certificate(pem)
         names = _names(found)
     except ValueError:
-        return  # TLS serves it all the same
+        return  # TLS serves it nevertheless
     begin, end = found.not_valid_before_utc, found.not_valid_after_utc
     if now < begin:
         yield f"is not valid before {begin:{_TIME}}; API servers reject it"
@@ -86,7 +87,7 @@ def _names(certificate: x509.Certificate) -> list[str]:
 
 
 def _is_named(name: str, pattern: str) -> bool:
-    """Return whether a name of a certificate is this one; a leading * is one label."""
+    """Return whether a name in a certificate matches; a leading * matches one label."""
     if pattern.startswith("*."):
         return name.partition(".")[2].lower() == pattern[2:].lower()
     return name.lower() == pattern.lower()

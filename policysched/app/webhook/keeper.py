@@ -1,7 +1,7 @@
 """`CertificateKeeper`: the webhook's certificates in a Secret, and their authorities in the webhook configuration.
 
-Replicas do this side by side: every write names the version that was read, and who comes second reads again. The
-configuration is read before the Secret, so that no older bundle is written over a newer one.
+Replicas work concurrently: every write requires the resourceVersion that was read, and after a conflict the replica
+reads again. The configuration is read before the Secret, so an older bundle never replaces a newer one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from policysched.framework import ApiError, Clock
 log = logging.getLogger(__name__)
 CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 EVERY: Final = 60.0
-"""How often is looked whether anything is to be made anew. Units: seconds."""
+"""Interval between checks for due renewals. Units: seconds."""
 ATTEMPTS: Final = 5
-"""How often is tried again at once where another replica was first."""
+"""Number of immediate attempts after conflicts with other replicas."""
 _CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n?")
 Object = dict[str, Any]
 
@@ -35,38 +35,38 @@ class ApiRequests(Protocol):
     """Sends requests to the API server."""
 
     async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """Send one and return the body of its answer."""
+        """Send a request and return the body of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificatePlace:
-    """Where certificates are kept, and whose they are."""
+    """Names of the Secret, the Service and the webhook configuration."""
 
     namespace: str
     secret: str
     service: str
     configuration: str
-    """The ValidatingWebhookConfiguration."""
+    """Name of the ValidatingWebhookConfiguration."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The host names of the service."""
+        """Host names of the Service."""
         name = f"{self.service}.{self.namespace}"
         return (self.service, name, self.host, f"{name}.svc.cluster.local")
 
     @property
     def host(self) -> str:
-        """The host name by which API servers call the service."""
+        """Host name with which API servers call the Service."""
         return f"{self.service}.{self.namespace}.svc"
 
 
 class CertificateKeeper:
-    """Keeps certificates in time.
+    """Renews certificates in time.
 
     Args:
-        requests: The way to the API server.
-        place: Where they are kept.
-        clock: Says when they are old.
+        requests: Sends requests to the API server.
+        place: Names of the objects.
+        clock: Clock for lifetimes.
     """
 
     def __init__(self, requests: ApiRequests, place: CertificatePlace, clock: Clock) -> None:
@@ -75,27 +75,27 @@ class CertificateKeeper:
         self._served: Material | None = None
 
     async def run(self, use: Callable[[Material], None]) -> None:
-        """Look again and again; what is to be served is handed on."""
+        """Check periodically; pass the certificates to serve to `use`."""
         while True:
             try:
                 use(await self.look())
                 self._said = ""
-            except (ApiError, ConnectionProblemError) as error:  # reviews are answered all the same
+            except (ApiError, ConnectionProblemError) as error:  # reviews are answered nevertheless
                 self._say(error)
             await asyncio.sleep(EVERY)
 
     def _say(self, error: Exception) -> None:
-        """Log what keeps certificates from being looked after, once in a row."""
+        """Log an error of the renewal, once in a row."""
         if str(error) != self._said:
             log.warning("cannot check or renew the webhook's certificates; retrying: %s", error)
         self._said = str(error)
 
     async def look(self) -> Material:
-        """Make anew what is due, and return what is to be served.
+        """Renew what is due, and return the certificates to serve.
 
         Raises:
             ApiError: the Secret or the configuration cannot be read or written.
-            ConnectionProblemError: the API server cannot be reached, or its answers are of another shape.
+            ConnectionProblemError: the API server is unreachable, or its answers are invalid.
         """
         for attempt in range(ATTEMPTS):
             try:
@@ -122,7 +122,7 @@ class CertificateKeeper:
         return made
 
     async def _renewed(self, configuration: Object | None) -> Material:
-        """Read the Secret, and write it if something in it is due."""
+        """Read the Secret, and write it if a renewal is due."""
         secret = await self._get(self._secret_path)
         before = None if secret is None else _material(secret)
         trusted = configuration is not None and before is not None and _trusts(configuration, before.bundle[:1])
@@ -136,7 +136,7 @@ class CertificateKeeper:
         return made
 
     async def _announce_served(self, configuration: Object | None) -> None:
-        """Let API servers trust the certificate that this process serves, beside those that they trust already."""
+        """Add the authority of this process's certificate to those that API servers trust."""
         if self._served is None or configuration is None or _trusts(configuration, self._served.bundle):
             return
         own = self._served.bundle
@@ -144,7 +144,7 @@ class CertificateKeeper:
         await self._announce(configuration, (*own, *others)[:MOST_TRUSTED])
 
     def _explained(self, error: ApiError, *, is_missing: bool) -> ApiError:
-        """Return the error of a write to the Secret, with what to do if the Secret does not exist."""
+        """Return the error of a write to the Secret, with advice if the Secret does not exist."""
         if not is_missing:
             return error
         namespace, name = self._place.namespace, self._place.secret
@@ -207,7 +207,7 @@ def _data(material: Material) -> dict[str, bytes]:
 
 
 def _material(secret: Object) -> Material | None:
-    """Read a Secret; None where it holds something else."""
+    """Decode a Secret; None if its content is something else."""
     data = secret.get("data") or {}
     try:
         found = {
@@ -234,7 +234,7 @@ def _bundles(configuration: Object) -> list[tuple[bytes, ...]]:
 
 
 def _trusts(configuration: Object, authorities: tuple[bytes, ...]) -> bool:
-    """Return whether every webhook of a configuration trusts some authorities."""
+    """Return whether every webhook of a configuration trusts these authorities."""
     return all(set(authorities) <= set(bundle) for bundle in _bundles(configuration))
 
 

@@ -1,6 +1,6 @@
-"""An AdmissionReview and its answer: a policy with errors is refused, warnings go to who applies it.
+"""Answers to AdmissionReviews: a policy with errors is rejected, warnings go to the client.
 
-What is found is what `policysched check` finds, and the scheduler compiles with the same code.
+The findings are those of `policysched check`, and the scheduler compiles with the same code.
 
 Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/warning/context.go.
 """
@@ -24,16 +24,16 @@ from policysched.visible import cut_bytes, visible
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 LONGEST_WARNING: Final = 256
-"""The API server cuts longer ones. Units: bytes."""
+"""Longest warning; the API server cuts longer ones. Units: bytes."""
 MOST_WARNINGS: Final = 16
-"""The API server cuts all of them together at 4 KiB."""
+"""Largest number of warnings; the API server cuts their total at 4 KiB."""
 LONGEST_MESSAGE: Final = 16 << 10
 """Maximum length of the message, and of all causes together. Units: bytes."""
 LARGEST_POLICY: Final = 1 << 20
-"""How large a policy may be without its metadata and status: a larger one takes long to say what is wrong with it, and
-hardly compiles. Units: bytes."""
+"""Largest policy without metadata and status; a larger one is rejected, because checking would take long. Units:
+bytes."""
 LONGEST_KIND: Final = 1024
-"""How long a kind and an API version may be, to be those of a policy. Units: bytes."""
+"""Longest kind and apiVersion that can be a policy's. Units: bytes."""
 _CHECKED: Final = frozenset(("CREATE", "UPDATE"))
 _UNCHECKED_FIELDS: Final = frozenset(("metadata", "status"))
 _UNCHECKED_PATHS: Final = [
@@ -42,12 +42,12 @@ _UNCHECKED_PATHS: Final = [
     for path in (("metadata", "managedFields"), ("status",))
 ]
 MOST_BRACKETS: Final = 100_000
-"""Of how many brackets a review may be that is nested thousands deep: looking through them takes memory."""
+"""Largest number of brackets in a deeply nested review; more is an error, because searching them needs memory."""
 TOO_DEEP: Final = "the policy is nested too deeply"
 _NULL: Final = msgspec.Raw(b"null")
 Object = Mapping[str, Any]
 Members = Mapping[str, msgspec.Raw]
-"""The fields of an object, not read yet."""
+"""Encoded fields of an object."""
 
 
 class _Request(msgspec.Struct, rename="camel"):
@@ -79,7 +79,7 @@ def answer(raw: bytes) -> bytes:
     can be changed.
 
     Raises:
-        UsageError: it is no AdmissionReview of v1.
+        UsageError: the request is not an AdmissionReview of v1.
     """
     try:
         review, is_deep = _read(raw)
@@ -98,7 +98,7 @@ def answer(raw: bytes) -> bytes:
 
 
 def _read(raw: bytes) -> tuple[_Review, bool]:
-    """Read a review, and tell whether something that is checked lies too deep to be read."""
+    """Decode a review; return whether a part that is checked is nested too deeply."""
     try:
         return _DECODER.decode(raw), False
     except RecursionError:
@@ -136,7 +136,7 @@ def _verdict(request: _Request) -> Object:
 
 
 def _members(raw: msgspec.Raw) -> Members | None:
-    """Read the fields of an object without what is in them; None where it is none."""
+    """Split an object into its encoded fields; None if it is not an object."""
     try:
         return _MEMBERS.decode(raw)
     except msgspec.ValidationError:
@@ -148,7 +148,7 @@ def _decoded(members: Members, name: str) -> Any:
 
 
 def _is_meant(members: Members) -> bool:
-    """Whether an object was to be a policy; what may be of any size is not read for that."""
+    """Return whether an object is meant as a policy, without decoding parts of unbounded size."""
     said = {name: members.get(name, _NULL) for name in ("kind", "apiVersion")}
     return is_meant(
         {name: msgspec.json.decode(raw) for name, raw in said.items() if len(memoryview(raw)) <= LONGEST_KIND}
@@ -156,7 +156,7 @@ def _is_meant(members: Members) -> bool:
 
 
 def _metadata(members: Members) -> bytes:
-    """Return of metadata what is checked, the name: managed fields are large. All of it where it is no object."""
+    """Return the metadata reduced to the name, because managed fields are large; unchanged if it is not an object."""
     raw = members.get("metadata", _NULL)
     try:
         return b'{"name":%b}' % bytes(_METADATA.decode(raw).name)
@@ -165,13 +165,13 @@ def _metadata(members: Members) -> bytes:
 
 
 def _size(members: Members) -> int:
-    """Count what is read of an object besides its metadata, names of fields too."""
+    """Return the size of an object without its metadata, including field names."""
     checked = members.keys() - _UNCHECKED_FIELDS
     return sum(len(name) + len(memoryview(members[name])) for name in checked)
 
 
 def _is_same(old: Members, new: Members) -> bool:
-    """Compare specs as JSON, in which 1 is not true."""
+    """Return whether specs are equal as JSON, in which 1 differs from true."""
     if bytes(old.get("spec", _NULL)) == bytes(new.get("spec", _NULL)):
         return True
     if max(_size(old), _size(new)) > LARGEST_POLICY:
@@ -181,9 +181,9 @@ def _is_same(old: Members, new: Members) -> bool:
 
 
 def _refused(why: str, errors: Sequence[tuple[str, str]] = (), name: str | None = None) -> dict[str, Any]:
-    """Refuse a policy.
+    """Return a rejection of a policy.
 
-    kubectl prints the causes, and `kubectl edit` nothing else; other clients print the message.
+    kubectl prints the causes, and `kubectl edit` only these; other clients print the message.
 
     Args:
         why: The message.
@@ -196,7 +196,7 @@ def _refused(why: str, errors: Sequence[tuple[str, str]] = (), name: str | None 
 
 
 def _causes(errors: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    """List the causes of a refusal, as many as fit into LONGEST_MESSAGE, and the number of the others."""
+    """Return the causes of a rejection, as many as fit into LONGEST_MESSAGE, and the number of the others."""
     causes: list[dict[str, str]] = []
     left = LONGEST_MESSAGE
     for number, (field, message) in enumerate(errors):
@@ -230,7 +230,7 @@ def _shown(finding: Finding, policy: Object) -> str:
 
 
 def _text(policy: Object, field: str) -> str | None:
-    """Return the text of a field such as `spec.filters[0].require`; None where it is none."""
+    """Return the text of a field such as `spec.filters[0].require`; None if it is not a text."""
     value: Any = policy
     for step in field.replace("[", ".").replace("]", "").split("."):
         if isinstance(value, list) and step.isdecimal() and int(step) < len(value):

@@ -1,4 +1,4 @@
-"""`run_webhook`: the webhook's port, with certificates that are given or kept in a Secret."""
+"""`run_webhook`: the port of the webhook, with a given certificate or one kept in a Secret."""
 
 from __future__ import annotations
 
@@ -34,43 +34,43 @@ log = logging.getLogger(__name__)
 PORT: Final = 9443
 PATH: Final = "/validate"
 LARGEST: Final = 8 << 20
-"""How large a review may be: it holds the object as it is and as it was. Units: bytes."""
+"""Largest review, which contains the old and the new object; more is an error. Units: bytes."""
 AT_ONCE: Final = 2
-"""How many policies are checked at once; the others wait. Checks of those who hung up count until they end."""
+"""Largest number of concurrent checks, others wait; a check counts until its end even if the client disconnects."""
 MOST: Final = 16
-"""How many reviews are read or wait."""
+"""Largest number of reviews being read or waiting; more are rejected."""
 HEALTH: Final = frozenset(("/healthz", "/livez", "/readyz"))
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookOptions:
-    """Where to serve, and with which certificate."""
+    """Address and certificate of the webhook."""
 
     place: CertificatePlace
     port: int = PORT
     bind_address: str = ANYWHERE
     certificate: Path | None = None
-    """A given certificate; absent, one is made and kept in a Secret."""
+    """A given certificate; None to create one and keep it in a Secret."""
     key: Path | None = None
     kubeconfig: Path | None = None
     context: str | None = None
 
 
 class KeptCertificate:
-    """The TLS settings made of what is kept in the Secret."""
+    """The TLS settings for the certificates in the Secret."""
 
     def __init__(self, material: Material) -> None:
         self._material = material
         self.context = _context(material)
 
     def use(self, material: Material) -> None:
-        """Serve with this from now on."""
+        """Serve these certificates from now on."""
         if (material.certificate, material.key) != (self._material.certificate, self._material.key):
             self.context = _context(material)
         self._material = material
 
     def refresh(self) -> None:
-        """Do nothing: whoever keeps it says what is new."""
+        """Do nothing, because the keeper passes changes."""
 
 
 def _context(material: Material) -> ssl.SSLContext:
@@ -85,7 +85,7 @@ class Webhook:
         self._checkers = Threads(AT_ONCE)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request, whatever it is."""
+        """Answer a request."""
         try:
             return await self._routed(request)
         except RefusedError as error:
@@ -110,11 +110,11 @@ class Webhook:
 
 
 async def run_webhook(options: WebhookOptions, stop: asyncio.Event) -> None:
-    """Serve until told to stop.
+    """Serve until `stop` is set.
 
     Raises:
-        ConnectionProblemError: the kubeconfig cannot be used, or the Secret cannot be read or written.
-        UsageError: the port or a given certificate cannot be had.
+        ConnectionProblemError: the kubeconfig is invalid, or the Secret cannot be read or written.
+        UsageError: the port or a given certificate cannot be used.
     """
     serving = ServingOptions(options.port, options.bind_address, certificate=options.certificate, key=options.key)
     serving.check()
@@ -143,7 +143,7 @@ async def run_webhook(options: WebhookOptions, stop: asyncio.Event) -> None:
 
 
 async def _until(stop: asyncio.Event, *work: Coroutine[Any, Any, None]) -> None:
-    """Work until told to stop, or until something of it fails."""
+    """Run coroutines until `stop` is set, or until one fails."""
     tasks = [asyncio.create_task(one) for one in (*work, _awaited(stop))]
     done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for one in rest:

@@ -1,4 +1,4 @@
-"""Ask the engine about a pod, a node, policies or weights that were changed; the cluster is as before afterwards."""
+"""Evaluation of variants of a pod, a node, policies or weights by the engine; the cluster is restored afterwards."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from policysched.state.placed.pods import pod_id
 T = TypeVar("T")
 Object = Mapping[str, Any]
 Reason = Callable[[int], tuple[str, ...]]
-"""Translates a code of one plugin."""
+"""Returns the reasons of a plugin's code."""
 NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class Asking:
-    """Asks about variants of a simulation.
+    """Evaluates variants of a simulation.
 
     Args:
-        made: The cluster, the pod and what decides.
-        seed: What draws among equals.
+        made: The cluster, the pod, profile and policies.
+        seed: Seed of the draw among equally good nodes.
     """
 
     def __init__(self, made: Simulation, seed: int | None = None) -> None:
@@ -41,10 +41,10 @@ class Asking:
         self.cluster = made.cluster
         self.engine, self.rng = made.engine(seed)
         self.interrupted = False
-        """Whether Ctrl-C ended the asking: what is known by then is told."""
+        """Whether Ctrl-C ended the evaluation; results so far are reported."""
 
     def until_interrupted(self, found: Iterable[T]) -> Iterator[T]:
-        """Give what is found, until Ctrl-C ends all that is asked here."""
+        """Yield results until Ctrl-C ends the evaluation."""
         if self.interrupted:
             return
         try:
@@ -54,21 +54,21 @@ class Asking:
 
     @property
     def size(self) -> int:
-        """How many rows the cluster has."""
+        """Number of rows of the cluster."""
         return self.cluster.nodes.size
 
     @cached_property
     def nodes(self) -> Mapping[str, Object]:
-        """The nodes as they were given."""
+        """Nodes as given, by name."""
         return {one["metadata"]["name"]: one for one in self.made.objects if one["kind"] == "Node"}
 
     def pod(self, raw: Object) -> Pod:
-        """Read a pod that was changed."""
+        """Decode a changed pod."""
         pod = decode_pod(fill_pod(raw, self.made.classes))
         return replace(pod, spec=replace(pod.spec, scheduler_name=self.made.profile.scheduler_name))
 
     def feasible(self, pod: Pod, without_rules: Collection[str] = NOTHING) -> Mask:
-        """Return which rows a pod fits, with some rules of policies left out.
+        """Return on which rows a pod fits, optionally without some rules of policies.
 
         Shapes: (N,).
         """
@@ -81,7 +81,7 @@ class Asking:
 
     @contextmanager
     def node_changed(self, raw: Object) -> Iterator[int]:
-        """Have a node as it would be, and give its row."""
+        """Replace a node inside this context; yields its row."""
         node = decode_node(fill_node(raw))
         row = self.cluster.nodes.row_of[node.metadata.name]
         before = self.cluster.nodes.nodes[row]
@@ -94,7 +94,7 @@ class Asking:
 
     @contextmanager
     def pods_gone(self, pods: Iterable[Pod]) -> Iterator[None]:
-        """Have pods away."""
+        """Remove pods inside this context."""
         taken = [one for pod in pods if (one := self.cluster.pods.by_id.get(pod_id(pod))) is not None]
         for one in taken:
             self.cluster.remove_pod(pod_id(one.pod))
@@ -105,14 +105,14 @@ class Asking:
                 self.cluster.set_pod(one.pod)
 
     def weighing(self, plugin: str, weight: int) -> Engine:
-        """Return an engine in which a plugin has another weight; without any it does not score."""
+        """Return an engine in which a plugin has another weight; with weight 0 it does not score."""
         profile = self.engine.profile
         changed = ((one, weight if one.name == plugin else own) for one, own in profile.scores)
         scores = tuple((one, own) for one, own in changed if own)
         return Engine(self.cluster, replace_field(profile, scores=scores), self.rng)
 
     def answers(self, plugin: FilterPlugin[Any], pod: Pod) -> tuple[Codes, Reason]:
-        """Return what one filter says of a pod on all rows, and what its codes mean.
+        """Return a filter's codes for a pod on all rows, and the function that returns their reasons.
 
         Shapes: (N,).
         """

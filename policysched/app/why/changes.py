@@ -1,4 +1,4 @@
-"""Edits of pod and node objects for a proposed repair, on copies.
+"""Edits of pods and nodes for proposed repairs, on copies.
 
 Amounts are in the engine's units: cpu in thousandths, others whole.
 """
@@ -17,7 +17,7 @@ Edit = Callable[[Object], dict[str, Any]]
 
 
 def edited(path: str, change: Callable[[Any], Any]) -> Edit:
-    """Return what gives the value at a path of an object another value; None takes it away."""
+    """Return an edit that changes the value at a path; None as the new value deletes it."""
     *outer, last = path.split(".")
 
     def edit(raw: Object) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def edited(path: str, change: Callable[[Any], Any]) -> Edit:
 
 
 def at(raw: Object, path: str) -> Any:
-    """Return the value at a path, None where there is none."""
+    """Return the value at a path, None if there is none."""
     value: Any = raw
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -44,22 +44,22 @@ def at(raw: Object, path: str) -> Any:
 
 
 def becoming(value: Any) -> Callable[[Any], Any]:
-    """Return what gives a value whatever was there; None takes it away."""
+    """Return a change that sets a value; None deletes it."""
     return lambda _: value
 
 
 def less(unwanted: Any) -> Callable[[Any], Any]:
-    """Return what takes a value out of a list, and gives None for a list that is empty then."""
+    """Return a change that removes a value from a list, and deletes the list if it becomes empty."""
     return lambda values: [one for one in values or () if one != unwanted] or None
 
 
 def more(wanted: Any) -> Callable[[Any], Any]:
-    """Return what puts a value behind a list."""
+    """Return a change that appends a value to a list."""
     return lambda values: [*(values or ()), wanted]
 
 
 def keyed(key: str, value: str | None) -> Callable[[Any], Any]:
-    """Return what sets a key of a map, or takes it away."""
+    """Return a change that sets or deletes a key of a map."""
 
     def change(values: Any) -> Any:
         kept = {name: one for name, one in (values or {}).items() if name != key}
@@ -69,7 +69,7 @@ def keyed(key: str, value: str | None) -> Callable[[Any], Any]:
 
 
 def requesting_less(resource: str, by: int) -> Edit:
-    """Return what takes an amount off what a pod requests, off its largest containers first."""
+    """Return an edit that reduces what a pod requests, from its largest containers first."""
 
     def edit(raw: Object) -> dict[str, Any]:
         made = deepcopy(dict(raw))
@@ -92,7 +92,7 @@ def requesting_less(resource: str, by: int) -> Edit:
 
 
 def with_room(resource: str, by: int) -> Edit:
-    """Return what gives a node more of a resource."""
+    """Return an edit that increases a node's resource."""
 
     def change(had: Any) -> Any:
         stated = (had or {}).get(resource)
@@ -103,19 +103,19 @@ def with_room(resource: str, by: int) -> Edit:
 
 
 def containers(spec: Object) -> Iterator[Mapping[str, Any]]:
-    """Give a pod's containers, the initial ones last."""
+    """Yield a pod's containers, init containers last."""
     yield from spec.get("containers") or ()
     yield from spec.get("initContainers") or ()
 
 
 def term_text(term: Mapping[str, Any]) -> str:
-    """Write a label selector as kubectl would take it."""
+    """Format a label selector as kubectl accepts it."""
     labels = [f"{key}={value}" for key, value in (term.get("matchLabels") or {}).items()]
     return ",".join([*labels, *(requirement_text(one) for one in term.get("matchExpressions") or ())]) or "any pod"
 
 
 def requirement_text(one: Mapping[str, Any]) -> str:
-    """Write a requirement of a selector."""
+    """Format a requirement of a selector."""
     values: Sequence[str] = one.get("values") or ()
     return " ".join(filter(None, (str(one.get("key", "")), str(one.get("operator", "")), ", ".join(map(str, values)))))
 

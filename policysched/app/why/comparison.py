@@ -1,6 +1,6 @@
-"""Compare two feasible nodes by their scores: which plugin and which rule decides, and which weight would turn it.
+"""Comparison of two feasible nodes by score: the deciding plugin and rule, and the weight that would change the order.
 
-It reads a decision record. A weight is named only after the engine has decided with it.
+This module reads a decision record. A weight is reported only after the engine has confirmed it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from policysched.schedule.cycle.ranking import deciding_tier, ranked, sums_by_ti
 Record = Mapping[str, Any]
 POLICY: Final = "SchedulingPolicy/"
 MOST_WEIGHT: Final = 100
-"""The largest weight that both a policy and, by habit, a plugin may have."""
+"""Largest weight that is proposed: the maximum of a policy, and usual for plugins."""
 
 
 def runner_up(record: Record, node: str) -> str:
-    """Return the best of the other feasible nodes, the first by name among equals; empty where there is none."""
+    """Return the best of the other feasible nodes, the first by name among equals; empty if there is none."""
     return next((name for name in ranked(record) if name != node), "")
 
 
 def compare(asking: Asking, decision: Decision, record: Record, here: str, there: str) -> NodeComparison:
-    """Set a node against another; both are feasible, and the first is the better one.
+    """Compare two feasible nodes, of which the first is better.
 
     Args:
-        asking: Answers for other weights.
-        decision: What the engine decided.
-        record: What it says of all nodes.
+        asking: Evaluates other weights.
+        decision: The decision.
+        record: The record of the decision.
         here: The better node.
-        there: The other one.
+        there: The other node.
     """
     own = {plugin.name: (weight, plugin.tier) for plugin, weight in asking.engine.profile.scores}
     scores = record.get("scores", {})
@@ -66,7 +66,7 @@ def _rules(record: Record, plugin: str, here: str, there: str) -> dict[str, tupl
 
 
 def _decisive(differences: Sequence[ScoreDifference], margin: int) -> ScoreDifference | None:
-    """Return who gives the first node its lead: without it the other would be level or ahead, if any does that."""
+    """Return the plugin without which the first node would not be ahead, or the one that adds most."""
     leading = [one for one in differences if one.lead > 0]
     if margin <= 0 or not leading:
         return None
@@ -89,9 +89,9 @@ def _decisive_rule(asking: Asking, decisive: ScoreDifference | None) -> str:
 
 
 def _turns(asking: Asking, decision: Decision, compared: NodeComparison) -> Iterator[Turn]:
-    """Give for each plugin the weight nearest to its own with which the other node gets more, as the engine says.
+    """Yield for each plugin the nearest weight with which the other node would win, confirmed by the engine.
 
-    Plugins of tiers below the one that decides turn nothing.
+    Plugins of tiers below the deciding one cannot change the order.
     """
     if compared.margin < 0 or asking.engine.profile.extenders:
         return
@@ -110,7 +110,7 @@ def _turns(asking: Asking, decision: Decision, compared: NodeComparison) -> Iter
 
 
 def _turning(one: ScoreDifference, margin: int) -> int | None:
-    """Return the nearest weight with which the order is the other way round; None where no weight does that."""
+    """Return the nearest weight that reverses the order; None if no weight does."""
     if not one.weight or not one.lead:
         return None
     unit = one.lead // one.weight

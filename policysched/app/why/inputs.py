@@ -1,4 +1,4 @@
-"""`explain`: `why` for what the command line names, a pod of the cluster that was read; errors name file and line."""
+"""`explain`: runs `why` on the inputs of the command line; errors have file and line."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def explain(  # noqa: PLR0913 - what a decision depends on
     metrics: Measure | None = None,
     plugins: PluginRegistry | None = None,
 ) -> Explanation:
-    """Say why a pod is where it is; beside `inputs` and what checking found, the arguments are those of `why`.
+    """Explain why a pod is on its node or pending; arguments other than `inputs` and `found` are those of `why`.
 
     Raises:
-        UsageError: there is no such pod or node, or an object is malformed; the text says where it stands.
+        UsageError: the pod or node does not exist, or an object is malformed; the text has its position.
     """
     part = inputs.taking_part(found)
     try:

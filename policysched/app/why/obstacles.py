@@ -1,7 +1,10 @@
-"""Break filter rejections into single causes, each with the nodes that it rules out.
+"""Splitting of filter rejections into single causes, each with the nodes that it excludes.
 
-The engine's filters say which nodes are out. A filter that reads several parts of a pod, several taints or several
-rules is taken apart; what its parts do not account for stays under the filter's own reason: nothing is lost or made up.
+The engine's filters decide which nodes are excluded. A filter that reads several parts of a pod, several taints or
+several rules is split. Nodes that the parts do not explain keep the filter's own reason, so nothing is lost or
+invented.
+
+Shapes: N rows of the cluster.
 
 Shapes: N rows of the cluster.
 """
@@ -35,24 +38,25 @@ from policysched.schedule.cycle.results.plugin_results import FilterResults
 from policysched.state.nominated.columns import PodsByRow
 
 MOST_PARTS: Final = 64
-"""How many taints, and parts of a pod that one filter reads, are told apart; further ones stay under its reason."""
+"""Largest number of taints, and of parts of a pod per filter, that are distinguished; further ones keep the filter's
+reason."""
 TOO_MANY_PODS: Final = "Too many pods"
 INSUFFICIENT: Final = "Insufficient "
 NODE_PORTS: Final = "NodePorts"
 MOST_ROWS: Final = 64
-"""On how many nodes of a group the pods that use a host port are counted. Units: nodes."""
+"""Largest number of nodes of a group on which pods with a host port are counted. Units: nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """One way to take a condition out of the way."""
+    """One way to remove a condition."""
 
     change: RepairKind
     text: str
     edit: Edit | None = None
-    """What is made of the pod or the node."""
+    """The edit of the pod or node."""
     rule: str = ""
-    """The policy/rule that is left out."""
+    """The policy/rule that is removed."""
 
 
 Fixes = Callable[[RowNumbers], Sequence[Fix]]
@@ -60,20 +64,20 @@ Fixes = Callable[[RowNumbers], Sequence[Fix]]
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A condition and the rows on which it stands in the way."""
+    """A condition and the rows that it excludes."""
 
     plugin: str
     text: str
     rows: Mask
     fixes: Fixes
-    """The ways to take it away on some rows."""
+    """Returns the ways to remove it on some rows."""
     detail: Callable[[RowNumbers], str] | None = None
-    """What to say of some rows instead of `text`."""
+    """Returns a text for some rows that replaces `text`."""
     least: Callable[[RowNumbers], Codes] | None = None
-    """How much rows lack, where that is an amount."""
+    """Returns how much rows lack, if the condition is about an amount."""
 
     def said(self, rows: RowNumbers) -> str:
-        """Say it of some rows."""
+        """Return the text for some rows."""
         return self.text if self.detail is None else self.detail(rows)
 
 
@@ -83,12 +87,12 @@ def no_fixes(_: RowNumbers) -> Sequence[Fix]:
 
 
 def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Against]:
-    """Find all conditions that keep nodes out.
+    """Return all conditions that exclude nodes.
 
     Args:
-        asking: Answers for variants.
-        raw: The pod as it was completed.
-        decision: What the engine says of it.
+        asking: Evaluates variants.
+        raw: The completed pod.
+        decision: The decision.
     """
     pod = decision.pod
     if decision.rejection is not None:
@@ -108,7 +112,7 @@ def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Aga
         for one in told:
             explained |= one.rows
     for results in [one for one in evaluation.filters if one.rejects_any and one.place < 0]:
-        # what narrowing and nominated pods say is told where no filter says it of itself
+        # narrowing and nominated pods are reported if no filter does
         codes = np.where(present & ~explained, results.codes[:size], 0)
         kept = np.isin(np.arange(size), list(evaluation.nominated_pods)) & (codes != 0)
         found += [*_by_reason(results, np.where(kept, 0, codes)), *_kept(asking, pod, evaluation.nominated_pods, kept)]
@@ -116,7 +120,7 @@ def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Aga
 
 
 def _outright(asking: Asking, raw: Object, decision: Decision) -> Against:
-    """Return the rejection of PreFilter as a condition on all nodes."""
+    """Return the rejection by PreFilter as a condition on all nodes."""
     status = decision.rejection
     assert status is not None  # noqa: S101 - the caller has looked
     read = islice((part for part in parts(raw) if status.plugin in part.plugins or not status.plugin), MOST_PARTS)
@@ -126,7 +130,7 @@ def _outright(asking: Asking, raw: Object, decision: Decision) -> Against:
 
 
 def _by_reason(results: FilterResults, codes: Codes) -> Iterator[Against]:
-    """Give a condition for each reason of a filter."""
+    """Yield a condition for each reason of a filter."""
     rows: dict[str, Mask] = {}
     for code in np.unique(codes[codes != 0]).tolist():
         for reason in results.reason(code).reasons:
@@ -136,7 +140,7 @@ def _by_reason(results: FilterResults, codes: Codes) -> Iterator[Against]:
 
 
 def _kept(asking: Asking, pod: Pod, nominated: PodsByRow, rows: Mask) -> Iterator[Against]:
-    """Give the nodes whose room is kept for nominated pods, by these pods."""
+    """Yield the nodes whose resources are reserved for nominated pods, by these pods."""
     found: dict[tuple[str, ...], Mask] = {}
     for row in np.flatnonzero(rows).tolist():
         names = tuple(sorted(one.key for one in nominated[row]))
@@ -147,7 +151,7 @@ def _kept(asking: Asking, pod: Pod, nominated: PodsByRow, rows: Mask) -> Iterato
 
 
 def _lacking_beside(asking: Asking, pod: Pod, nominated: PodsByRow, text: str, rows: RowNumbers) -> str:
-    """Say what a node lacks beside the pods that are nominated to it."""
+    """Return what a node lacks in addition to its nominated pods."""
     row, nodes = int(rows[0]), asking.cluster.nodes
     wanted = Counter(by_name(incoming_requests(pod)))
     held: Counter[str] = Counter()
@@ -162,7 +166,7 @@ def _lacking_beside(asking: Asking, pod: Pod, nominated: PodsByRow, text: str, r
 
 
 class _Finder:
-    """Takes what filters say of a pod apart."""
+    """Splits the rejections of filters."""
 
     def __init__(self, asking: Asking, raw: Object, pod: Pod) -> None:
         self._asking, self._raw, self._pod = asking, raw, pod
@@ -211,7 +215,7 @@ class _Finder:
         yield Against(plugin.name, text, rows, lambda _: fixes, detail)
 
     def _port_users(self, part: PodPart) -> Callable[[RowNumbers], str]:
-        """Return what names the pods that use a host port on some rows."""
+        """Return a function that names the pods using a host port on some rows."""
         wanted = host_ports(self._asking.pod(part.alone(self._raw)))
 
         def detail(rows: RowNumbers) -> str:

@@ -1,7 +1,7 @@
-"""The parts of a pod that filters read one by one: a selector, a term, a constraint, a port, a volume.
+"""Parts of a pod that filters read separately: a selector, a term, a constraint, a port, a volume.
 
-Each part is asked about alone, of the filters that read it: where they reject a pod that states nothing else, this part
-stands in the way.
+Each part is evaluated alone by the filters that read it: if they reject a pod with only this part, the part excludes
+the node.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ class PodPart:
     """A part of a pod."""
 
     plugins: frozenset[str]
-    """The filters that read it."""
+    """Filters that read the part."""
     text: str
     alone: Edit
-    """Makes a pod that states this part and no other of its kind."""
+    """Edits a pod to contain only this part of its kind."""
     without: Edit
-    """Makes the pod without it."""
+    """Edits a pod to lack this part."""
     on_node: Edit | None = None
-    """Makes a node that meets it, where it says what a node has to have."""
+    """Edits a node to satisfy the part, if that is possible."""
     on_node_text: str = ""
     reasons: frozenset[str] | None = None
-    """The reasons that speak of it; None for all."""
+    """Reasons of the filter that concern the part; None for all."""
     names_reason: bool = False
-    """Whether the text goes on with the reason."""
+    """Whether the text includes the filter's reason."""
 
 
 def parts(raw: Object) -> Iterator[PodPart]:
-    """Take a pod apart."""
+    """Yield the parts of a pod."""
     yield from _selectors(raw)
     yield from _node_terms(raw)
     yield from _pod_terms(raw)
@@ -109,7 +109,10 @@ def _requirements(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _less_of_term(sort: str, one: Any) -> Callable[[Any], Any]:
-    """Return what takes a requirement out of the only term; one that is empty then goes too: it would match nothing."""
+    """Return a change that removes a requirement from the only term.
+
+    An empty term is deleted, because it would match nothing.
+    """
 
     def change(required: Any) -> Any:
         [term] = required["nodeSelectorTerms"] if required else [{}]
@@ -120,7 +123,7 @@ def _less_of_term(sort: str, one: Any) -> Callable[[Any], Any]:
 
 
 def _labelled(one: Mapping[str, Any]) -> tuple[Edit | None, str]:
-    """Return what gives a node a label as a requirement wants it, and how that is said."""
+    """Return an edit that gives a node the required label, and its text."""
     key, values = str(one.get("key")), one.get("values") or [""]
     if one.get("operator") in {"In", "Exists"}:
         return edited("metadata.labels", keyed(key, str(values[0]))), f"label {key}={values[0]}"
@@ -175,7 +178,7 @@ def _ports(raw: Object) -> Iterator[PodPart]:
 
 
 def _with_ports(place: int, port: Any, *, keeps: bool) -> Edit:
-    """Return what leaves a pod one port of all, or all but this one."""
+    """Return an edit that keeps only one port of a pod, or removes it."""
 
     def change(found: Any) -> Any:
         return [
@@ -211,7 +214,7 @@ def _unmounted(name: Any) -> Edit:
 
 
 def _both(*edits: Edit) -> Edit:
-    """Return what makes several changes."""
+    """Return an edit that applies several edits."""
 
     def edit(raw: Object) -> dict[str, Any]:
         made = dict(raw)

@@ -1,7 +1,9 @@
-"""Group nodes by what stands against them, and find repairs: each is tried on the engine before it is named.
+"""Groups of nodes by the conditions that exclude them, and repairs that the engine has confirmed.
 
-A repair changes one thing: the pod, one node, or the policies; only where neither can do alone, the pod and the
-policies. What changes the pod is counted over all nodes of its group, what changes a node is tried on that node.
+A repair changes one object: the pod, one node, or the policies; pod and policies together only if neither is enough. A
+change of the pod is evaluated on all nodes of its group, a change of a node on that node.
+
+Shapes: K conditions, N rows.
 
 Shapes: K conditions, N rows.
 """
@@ -21,16 +23,16 @@ from policysched.app.why.results import Condition, Group, Repair, RepairKind
 from policysched.framework import Mask, PostFilterResult, RowNumbers
 
 MOST_GROUPS: Final = 12
-"""How many groups are told, the ones with the fewest conditions."""
+"""Largest number of groups in the result, those with the fewest conditions."""
 MOST_FIXES: Final = 64
-"""How many conditions a repair takes away at most."""
+"""Largest number of conditions that a repair removes."""
 EXAMPLES: Final = 3
 Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """What stands against which nodes."""
+    """Groups of nodes, with conditions and repairs."""
 
     conditions: tuple[Condition, ...]
     groups: tuple[Group, ...]
@@ -39,13 +41,13 @@ class Grouped:
 
 
 def grouped(asking: Asking, raw: Object, found: Sequence[Against], only: str = "") -> Grouped:
-    """Group the nodes that are out, and try repairs.
+    """Group the excluded nodes and find repairs.
 
     Args:
-        asking: Answers for variants.
-        raw: The pod as it was completed.
+        asking: Evaluates variants.
+        raw: The completed pod.
         found: The conditions.
-        only: The one node to tell of; empty for all.
+        only: The only node to report; empty for all.
     """
     if not found:
         return Grouped((), (), 0, 0)
@@ -72,7 +74,7 @@ def grouped(asking: Asking, raw: Object, found: Sequence[Against], only: str = "
 
 
 def _conditions(found: Sequence[Against], matrix: Mask, counts: Any, nodes: int) -> tuple[Condition, ...]:
-    """Say of each condition what it does if it is the only one, as HTCondor's `condor_q -better-analyze` does."""
+    """Return the effect of each condition on its own, as HTCondor's `condor_q -better-analyze` does."""
     told = [
         Condition(one.plugin, one.text, int(rows.sum()), nodes - int(rows.sum()), int((rows & (counts == 1)).sum()))
         for one, rows in zip(found, matrix, strict=True)
@@ -81,7 +83,7 @@ def _conditions(found: Sequence[Against], matrix: Mask, counts: Any, nodes: int)
 
 
 def _classes(matrix: Mask, rows: RowNumbers) -> Iterator[tuple[list[int], RowNumbers]]:
-    """Give the rows that have the same conditions, with these."""
+    """Yield groups of rows with equal conditions."""
     if not rows.size:
         return
     packed = np.packbits(matrix[:, rows], axis=0)
@@ -92,7 +94,7 @@ def _classes(matrix: Mask, rows: RowNumbers) -> Iterator[tuple[list[int], RowNum
 
 
 def _repairs(asking: Asking, raw: Object, members: Sequence[Against], rows: RowNumbers) -> Iterator[Repair]:
-    """Give the repairs of a group that prove true."""
+    """Yield the confirmed repairs of a group."""
     row = _nearest(members, rows)
     on_node = _node_repair(asking, members, row)
     if on_node is not None:
@@ -106,7 +108,7 @@ def _repairs(asking: Asking, raw: Object, members: Sequence[Against], rows: RowN
 
 
 def _nearest(members: Sequence[Against], rows: RowNumbers) -> int:
-    """Return the row that lacks least, by the first condition with amounts, and by name among equals."""
+    """Return the row that lacks least by the first condition with amounts; by name among equals."""
     for one in members:
         if one.least is not None:
             short = one.least(rows)
@@ -133,7 +135,7 @@ def _node_repair(asking: Asking, members: Sequence[Against], row: int) -> Repair
 def _pod_repair(
     asking: Asking, raw: Object, members: Sequence[Against], rows: RowNumbers, asked: RowNumbers
 ) -> Repair | None:
-    """Return the repair that makes the pod ask for less, or rules for less where it cannot."""
+    """Return the repair that reduces the pod's requirements, or removes rules if that is impossible."""
     fixes = _fixes(members, asked, (RepairKind.POD, RepairKind.POLICY))
     if fixes is None:
         return None
@@ -153,7 +155,7 @@ def _pod_repair(
 
 
 def _fixes(members: Sequence[Against], rows: RowNumbers, changes: Sequence[RepairKind]) -> list[Fix] | None:
-    """Return a fix of these sorts for each condition, None where one has none or there are too many of them."""
+    """Return one fix of these kinds for each condition; None if a condition has none or there are too many."""
     if len(members) > MOST_FIXES:
         return None
     found = [next((fix for fix in one.fixes(rows) if fix.change in changes), None) for one in members]
@@ -167,7 +169,7 @@ def _joined(fixes: Sequence[Fix]) -> str:
 
 
 def preempting(asking: Asking, outcome: PostFilterResult | None) -> Repair | None:
-    """Return what preemption would do, where the pod fits once the victims are gone."""
+    """Return the effect of preemption, if the pod fits after the victims are removed."""
     if outcome is None or outcome.status is not None or not outcome.nominated_node:
         return None
     node, pods = outcome.nominated_node, outcome.victims

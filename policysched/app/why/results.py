@@ -1,4 +1,4 @@
-"""`Explanation`, what `policysched why` finds out, as values for programs; `to_dict` is what `-o json` prints."""
+"""Results of `policysched why` as values; `to_dict` is the output of `-o json`."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any, Final
 from policysched.language.messages.diagnostics import Diagnostic
 
 MOST_NAMED: Final = 5
-"""How many missing conditions of a group a line for people names."""
+"""Largest number of conditions of a group in a line for people."""
 
 
 class State(StrEnum):
-    """What is to say of a pod."""
+    """State of a pod."""
 
     PLACEABLE = "Placeable"
     UNSCHEDULABLE = "Unschedulable"
     ERROR = "Error"
-    """A plugin fails on it."""
+    """A plugin fails for the pod."""
     GATED = "Gated"
-    """A PreEnqueue plugin keeps it out of the queue."""
+    """A PreEnqueue plugin rejects the pod."""
     FINISHED = "Finished"
     TERMINATING = "Terminating"
     STATIC = "Static"
-    """The kubelet runs it."""
+    """The kubelet runs the pod from a file."""
     OTHER_SCHEDULER = "OtherScheduler"
 
 
 class RepairKind(StrEnum):
-    """What a repair changes."""
+    """The object that a repair changes."""
 
     POD = "pod"
     NODE = "node"
@@ -41,54 +41,54 @@ class RepairKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that stands against nodes."""
+    """A condition that excludes nodes."""
 
     plugin: str
     text: str
     rejects: int
-    """On how many nodes it stands in the way."""
+    """Number of nodes that it excludes."""
     leaves: int
-    """How many nodes it would leave if it were the only one."""
+    """Number of nodes that would remain if it were the only condition."""
     alone: int
-    """On how many nodes nothing else stands in the way."""
+    """Number of nodes that only this condition excludes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A change with which the pod fits, asked of the engine with the change made."""
+    """A change with which the pod fits, confirmed by the engine."""
 
     change: RepairKind
     text: str
     nodes: int
-    """How many of the group's nodes the pod fits then."""
+    """Number of nodes in the group that the pod then fits."""
     example: str
-    """One of them. What changes a node changes this one."""
+    """One of these nodes; a change of a node is about this one."""
     made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What was changed, as it would be: `pod` and `node` are whole objects, `rules` are policy/rule names that are left
-    out, `victims` keys of pods that go."""
+    """The changed objects: `pod` and `node` are whole objects, `rules` are removed policy/rule names, `victims` are
+    keys of evicted pods."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it without whole objects."""
+        """Return the repair without whole objects."""
         return {"change": str(self.change), "text": self.text, "nodes": self.nodes, "example": self.example}
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The nodes against which the same conditions stand."""
+    """Nodes that the same conditions exclude."""
 
     nodes: int
     examples: tuple[str, ...]
     lacks: tuple[str, ...]
-    """What stands against them, with the amounts and values of these nodes."""
+    """The conditions as texts, with amounts and values of these nodes."""
     repairs: tuple[Repair, ...]
 
     def missing(self, joint: str) -> str:
-        """Return `lacks` in a line: the first ones, and how many more there are."""
+        """Return the first texts of `lacks` joined, with the number of others."""
         more = len(self.lacks) - MOST_NAMED
         return joint.join((*self.lacks[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the group as plain values."""
         return {
             "nodes": self.nodes,
             "examples": list(self.examples),
@@ -99,68 +99,68 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ScoreDifference:
-    """What a plugin or a policy gives two nodes, weights counted."""
+    """Weighted scores of one plugin or policy for two nodes."""
 
     plugin: str
     weight: int
     here: int
     there: int
     rules: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    """Of a policy, what each rule gives both, before weights."""
+    """For a policy: the unweighted scores of each rule for both nodes."""
     tier: int = 0
 
     @property
     def lead(self) -> int:
-        """How much more the first node gets."""
+        """Score of the first node minus that of the second."""
         return self.here - self.there
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A weight that turns the order of two nodes, asked of the engine with that weight."""
+    """A weight that reverses the order of two nodes, confirmed by the engine."""
 
     plugin: str
     weight: int
     now: int
     selected: tuple[str, ...]
-    """The nodes that would be the best then."""
+    """Nodes that would be best with that weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeComparison:
-    """Two feasible nodes, side by side."""
+    """Two feasible nodes compared."""
 
     here: str
     there: str
     differences: tuple[ScoreDifference, ...]
-    """The highest tier comes first; in each the plugins that give the nodes not the same, the largest one first."""
+    """Plugins with different scores for both nodes, highest tier first, largest difference first."""
     sums: tuple[tuple[int, int, int], ...]
-    """The tiers, the highest first, each with both nodes' sums of scores."""
+    """Tiers, highest first, with the sums of scores of both nodes."""
     tier: int
-    """The highest tier in which the sums differ, 0 where all are the same: it decides."""
+    """Highest tier with different sums, which decides; 0 if all are equal."""
     decisive: str
-    """The plugin without which the order would be another, or the one that adds most; empty where both get the same."""
+    """Plugin without which the order would change, or the one that adds most; empty if the scores are equal."""
     decisive_rule: str
-    """Of a policy, the rule that adds most."""
+    """For a policy: the rule that adds most."""
     turns: tuple[Turn, ...] = ()
 
     @property
     def here_total(self) -> int:
-        """The first node's sum of scores in the tier that decides."""
+        """Sum of scores of the first node in the deciding tier."""
         return next(here for tier, here, _ in self.sums if tier == self.tier)
 
     @property
     def there_total(self) -> int:
-        """The other node's."""
+        """Sum of scores of the other node in the deciding tier."""
         return next(there for tier, _, there in self.sums if tier == self.tier)
 
     @property
     def margin(self) -> int:
-        """By how much the first node is ahead in that tier."""
+        """Lead of the first node in the deciding tier."""
         return self.here_total - self.there_total
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the comparison as plain values."""
         differences = {
             one.plugin: {"weight": one.weight, "scores": [one.here, one.there], "lead": one.lead}
             | ({"tier": one.tier} if one.tier else {})
@@ -188,44 +188,44 @@ class NodeComparison:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a pod is where it is, or nowhere."""
+    """Why a pod is on its node or pending."""
 
     pod: str
     scheduler_name: str
     state: State
     summary: str
-    """All of it in one sentence."""
+    """The explanation in one sentence."""
     node: str = ""
-    """Where the pod is; empty where it waits."""
+    """Node of the pod; empty if it is pending."""
     selected: str = ""
-    """Where it would go now; for a pod on a node, if it came again."""
+    """Node that the pod would get now; for a placed pod, as if it were new."""
     best: tuple[str, ...] = ()
-    """The nodes that are equally good, and better than all others."""
+    """The equally good best nodes."""
     nodes: int = 0
-    """How many nodes there are."""
+    """Number of nodes."""
     feasible: int = 0
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
-    """The weighted scores by feasible node and plugin."""
+    """Weighted scores by feasible node and plugin."""
     total: Mapping[str, int] = field(default_factory=dict, repr=False)
-    """The sum of the scores of tier 0 by feasible node."""
+    """Sum of the scores of tier 0 by feasible node."""
     conditions: tuple[Condition, ...] = ()
     groups: tuple[Group, ...] = ()
-    """Nodes by what stands against them, the fewest conditions first."""
+    """Nodes grouped by conditions, fewest conditions first."""
     more_groups: int = 0
     more_nodes: int = 0
-    """How many groups there are beyond these, with how many nodes."""
+    """Number of further groups, and of their nodes."""
     preemption: Repair | None = None
-    """What preemption would do."""
+    """The effect of preemption."""
     comparison: NodeComparison | None = None
     notes: tuple[str, ...] = ()
-    """What is to know of the answer, one line each."""
+    """Notes about the explanation, one line each."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Errors and warnings of the policies that take part."""
     interrupted: bool = False
-    """Whether Ctrl-C ended it before every repair and weight was tried."""
+    """Whether Ctrl-C ended the search for repairs and weights."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values; empty ones are left out."""
+        """Return the explanation as plain values, without empty ones."""
         told: dict[str, Any] = {
             "pod": self.pod,
             "schedulerName": self.scheduler_name,

@@ -1,4 +1,4 @@
-"""A policy's filters taken apart: each side of an `and` is compiled as a condition of its own and asked about alone."""
+"""Splitting of a policy's filters: each operand of an `and` is compiled and evaluated on its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from policysched.rules.results.rule_rows import FINE, shortened
 from policysched.visible import visible
 
 MOST_VALUES: Final = 4
-"""Of how many inputs and aggregates the values are told."""
+"""Largest number of inputs and aggregates whose values are shown."""
 _AGGREGATES: Final = frozenset({*POD_AGGREGATES, *AGGREGATES})
 _MISSING: Final = "missing"
 
@@ -41,18 +41,18 @@ class RulePart:
     """One condition of a rule, and where it is not true."""
 
     key: str
-    """The policy and the rule."""
+    """Names of policy and rule."""
     rule: str
     text: str
     rows: Mask
     said: Callable[[RowNumbers], str]
-    """Says it with the values of the first of some rows."""
+    """Returns the text with the values of the first of some rows."""
     on_node: Edit | None = None
     on_node_text: str = ""
 
 
 def rule_parts(asking: Asking, plugin: PolicyPlugin, pod: Pod) -> Iterator[RulePart]:
-    """Take the filters of a policy apart that keep nodes out; one that cannot be taken apart stays whole."""
+    """Yield the conditions of a policy's filters that exclude nodes; a filter that cannot be split stays whole."""
     state: Any = plugin.prepare_filter(pod, asking.cluster)
     if state is SKIP or isinstance(state, Status):
         return
@@ -91,7 +91,7 @@ def _part(asking: Asking, plugin: PolicyPlugin, rule: FilterRule, side: Any, pod
 
 
 def _labelled(side: Expr) -> tuple[Edit | None, str]:
-    """Return what gives a node the label that a comparison with a text wants, and how that is said."""
+    """Return an edit that gives a node the label required by a comparison, and its text."""
     if not isinstance(side, Comparison) or side.operator != "==":
         return None, ""
     for path, other in ((side.left, side.right), (side.right, side.left)):
@@ -107,7 +107,7 @@ def _text(one: object) -> str | None:
 
 
 def _computed(expr: Expr, lets: Container[str]) -> Iterator[Expr]:
-    """Yield the outermost aggregates of an expression, and the names from `let`."""
+    """Yield the outermost aggregates of an expression, and the names of `let` definitions."""
     if isinstance(expr, Call) and expr.function.dotted in _AGGREGATES:
         yield expr
     elif isinstance(expr, Path):
@@ -119,7 +119,7 @@ def _computed(expr: Expr, lets: Container[str]) -> Iterator[Expr]:
 
 
 def _computed_value(asking: Asking, spec: PolicySpec, pod: Pod, text: str, rows: RowNumbers) -> str:
-    """Say the number that an expression gives on a row; empty for other types."""
+    """Return the number that an expression has on a row as text; empty for other types."""
     asked = replace(spec, filters=(FilterRule(name="value", require=f"has({text})"),))
     compiled = compile_policy(Policy(metadata=Metadata(name="value"), spec=asked)).policy
     if compiled is None or compiled.filters[0].require.root.op != Op.HAS:
@@ -135,7 +135,7 @@ def _computed_value(asking: Asking, spec: PolicySpec, pod: Pod, text: str, rows:
 
 
 def _values(asking: Asking, compiled: CompiledPolicy, pod: Pod, rows: RowNumbers) -> Iterator[str]:
-    """Yield what a condition reads of a row."""
+    """Yield the values that a condition reads on a row."""
     program = compiled.filters[0].require
     read = [item for item in program.inputs if item.root in {"node", "pod", "metrics"}]
     units = {node.data: node.type.unit for node in steps(program.root, inner=True) if isinstance(node.data, Input)}
@@ -145,7 +145,7 @@ def _values(asking: Asking, compiled: CompiledPolicy, pod: Pod, rows: RowNumbers
 
 
 def _value(asking: Asking, compiled: CompiledPolicy, pod: Pod, item: Input, rows: RowNumbers) -> object:
-    """Return the value of an input on a row, SKIP for an input without a value of its own."""
+    """Return the value of an input on a row; SKIP if it has no value of its own."""
     if item.key == ANY_KEY:
         return SKIP
     if item.root == "pod":

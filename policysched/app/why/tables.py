@@ -1,4 +1,4 @@
-"""An explanation as lines and tables for people; it knows nothing of the engine."""
+"""Lines and tables of an explanation for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FITTING: Final = "nodes that then fit"
 
 
 def explanation_parts(told: Explanation) -> Iterator[RenderableType]:
-    """Show an explanation part by part."""
+    """Yield the parts of an explanation."""
     yield Text(visible(told.summary), "bold")
     if told.comparison is not None:
         yield from _comparison(told.comparison)

@@ -1,7 +1,7 @@
-"""`why`: why a pod of a cluster is where it is, or nowhere, and what would change that.
+"""`why`: explains why a pod of a cluster is on its node or pending, and what would change that.
 
-The pod is taken out of the cluster and decided about anew, as if it came again. Nothing outside is changed; what
-repairs change is put back before the next one is tried.
+The pod is removed from the cluster and scheduled as if it were new. The real cluster does not change; changes of a
+repair are undone before the next one is tried.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from policysched.schedule.cycle.record import make_record
 
 Object = Mapping[str, Any]
 MOST_SAID: Final = 3
-"""How many groups a summary names."""
+"""Largest number of groups in a summary."""
 
 
 def why(  # noqa: PLR0913 - what a decision depends on
@@ -119,7 +119,7 @@ def _find(objects: Sequence[Object], key: str) -> Object:
 
 
 def _meant(key: str, pods: Mapping[str, Object]) -> str:
-    """Name the pod of another namespace, the pods of the workload, or a pod with a similar name."""
+    """Return a suggestion for an unknown pod: in another namespace, of a workload, or with a similar name."""
     namespace, _, name = key.partition("/")
     if not any(one.partition("/")[2] == name for one in pods):
         of_workload = [one for one, raw in pods.items() if name in _workloads(raw)]
@@ -162,7 +162,7 @@ def _spec(raw: Object) -> Mapping[str, Any]:
 
 
 def _taken_out(raw: Object) -> Object:
-    """Return a pod as if it came again."""
+    """Return a pod as if it were new."""
     if not _spec(raw).get("nodeName"):
         return raw
     return {**raw, "status": {"phase": "Running", **(raw.get("status") or {})}}
@@ -224,7 +224,7 @@ def _no_decision(pod: Pod, name: str, names: SchedulerNames) -> tuple[State, str
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the engine decided, with its record."""
+    """A decision with its record."""
 
     decision: Decision
     outcome: PostFilterResult | None
@@ -235,9 +235,9 @@ class _Explaining:
     """Explains one decision.
 
     Args:
-        asking: The cluster without the pod, and what decides.
-        node: Where the pod is; empty where it waits.
-        asked: The node that is asked about; empty where there is none.
+        asking: The cluster without the pod, profile and policies.
+        node: Node of the pod; empty if it is pending.
+        asked: Node to compare with; empty if none is given.
     """
 
     def __init__(self, asking: Asking, node: str, asked: str) -> None:
@@ -245,7 +245,7 @@ class _Explaining:
         self._asking = asking
 
     def explained(self) -> Explanation:
-        """Explain it."""
+        """Return the explanation."""
         answer = self._decided()
         decision, pod = answer.decision, self._made.pod
         begun = Explanation(
@@ -317,7 +317,7 @@ class _Explaining:
         return replace(told, summary=_compared(told))
 
     def _other(self, record: Mapping[str, Any], at: str) -> str:
-        """Return what a node is set against: where the pod would go, if that is better, else the runner-up."""
+        """Return the node for the comparison: the one that the pod would get if better, otherwise the runner-up."""
         selected: str = record["selected"]
         return runner_up(record, at) if at in record["best"] else selected
 
@@ -352,7 +352,7 @@ def _is_on(begun: Explanation, decision: Decision) -> str:
 
 
 def lacking(group: Group) -> str:
-    """Say in a line what stands against a group of nodes."""
+    """Return the conditions of a group as one line."""
     nodes = "1 node lacks" if group.nodes == 1 else f"{group.nodes} nodes lack"
     only = " only" if len(group.lacks) == 1 else ""
     return f"{nodes}{only} {group.missing(' and ')}"

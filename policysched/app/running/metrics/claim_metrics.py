@@ -1,4 +1,4 @@
-"""`ClaimMetrics`: resource claims that are created and waits for devices, under kube-scheduler's names and texts.
+"""`ClaimMetrics`: metrics about created resource claims and waits for devices, with kube-scheduler's names and texts.
 
 Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/framework/plugins/dynamicresources.
 """
@@ -17,7 +17,7 @@ from policysched.schedule.observer import Observer
 
 
 class ClaimMetrics(Observer, Collector):
-    """Counts what DynamicResources asks for and waits for."""
+    """Counts claim requests and waits of DynamicResources."""
 
     def __init__(self) -> None:
         self._device_seconds = Histogram(
@@ -30,11 +30,11 @@ class ClaimMetrics(Observer, Collector):
         self._claims: Counter[Labels] = Counter()
 
     def on_claim_request(self, *, created: bool) -> None:
-        """Count a claim that was asked for."""
+        """Count a request to create a claim."""
         self._claims["success" if created else "failure",] += 1
 
     def on_device_wait(self, wait: DeviceWait) -> None:
-        """Count a wait for each device of the pod: its time for all, an allocation for those with conditions."""
+        """Count the allocations of a pod and, for devices with binding conditions, the duration of the wait."""
         status = wait.outcome.value
         for driver in wait.drivers:
             self._device_seconds.observe((wait.profile, driver, status), wait.seconds)
@@ -42,7 +42,7 @@ class ClaimMetrics(Observer, Collector):
             self._device_waits[wait.profile, driver, status] += 1
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Make samples; it may be asked from any thread."""
+        """Return samples; thread-safe."""
         yield make_counters(
             "scheduler_resourceclaim_creates",
             "[ALPHA] Number of ResourceClaims creation requests within scheduler",

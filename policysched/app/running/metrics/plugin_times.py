@@ -1,6 +1,6 @@
 """Prometheus collector of call counts and durations of out-of-tree plugins.
 
-Plugins note it themselves as they are asked; here it is only read, when somebody asks for the metrics.
+The plugins' adapters measure the calls; this collector only reads the numbers.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class PluginTimes(Collector):
     """Counters by profile, plugin and extension point of the scheduling cycle.
 
     Args:
-        watches: Gives what plugins have taken, by profile.
+        watches: Returns the measured times, by profile.
     """
 
     def __init__(self, watches: Callable[[], Mapping[str, PluginWatch]]) -> None:
         self._watches = watches
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """Give the counters as they are now."""
+        """Return the current counters."""
         seconds = CounterMetricFamily("policysched_plugin_seconds", "Seconds spent in a Python plugin.", labels=LABELS)
         calls = CounterMetricFamily("policysched_plugin_calls", "Number of calls of a Python plugin.", labels=LABELS)
         slow = CounterMetricFamily(

@@ -1,8 +1,8 @@
-"""`PolicyMetrics`: what policies do to pods and in which state they are, by policy and never by pod.
+"""`PolicyMetrics`: effects and states of policies, by policy, never by pod.
 
-Counted is what a decision tells at no cost. Whether a policy decided is found out where it costs little: for a pod that
-no node was found for, from the codes that filters gave anyway; for a chosen node, in one of `EXAMINE` choices and for
-one policy after the other. docs/reference/metrics.md says what the numbers mean.
+Values that a decision has anyway are counted always. Whether a policy decided is computed only where it is cheap: for a
+pod without a feasible node, from the filters' codes; for a chosen node, in one of `EXAMINE` decisions and for one
+policy in turn. docs/reference/metrics.md explains the metrics.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.timing import FILTER
 
 EXAMINE: Final = 10
-"""In one of so many choices it is found out whether a policy decided."""
+"""Number of decisions of which one is examined for the policy that decided."""
 MOST_POLICIES: Final = 1000
-"""How many policies have series, the first by name."""
+"""Largest number of policies with series, the first ones by name."""
 STATES: Final = ("Active", "Shadow", "Disabled", "Rejected")
 _MODES: Final = {"Enforce": "Active", "Shadow": "Shadow", "Disabled": "Disabled"}
 
 
 class PolicyMetrics(Observer, Collector):
-    """Counts what policies do, and tells of those in a store.
+    """Counts effects of policies, and reports the policies of a store.
 
     Args:
-        evaluations: Counts decisions by plugin, point and profile.
-        seconds: Counts what plugins took by their names.
+        evaluations: Returns decisions by plugin, point and profile.
+        seconds: Returns the time of plugins by name.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class PolicyMetrics(Observer, Collector):
         seconds: Callable[[], dict[str, float]],
     ) -> None:
         self.store = PolicyStore()
-        """The policies that are shown."""
+        """The policies to report."""
         self._evaluations, self._seconds = evaluations, seconds
         self._rejections: Counter[Labels] = Counter()
         self._decisive: Counter[Labels] = Counter()
@@ -58,7 +58,7 @@ class PolicyMetrics(Observer, Collector):
         self._choices = 0
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Find out which policies decided."""
+        """Determine which policies decided."""
         if decision.row >= 0:
             if decision.feasible_count > 1:
                 self._choices += 1
@@ -69,7 +69,7 @@ class PolicyMetrics(Observer, Collector):
                 self._decisive[name, queued.profile, "filter"] += 1
 
     def on_rejected(self, queued: QueuedPod) -> None:
-        """Count the policies that are among those that rejected nodes."""
+        """Count the policies that rejected nodes for a pod."""
         for name in queued.rejectors:
             if name.startswith(PREFIX):
                 self._rejections[name.removeprefix(PREFIX), queued.profile] += 1
@@ -183,7 +183,7 @@ def _states_of(entry: StoredPolicy) -> set[str]:
 
 
 def deciding_filters(evaluation: Evaluation) -> list[str]:
-    """Name the policies without whose filters a node would have been feasible: on some row they alone object."""
+    """Return the policies without whose filters a node would be feasible: on some row only they reject."""
     filters = evaluation.filters
     places = [place for place, one in enumerate(filters, 1) if one.rejects_any and one.plugin_name.startswith(PREFIX)]
     if not places:
@@ -202,7 +202,7 @@ def deciding_filters(evaluation: Evaluation) -> list[str]:
 
 
 def decides(score: ScoreResults, decision: Decision) -> bool:
-    """Return whether another node would have been chosen without a score: one has higher sums of the others."""
+    """Return whether another node would be chosen without a score: one has a higher sum of the other scores."""
     evaluation = decision.evaluation
     feasible = evaluation.feasible()
     rows = feasible.nonzero()[0]

@@ -1,4 +1,4 @@
-"""`ProcessMetrics`: all that the process counts about its work, in one registry."""
+"""`ProcessMetrics`: all metrics of the process, in one registry."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from policysched.schedule.shadow_guards import ShadowGuards
 
 
 class ProcessMetrics:
-    """What is counted of one scheduler.
+    """The metrics of one scheduler.
 
     Args:
-        clock: The one that the scheduler reads.
-        registry: Where it is shown.
+        clock: The scheduler's clock.
+        registry: Registry of the metrics.
     """
 
     def __init__(self, clock: Clock, registry: CollectorRegistry) -> None:
@@ -40,7 +40,7 @@ class ProcessMetrics:
         self._policies = PolicyMetrics(self._attempts.evaluations, self.timing.policy_seconds)
         self.requests, self._claims = RequestMetrics(), ClaimMetrics()
         self._kept = frozenset[str]()
-        """The policies of which something may have been counted."""
+        """Policies that can have series."""
         self._shadows: ShadowGuards | None = None
         for one in (self._attempts, self._claims, self.timing, self.requests):
             registry.register(one)
@@ -49,11 +49,11 @@ class ProcessMetrics:
 
     @property
     def observers(self) -> tuple[Observer, ...]:
-        """Those who hear what becomes of pods."""
+        """Observers of the scheduler."""
         return self._attempts, self._claims, self._policies
 
     def show(self, scheduler: Scheduler, store: PolicyStore, ages: Callable[[], Mapping[str, float]]) -> None:
-        """Show a scheduler, its policies and how old the metrics are that they read."""
+        """Register the metrics of a scheduler, its policies and the ages of their metrics."""
         self._policies.store, self._shadows = store, scheduler.shadows
         collectors = (
             self._policies,
@@ -66,7 +66,7 @@ class ProcessMetrics:
             self._registry.register(one)
 
     def keep_policies(self, names: frozenset[str]) -> None:
-        """Forget what was counted of policies but these."""
+        """Drop the series of all policies except these."""
         gone, self._kept = self._kept - names, names
         if not gone:
             return
@@ -84,17 +84,17 @@ def _show_build(registry: CollectorRegistry) -> None:
 
 
 class MetricAges(Collector):
-    """How old the values are that policies read.
+    """Age of the metric values that policies read.
 
     Args:
-        ages: Gives the age of the last answer by policy and metric.
+        ages: Returns the age of the last answer by policy and metric.
     """
 
     def __init__(self, ages: Callable[[], Mapping[str, float]]) -> None:
         self._ages = ages
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Make samples; it may be asked from any thread."""
+        """Return samples; thread-safe."""
         text = "Seconds since the last answer for a metric that a policy reads, else since the first query."
         found = GaugeMetricFamily("policysched_metric_age_seconds", text, labels=("policy", "metric"))
         for name, age in sorted(self._ages().items()):

@@ -1,6 +1,7 @@
-"""`RequestMetrics`: requests to the API server, under client-go's names, labels and buckets.
+"""`RequestMetrics`: requests to the API server, with client-go's names, labels and buckets.
 
-Connections belong to threads of their own and come and go; their counts stay, and none is kept for them.
+Connections belong to different threads and are replaced over time. Their counts remain, and no connection is kept
+alive.
 
 Source: k8s.io/component-base/metrics/prometheus/restclient/metrics.go.
 """
@@ -21,7 +22,7 @@ from policysched.kube.connection import Connection
 
 BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 FAILED: Final = "<error>"
-"""The code of a request without an answer."""
+"""Code label of a request without an answer."""
 
 
 class RequestMetrics(Collector):
@@ -45,7 +46,7 @@ class RequestMetrics(Collector):
         return connection
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Make samples; it may be asked from any thread."""
+        """Return samples; thread-safe."""
         with self._lock:
             answers, seconds = self._answers.copy(), self._seconds.copy()
         text = "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host."

@@ -1,8 +1,8 @@
-"""`SchedulerMetrics`: what becomes of pods, under kube-scheduler's names, labels, buckets and texts.
+"""`SchedulerMetrics`: results of scheduling, with kube-scheduler's names, labels, buckets and texts.
 
-An observer counts with plain numbers as it hears of pods, and samples are made of them only when somebody asks for the
-metrics; so what it costs does not show beside a decision. No series is about one pod.
-docs/reference/metrics.md lists kube-scheduler's metrics that do not exist here.
+An observer counts with plain numbers; samples are created only when metrics are scraped, so the cost per decision is
+negligible. No series is about a single pod. docs/reference/metrics.md lists kube-scheduler's metrics that do not exist
+here.
 
 Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/schedule_one.go.
 """
@@ -27,19 +27,19 @@ from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
 MANY_ATTEMPTS: Final = 15
-"""Pods that took so many attempts share a label."""
+"""Number of attempts above which pods share a label value."""
 MOST_CLASSES: Final = 1024
-"""For how many pod classes is counted apart which plugins had a say, before that is added up."""
+"""Number of pod classes for which evaluations are counted separately before they are added up."""
 FILTERING: Final = (PRE_FILTER, FILTER)
 SCORING: Final = (PRE_SCORE, SCORE)
 ALONE: Final = "Score alone"
-"""Among evaluations, those of plugins that score and do not filter."""
+"""Label value for evaluations of plugins that score and do not filter."""
 PluginNames = tuple[str, ...]
 
 
 @dataclass(slots=True)
 class _Asked:
-    """How often the same plugins had a say: in decisions, and in choices among several nodes."""
+    """How often one set of plugins was evaluated: in decisions, and in choices among several nodes."""
 
     profile: str
     names: tuple[PluginNames, PluginNames]
@@ -48,10 +48,10 @@ class _Asked:
 
 
 class SchedulerMetrics(Observer, Collector):
-    """Counts what becomes of pods.
+    """Counts the results of scheduling.
 
     Args:
-        clock: The one that the scheduler reads.
+        clock: The scheduler's clock.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -95,13 +95,13 @@ class SchedulerMetrics(Observer, Collector):
         self._incoming: Counter[Labels] = Counter()
         self._after_flush = 0
         self._asked: tuple[Counter[Labels], dict[int, _Asked]] = Counter(), {}
-        """What was counted before, and since then by the identity of the names, which are kept with it.
+        """Counts added up so far, and newer counts by identity of the plugins' names, which are kept alive.
 
-        They move together: another thread reads both.
+        Replaced together, because another thread reads both. They move together: another thread reads both.
         """
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Count how long a decision took, and which plugins had a say in it."""
+        """Record the duration of a decision and its plugins."""
         if not decision.failed:
             self._algorithm_seconds.observe((), self._monotonic() - queued.tried_at)
         names = decision.evaluation.plugin_names()
@@ -116,7 +116,7 @@ class SchedulerMetrics(Observer, Collector):
         asked.choices += decision.feasible_count > 1
 
     def evaluations(self) -> Counter[Labels]:
-        """Count the decisions in which a plugin had a say, by plugin, extension point (or `ALONE`) and profile."""
+        """Return the number of decisions by plugin, extension point (or `ALONE`) and profile."""
         before, by_names = self._asked
         counts = Counter(before)
         for asked in tuple(by_names.values()):
@@ -129,7 +129,7 @@ class SchedulerMetrics(Observer, Collector):
         return counts
 
     def keep_policies(self, names: frozenset[str]) -> None:
-        """Forget what is known of policies but these."""
+        """Drop the series of all policies except these."""
         kept = {labels: count for labels, count in self.evaluations().items() if is_kept(labels[0], names)}
         self._asked = Counter(kept), {}
 
@@ -201,5 +201,5 @@ class SchedulerMetrics(Observer, Collector):
 
 
 def is_kept(plugin: str, names: frozenset[str]) -> bool:
-    """Return whether a plugin is one of the profiles', or a policy of these names."""
+    """Return whether a plugin belongs to a profile, or is a policy with one of these names."""
     return not plugin.startswith(PREFIX) or plugin.removeprefix(PREFIX) in names

@@ -1,4 +1,4 @@
-"""Counters and histograms as plain numbers; samples are made of them when somebody asks.
+"""Counters and histograms as plain numbers, converted to samples when metrics are scraped.
 
 Source: k8s.io/component-base/metrics (buckets and their texts).
 """
@@ -19,13 +19,13 @@ Labels = tuple[str, ...]
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Return the upper bounds of buckets, each as many times the one before, as Go computes them."""
+    """Return upper bounds of exponential buckets, as Go computes them."""
     bounds = accumulate(range(count - 1), lambda bound, _: bound * factor, initial=start)
     return tuple(bounds)
 
 
 class Histogram:
-    """A histogram with labels; to observe costs a search among its bounds."""
+    """A histogram with labels; an observation takes one binary search."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str], bounds: tuple[float, ...]) -> None:
         self._name, self._text, self._labels = name, text, labels
@@ -33,7 +33,7 @@ class Histogram:
         self._counts: dict[Labels, list[float]] = {} if labels else {(): self._empty()}
 
     def observe(self, labels: Labels, value: float) -> None:
-        """Count a value."""
+        """Add a value."""
         counts = self._counts.get(labels)
         if counts is None:
             counts = self._counts[labels] = self._empty()
@@ -41,7 +41,7 @@ class Histogram:
         counts[-1] += value
 
     def observe_all(self, labels: Labels, values: NDArray[np.float64]) -> None:
-        """Count many values at once; nothing where there are none."""
+        """Add many values at once."""
         if not values.size:
             return
         counts = self._counts.setdefault(labels, self._empty())
@@ -51,7 +51,7 @@ class Histogram:
         counts[-1] += float(values.sum())
 
     def collect(self) -> MetricFamily:
-        """Make samples; it may be asked from any thread."""
+        """Return samples; thread-safe."""
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
         names = [*map(_as_go, self._bounds), "+Inf"]
         for labels, counts in dict(self._counts).items():
@@ -60,31 +60,31 @@ class Histogram:
         return family
 
     def copy(self) -> Histogram:
-        """Return another one with the same counts; it may be asked from any thread."""
+        """Return a copy; thread-safe."""
         made = Histogram(self._name, self._text, self._labels, self._bounds)
         made._counts = {labels: list(counts) for labels, counts in dict(self._counts).items()}
         return made
 
     def sums(self, wanted: Callable[[Labels], bool]) -> dict[Labels, float]:
-        """Add up the values, by labels; it may be asked from any thread."""
+        """Return the sums of the values by labels; thread-safe."""
         return {labels: counts[-1] for labels, counts in dict(self._counts).items() if wanted(labels)}
 
     def keep(self, wanted: Callable[[Labels], bool]) -> None:
-        """Forget the series that are not wanted."""
+        """Drop the series that are not wanted."""
         self._counts = {labels: counts for labels, counts in self._counts.items() if wanted(labels)}
 
     def _empty(self) -> list[float]:
-        """Make counts for each bucket, those above all bounds, and the sum of the values."""
+        """Return an empty list of counts: one per bucket, one above all bounds, and the sum of values."""
         return [0] * (len(self._bounds) + 1) + [0.0]
 
 
 def _as_go(bound: float) -> str:
-    """Write a bound as Go does, who has no `.0`: queries name buckets by their texts."""
+    """Format a bound as Go does, without `.0`, because queries contain buckets as text."""
     return str(int(bound)) if bound == int(bound) else str(floatToGoString(bound))  # type: ignore[no-untyped-call]
 
 
 def make_counters(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, float]) -> MetricFamily:
-    """Make the samples of a counter, one for each combination of its labels' values."""
+    """Return the samples of a counter, one per combination of label values."""
     family = CounterMetricFamily(name, text, labels=labels)
     for values, count in dict(counts).items():
         family.add_metric(values, count)

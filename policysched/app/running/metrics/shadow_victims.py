@@ -15,14 +15,14 @@ class ShadowVictims(Collector):
     """A counter of victims by policy.
 
     Args:
-        shadows: What counts them.
+        shadows: Source of the counts.
     """
 
     def __init__(self, shadows: ShadowGuards) -> None:
         self._shadows = shadows
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """Give the counter as it is now."""
+        """Return the current counter."""
         text = "Preemption victims that a policy in Shadow mode would have protected."
         found = CounterMetricFamily("policysched_shadow_kept_victims", text, labels=["policy"])
         for policy, count in sorted(self._shadows.kept.items()):

@@ -1,4 +1,4 @@
-"""`StateMetrics`: how many pods and nodes there are, and what is under way, under kube-scheduler's names and texts.
+"""`StateMetrics`: numbers of pods, nodes and running operations, with kube-scheduler's names and texts.
 
 Source: pkg/scheduler/metrics/metrics.go.
 """
@@ -15,17 +15,17 @@ from policysched.schedule.scheduler import Scheduler
 
 
 class StateMetrics(Collector):
-    """Reads the queue and the cluster when somebody asks.
+    """Reads the queue and the cluster when metrics are scraped.
 
     Args:
-        scheduler: Whose queue and cluster.
+        scheduler: The scheduler with queue and cluster.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Make samples; it may be asked from any thread."""
+        """Return samples; thread-safe."""
         pending = GaugeMetricFamily(
             "scheduler_pending_pods",
             "[STABLE] Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' "

@@ -1,7 +1,7 @@
-"""`TimingMetrics`: what extension points, plugins, hints and changes took, under kube-scheduler's names and buckets.
+"""`TimingMetrics`: durations of extension points, plugins, hints and changes, with kube-scheduler's names and buckets.
 
-The scheduler hands times over as they are measured; samples are made of the counts when somebody asks for the metrics.
-Plugins are those of the profiles and the policies, so labels are bounded; what is known of a policy goes with it.
+The scheduler passes durations as they are measured; samples are created when metrics are scraped. Labels are bounded,
+because plugins belong to profiles or are policies; the series of a deleted policy are dropped.
 
 Source: pkg/scheduler/metrics/metrics.go.
 """
@@ -24,20 +24,20 @@ from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
 from policysched.schedule.timing import CYCLE_POINTS, FILTER, POST_FILTER, PRE_BIND, RESERVE
 
 TOGETHER: Final = 1024
-"""How many decisions are counted together."""
+"""Number of decisions that are counted in one batch."""
 FINE: Final = Code.SUCCESS
 SUCCESS: Final = FINE.text
 PREEMPTION: Final = "DefaultPreemption"
 VOLUMES: Final = "VolumeBinding"
 VOLUME_STAGES: Final = {FILTER: "predicate", RESERVE: "assume", PRE_BIND: "bind"}
-"""What kube-scheduler calls the points at which volumes may fail."""
+"""kube-scheduler's names of the extension points at which volumes can fail."""
 
 
 class TimingMetrics(Collector):
-    """Takes times and counts them; the `Timing` of a running scheduler.
+    """The `Timing` of a running scheduler: counts durations.
 
     Args:
-        clock: The one that the scheduler reads.
+        clock: The scheduler's clock.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -75,30 +75,31 @@ class TimingMetrics(Collector):
             exponential(0.01, 2, 20),
         )
         self._decided: dict[str, list[float]] = {}
-        """What the points of decisions took that are not counted yet, by profile."""
+        """Durations of decisions that are not counted yet, by profile."""
         self._turns = 0
-        """Odd while they are being counted."""
+        """Odd while durations are being counted."""
         self._preemptions: Counter[Labels] = Counter()
         self._preemption_attempts = 0
         self._volume_errors: Counter[Labels] = Counter()
 
     def decided(self, profile: str, seconds: list[float]) -> None:
-        """Take what the points of a decision took; many are counted together, which costs less."""
+        """Record the durations of a decision's extension points; they are counted in batches."""
         waiting = self._decided.setdefault(profile, [])
         waiting += seconds
         if len(waiting) >= TOGETHER * len(CYCLE_POINTS):
             self._count(profile)
 
     def _count(self, profile: str) -> None:
-        """Count the decisions that wait, in the scheduler's loop."""
+        """Count the recorded decisions; called in the scheduler's loop."""
         self._turns += 1
         _count_points(self._points, profile, self._decided.pop(profile))
         self._turns += 1
 
     def _points_now(self) -> Histogram:
-        """Return what points took, those decisions too that are not counted yet; they stay as they are.
+        """Return the durations of extension points, including decisions that are not counted yet.
 
-        Where the loop counts meanwhile it is done again: nobody waits for who reads metrics.
+        If the scheduler's loop counts at the same time, this is repeated; the scheduler never waits for readers of
+        metrics.
         """
         while True:
             turns = self._turns
@@ -109,13 +110,13 @@ class TimingMetrics(Collector):
                 return points
 
     def point(self, point: str, status: Code, profile: str, seconds: float) -> None:
-        """Count what all plugins of an extension point took."""
+        """Record the duration of all plugins at an extension point."""
         self._points.observe((point, SUCCESS if status is FINE else status.text, profile), seconds)
 
     def plugin(self, plugin: str, point: str, status: Code, seconds: float) -> None:
-        """Count what one plugin took at a point."""
+        """Record the duration of one plugin at an extension point."""
         if plugin == PRE_FILTER_RESULT:
-            return  # narrowing is no plugin's
+            return  # narrowing belongs to no plugin
         self._plugins.observe((plugin, point, SUCCESS if status is FINE else status.text), seconds)
         if plugin == PREEMPTION and point == POST_FILTER:
             self._preemption_attempts += 1
@@ -123,33 +124,33 @@ class TimingMetrics(Collector):
             self._volume_errors[VOLUME_STAGES[point],] += 1
 
     def hint(self, plugin: str, event: str, outcome: str, seconds: float) -> None:
-        """Count what a queueing hint took."""
+        """Record the duration of a queueing hint."""
         self._hints.observe((plugin, event, outcome), seconds)
 
     def change(self, event: str, seconds: float) -> None:
-        """Count what a change of the cluster took."""
+        """Record the duration of a change of the cluster."""
         self._changes.observe((event,), seconds)
 
     def preempted(self, seconds: float, *, succeeded: bool) -> None:
-        """Count how long making room for a pod took."""
+        """Record the duration of a preemption."""
         labels = ("success" if succeeded else "error",)
         self._preemption_seconds.observe(labels, seconds)
         self._preemptions[labels] += 1
 
     def policy_seconds(self) -> dict[str, float]:
-        """Return what policies took in the decisions that are measured by plugin; it may be asked from any thread."""
+        """Return the time of policies in decisions measured by plugin; thread-safe."""
         spent: dict[str, float] = {}
         for labels, seconds in self._plugins.sums(lambda labels: labels[0].startswith(PREFIX)).items():
             spent[labels[0]] = spent.get(labels[0], 0.0) + seconds
         return spent
 
     def keep_policies(self, names: frozenset[str]) -> None:
-        """Forget what is known of policies but these."""
+        """Drop the series of all policies except these."""
         for histogram in (self._plugins, self._hints):
             histogram.keep(lambda labels: is_kept(labels[0], names))
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Make samples; it may be asked from any thread."""
+        """Return samples; thread-safe."""
         for histogram in (self._points_now(), self._plugins, self._hints, self._changes, self._preemption_seconds):
             yield histogram.collect()
         yield make_counters(

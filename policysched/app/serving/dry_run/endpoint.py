@@ -1,8 +1,8 @@
-"""`DryRunEndpoint`, POST /dry-run: decision records of pods against the live state, for autoscalers and pipelines.
+"""POST /dry-run (`DryRunEndpoint`): decision records of pods on the live state, for autoscalers and pipelines.
 
-Bodies are read in a thread of their own, one at a time: 1 MiB of YAML takes seconds, and health checks wait for none.
-Answers are written in the thread of the port; the scheduler's loop decides, about one pod at a time. Few requests may
-wait for that, so that many who ask cost the scheduler no more than one who asks on and on.
+Bodies are parsed in a separate thread, one at a time, because 1 MiB of YAML takes seconds and must not block health
+checks. Answers are encoded in the port's thread. The scheduler's loop decides about one pod at a time. Few requests may
+wait for it, so many clients cost the scheduler no more than one persistent client.
 
 Source: kubernetes/autoscaler issue 6407.
 """
@@ -24,21 +24,21 @@ from policysched.app.serving.request_bodies import AGAIN, Bodies
 from policysched.visible import visible
 
 MOST_REQUESTS: Final = 8
-"""How many requests there may be at a time; one of them is decided, the others are read, or wait."""
+"""Largest number of concurrent requests; one is decided, others are parsed or wait, further ones are rejected."""
 DECIDED_WITHIN: Final = 20.0
-"""How long a request may wait and be decided. Units: seconds."""
+"""Limit of waiting and deciding. Units: seconds."""
 LARGEST_ANSWER: Final = 32 << 20
-"""Units: bytes."""
+"""Largest answer; more is an error. Units: bytes."""
 ROLE: Final = "Policysched-Role"
-"""The header that says whether who answers is the leader, or stands by."""
+"""Header that states whether the answering process is the leader or a standby."""
 
 
 class DryRunEndpoint:
-    """Answers the requests.
+    """Answers dry-run requests.
 
     Args:
         decide: Decides about a pod in the scheduler's loop.
-        loop: That loop.
+        loop: The scheduler's event loop.
     """
 
     def __init__(self, decide: Decide, loop: asyncio.AbstractEventLoop) -> None:
@@ -48,11 +48,11 @@ class DryRunEndpoint:
         self._reader = Threads(1)
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer a request of somebody who may ask.
+        """Answer an authorized request.
 
         Raises:
-            RefusedError: 400 for what is malformed, 413 for what is too large, 422 for what cannot be decided, 429
-                where too many ask, 503 where there is no answer yet.
+            RefusedError: 400 if malformed, 413 if too large, 422 if it cannot be decided, 429 with too many requests,
+                503 if not ready.
         """
         options = read_options(request.query)
         async with self._bodies.read(request) as body:

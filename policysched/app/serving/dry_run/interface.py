@@ -11,24 +11,24 @@ from policysched.model.objects import Pod
 
 @dataclass(frozen=True, slots=True)
 class AskedPod:
-    """A pod to decide about."""
+    """A pod of a dry-run request."""
 
     pod: Pod
     text: bytes
-    """It as JSON, for extenders."""
+    """The pod as JSON, for extenders."""
     profile: str = ""
-    """The scheduler name by which its profile is chosen; empty where the only one is meant."""
+    """Scheduler name that selects the profile; empty for the only profile."""
     seed: int | None = None
-    """What draws among equally good nodes."""
+    """Seed of the draw among equally good nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveDecision:
-    """What the scheduler says of it."""
+    """The scheduler's result for a dry-run."""
 
     record: dict[str, Any]
     leads: bool
-    """Whether this process schedules, as opposed to one that stands by."""
+    """Whether this process is the leader, not a standby."""
 
 
 Decide = Callable[[AskedPod], Awaitable[LiveDecision]]

@@ -1,4 +1,4 @@
-"""What a request for dry-runs says: the pods of its body, the options of its query."""
+"""Parsing of dry-run requests: pods of the body, options of the query."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from policysched.reading.documents import Document, read
 from policysched.reading.files import as_text
 
 BODY: Final = "body"
-"""What messages call the body."""
+"""Name of the body in messages."""
 LARGEST_BODY: Final = 1 << 20
-"""Units: bytes."""
+"""Largest body; more is an error. Units: bytes."""
 MOST_PODS: Final = 16
-"""How many pods one request may ask about."""
+"""Largest number of pods in a request; more is an error."""
 _OPTIONS: Final = frozenset(("node", "limit", "profile", "seed"))
 _SINGLE: Final = ("limit", "profile", "seed")
 
 
 class Query(Protocol):
-    """The options of a request, each of which may be there several times."""
+    """Query parameters, each of which can occur several times."""
 
     def keys(self) -> Any:
-        """Return the names."""
+        """Return the parameter names."""
 
     def getall(self, key: str, default: Sequence[str]) -> Sequence[str]:
-        """Return the values of one."""
+        """Return the values of a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the records are asked for."""
+    """Options of the returned records."""
 
     nodes: frozenset[str] = frozenset()
-    """The nodes that are told of; empty for all."""
+    """Nodes in the records; empty for all."""
     limit: int | None = None
-    """How many nodes are told of in each part; None for all."""
+    """Largest number of nodes in each part of a record; None for all."""
     profile: str = ""
     seed: int | None = None
 
@@ -59,16 +59,16 @@ class Asked:
 
     pods: tuple[AskedPod, ...]
     notes: tuple[str, ...]
-    """What was taken otherwise than it is written, one line each."""
+    """Notes about pods that were changed, one line each."""
     is_list: bool
-    """Whether the body is a list, or several documents: so is the answer then."""
+    """Whether the body is a list or several documents; then the answer is a list, too."""
 
 
 def read_options(query: Query) -> Options:
-    """Read the query.
+    """Parse the query.
 
     Raises:
-        RefusedError: 400, an option is unknown, there twice or no number.
+        RefusedError: 400, a parameter is unknown, repeated or not a number.
     """
     unknown = sorted(set(query.keys()) - _OPTIONS)
     if unknown:
@@ -92,10 +92,10 @@ def _number(name: str, values: Sequence[str]) -> int | None:
 
 
 def read_pods(body: bytes, options: Options) -> Asked:
-    """Read the pods of a body, filled in as the API server does without admission plugins.
+    """Parse the pods of a body, with an API server's defaults but without admission plugins.
 
     Raises:
-        RefusedError: 400, it is malformed; the text says where.
+        RefusedError: 400, the body is malformed; the text has the position.
     """
     try:
         documents = read(as_text(body, BODY).replace("\r\n", "\n"), BODY)
@@ -130,7 +130,10 @@ def _asked(document: Document, options: Options) -> tuple[AskedPod, tuple[str, .
 
 
 def _refuse_equal_constraints(document: Document, pod: Pod) -> None:
-    """Refuse two spread constraints with one topology key and action, as an API server does: thousands take long."""
+    """Raise an error for spread constraints with equal topology key and action, as API servers do.
+
+    Many would be slow.
+    """
     known: set[tuple[str, str]] = set()
     for number, one in enumerate(pod.spec.topology_spread_constraints):
         said = one.topology_key, one.when_unsatisfiable

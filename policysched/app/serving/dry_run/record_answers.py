@@ -1,4 +1,4 @@
-"""Decision records as answers: with the nodes that were asked for, and written in pieces."""
+"""Decision records as answers: reduced to the requested nodes, and encoded in chunks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def shortened(record: Record, nodes: Collection[str], limit: int | None) -> Record:
-    """Return a record that tells of some nodes alone; `leftOut` counts the others in each of its parts.
+    """Return a record with only some nodes; `leftOut` is the number of the others in each part.
 
     Args:
         record: The record.
         nodes: The nodes; empty for all.
-        limit: How many of them in each part: the best, of those that are not feasible the first by name. None for all.
+        limit: Largest number of nodes in each part: best first, infeasible ones by name. None for all.
     """
     if not nodes and limit is None:
         return record
@@ -58,7 +58,7 @@ def _rules(parts: Mapping[str, Any], some: Any) -> Record:
 
 
 def encoded(value: Any, depth: int = 2) -> bytes:
-    """Write a value as JSON, its members one after another: no piece holds up other threads."""
+    """Encode a value as JSON, member by member, so that no long call blocks other threads."""
     return b"".join(_pieces(value, depth))
 
 

@@ -1,7 +1,7 @@
-"""`MetricLimits`: which metrics are not shown, and which values labels may have, as flags of kube-scheduler say it.
+"""`MetricLimits`: disabled metrics and allowed label values, according to kube-scheduler's flags.
 
-Names are those that are scraped: a counter's with `_total`. A value of a label that is not allowed is shown as
-`unexpected`, and the series that are one then are added up. What is counted stays as it is: only what is told changes.
+Names are those in the scraped text: a counter's with `_total`. A label value that is not allowed becomes `unexpected`,
+and equal series are added. Only the output changes, not the counting.
 
 Source: k8s.io/component-base/metrics/options.go, metrics/api/v1/config.go.
 """
@@ -25,20 +25,20 @@ from policysched.errors import UsageError
 from policysched.reading import bounded_yaml
 
 UNEXPECTED: Final = "unexpected"
-"""What stands in place of a value that is not allowed."""
+"""Replacement of a label value that is not allowed."""
 _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)
 _KEY: Final = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*),([a-zA-Z_][a-zA-Z0-9_]*)", re.ASCII)
 Allowed = Mapping[str, Mapping[str, frozenset[str]]]
-"""The values that labels may have, by metric and label; labels that are not named may have any."""
+"""Allowed label values by metric and label; other labels are unrestricted."""
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class MetricLimits:
-    """What is told of metrics."""
+    """Limits of the metrics output."""
 
     disabled: frozenset[str] = frozenset()
-    """Those that are not shown."""
+    """Metrics that are omitted."""
     allowed: Allowed = field(default_factory=lambda: _NONE)
 
 
@@ -48,7 +48,7 @@ NO_METRIC_LIMITS: Final = MetricLimits()
 def read_metric_limits(
     disabled: Iterable[str], allowed: Iterable[tuple[str, str]], manifest: Path | None
 ) -> MetricLimits:
-    """Read what flags say.
+    """Parse the flags.
 
     Args:
         disabled: Names of metrics.
@@ -56,7 +56,7 @@ def read_metric_limits(
         manifest: A file with such pairs, as a map.
 
     Raises:
-        UsageError: a value cannot be used.
+        UsageError: a value is invalid.
     """
     names, pairs = frozenset(disabled), dict(allowed)
     for name in names:
@@ -70,10 +70,10 @@ def read_metric_limits(
 
 
 def _read(manifest: Path) -> dict[str, str]:
-    """Read a file that maps texts to texts.
+    """Read a YAML file that maps texts to texts.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the file has another content.
     """
     try:
         read = bounded_yaml.load(manifest.read_text("utf-8"))
@@ -99,18 +99,18 @@ def _by_metric(pairs: Mapping[str, str], source: str) -> Allowed:
 
 
 class LimitedMetrics(Collector):
-    """Metrics as limits have them.
+    """Metrics with limits applied.
 
     Args:
-        metrics: All of them.
-        limits: What is told.
+        metrics: All metrics.
+        limits: The limits.
     """
 
     def __init__(self, metrics: Collector, limits: MetricLimits) -> None:
         self._metrics, self._limits = metrics, limits
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Make samples; it may be asked from any thread."""
+        """Return samples; thread-safe."""
         for family in self._metrics.collect():
             name = f"{family.name}_total" if family.type == "counter" else family.name
             if name in self._limits.disabled:
@@ -120,7 +120,7 @@ class LimitedMetrics(Collector):
 
 
 def _limited(family: MetricFamily, allowed: Mapping[str, frozenset[str]]) -> MetricFamily:
-    """Copy a family with the values that its labels may have."""
+    """Return a copy of a metric family with restricted label values."""
     sums: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     for one in family.samples:
         labels = tuple((label, _value(allowed.get(label), value)) for label, value in one.labels.items())

@@ -1,11 +1,11 @@
-"""`PodResourceSeries`: /metrics/resources, what each pod of the cluster requests and may take at most.
+"""`PodResourceSeries`: /metrics/resources, the requests and limits of each pod.
 
-All pods that are not finished are told of, whoever schedules them. There are several series a pod, so they are made
-when somebody asks, a few pods at a time with a pause after each, and nothing is kept: the scheduler's loop shares the
-interpreter with this thread. Who asks while they are being made gets the same ones.
+All unfinished pods are included, whatever their scheduler. There are several series per pod. They are created on
+request, in chunks with pauses, and not stored, because the scheduler's loop shares the interpreter with this thread.
+Concurrent requests get the same result.
 
-Who creates pods decides how many series there are: a pod that states more amounts than any real one is left out, and
-where all series together are too long there are none.
+Creators of pods determine the number of series. A pod with more amounts than any real one is omitted, and if all series
+together are too long, the request fails.
 
 Source: pkg/scheduler/metrics/resources/resources.go.
 """
@@ -27,13 +27,13 @@ from policysched.model.requests import CPU, EPHEMERAL, MEMORY, pod_amounts, pod_
 
 MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
 PORTION: Final = 25
-"""Of how many pods is told in one piece, which takes about a millisecond."""
+"""Number of pods per chunk, which takes about a millisecond."""
 PAUSE: Final = 0.001
-"""How long others have the interpreter after a piece. Units: seconds."""
+"""Pause after a chunk, for other threads. Units: seconds."""
 MOST_AMOUNTS: Final = 1024
-"""Of a pod whose containers state more requests and limits than this nothing is told."""
+"""Largest number of requests and limits of a pod; pods with more are omitted."""
 LARGEST: Final = 256 << 20
-"""How long all series may be together. Units: bytes."""
+"""Largest total size of the series; more is an error. Units: bytes."""
 REQUEST, LIMIT = "kube_pod_resource_request", "kube_pod_resource_limit"
 _TEXT: Final = (
     "This shows the resource usage the scheduler and kubelet expect per pod for resources along with the unit for the "
@@ -50,10 +50,10 @@ Pods = Callable[[], Iterable[Pod]]
 
 
 class PodResourceSeries:
-    """Answers with the series of all pods.
+    """Answers requests with the series of all pods.
 
     Args:
-        pods: Gives those that are there; asked in the port's thread.
+        pods: Returns the pods; called in the port's thread.
     """
 
     def __init__(self, pods: Pods) -> None:
@@ -64,7 +64,7 @@ class PodResourceSeries:
         """Answer a request.
 
         Raises:
-            RefusedError: 503 where the series are too long.
+            RefusedError: 503 if the series are too long.
         """
         if self._making is None:
             self._making = asyncio.create_task(self._make())
@@ -75,7 +75,7 @@ class PodResourceSeries:
     def _made(self, made: asyncio.Task[bytes]) -> None:
         self._making = None
         if not made.cancelled():
-            made.exception()  # who asked may have gone
+            made.exception()  # all clients may have disconnected
 
     async def _make(self) -> bytes:
         requests, limits = bytearray(_heading(REQUEST)), bytearray(_heading(LIMIT))
@@ -98,7 +98,7 @@ def _heading(name: str) -> bytes:
 
 
 def _amount_count(pod: Pod) -> int:
-    """Count the requests and limits that a pod states."""
+    """Return the number of requests and limits that a pod states."""
     spec = pod.spec
     stated = [one.resources for one in (*spec.containers, *spec.init_containers)]
     if spec.resources is not None:
@@ -107,7 +107,7 @@ def _amount_count(pod: Pod) -> int:
 
 
 def _labels(pod: Pod) -> tuple[str, str]:
-    """Write a pod's labels: those before the resource, and those between it and its unit."""
+    """Return the label texts of a pod, before the resource and between resource and unit."""
     metadata, spec = pod.metadata, pod.spec
     priority = "" if spec.priority is None else spec.priority
     return (
@@ -136,7 +136,7 @@ def _escape(text: str) -> str:
 
 
 def _number(amount: Quantity) -> str:
-    """Write a number as Prometheus reads it; one that no float holds is infinite, as Go's approximation."""
+    """Format a number for Prometheus; beyond the range of float it is infinite, as in Go."""
     try:
         number = float(amount.number)
     except OverflowError:

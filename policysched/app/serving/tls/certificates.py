@@ -1,7 +1,7 @@
-"""`ServingCertificate`: the TLS settings of the port, made anew when a file behind them changes.
+"""`ServingCertificate`: the TLS settings of the port, rebuilt when a file changes.
 
-The certificate is that of two files, or one of our own: self-signed, for the host's name and its loopback addresses,
-kept in a folder where one is given. Files that cannot be used at the start end it; later the settings stay as they are.
+The certificate comes from two files, or is self-signed for the host name and loopback addresses and kept in a folder if
+one is given. Unusable files are an error at the start; later the previous settings stay.
 
 Source: k8s.io/apiserver/pkg/server/options/serving.go (MaybeDefaultWithSelfSignedCerts), dynamiccertificates.
 """
@@ -27,32 +27,32 @@ from policysched.key_pairs import key_pair_problem
 
 log = logging.getLogger(__name__)
 PAIR: Final = "policysched"
-"""The names of the files of a self-signed certificate, without .crt and .key."""
+"""Base name of the files of a self-signed certificate (.crt and .key)."""
 Pair = tuple[bytes, bytes]
 """A certificate with its chain, and its private key, in PEM form."""
 
 UNPUBLISHED: Final = ("", DEFAULT_PROXY)
-"""The authorities of clients and of front proxies until the cluster's are read."""
+"""Authorities of clients and front proxies before the cluster's are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Material:
-    """What TLS settings are made of."""
+    """The inputs of the TLS settings."""
 
     pair: Pair
     users: str
-    """The authorities of users' certificates, in PEM form."""
+    """Authorities of users' certificates, in PEM form."""
     proxy: FrontProxy
     named: tuple[NamedPair, ...]
-    """Certificates for other names of the server."""
+    """Certificates for other server names."""
 
 
 class ServingCertificate:
-    """The TLS settings for connections that come now.
+    """The TLS settings for new connections.
 
     Args:
-        options: Which files.
-        now: The time at which a self-signed certificate is made.
+        options: The files.
+        now: Time for a new self-signed certificate.
 
     Raises:
         UsageError: A file cannot be used.
@@ -65,7 +65,7 @@ class ServingCertificate:
             self._own = _own_pair(options.certificate_folder, now)
         self._published = UNPUBLISHED
         self._is_unpublished = True
-        """Whether no authorities that the cluster publishes are used yet; the first ones are no change to log."""
+        """Whether no authorities published by the cluster are in use yet; the first ones are not logged as a change."""
         self._problem = ""
         try:
             self._use(self._read())
@@ -74,20 +74,20 @@ class ServingCertificate:
 
     @property
     def certificate(self) -> bytes:
-        """The certificate that is served, with its chain, in PEM form."""
+        """The served certificate with its chain, in PEM form."""
         return self._material.pair[0]
 
     def trust_clients(self, authorities: str, proxy: FrontProxy) -> None:
-        """Know clients as the cluster does, with the next refresh.
+        """Set the authorities that the cluster publishes, used from the next refresh.
 
         Args:
-            authorities: Who signs users' certificates, in PEM form, beside those of --client-ca-file.
-            proxy: Who may ask for others, unless --requestheader-client-ca-file says.
+            authorities: Authorities of users' certificates in PEM form, in addition to --client-ca-file.
+            proxy: Front proxies, unless --requestheader-client-ca-file is given.
         """
         self._published = authorities, proxy
 
     def refresh(self) -> None:
-        """Take what the files say now; what cannot be used is said once, and changes nothing."""
+        """Reload changed files; an unusable file is logged once and changes nothing."""
         is_first, before = self._is_unpublished and self._published != UNPUBLISHED, self._material
         try:
             material = self._read()
@@ -108,10 +108,10 @@ class ServingCertificate:
             log.info("reloaded the certificates of the secure port")
 
     def _use(self, material: _Material) -> None:
-        """Make the TLS settings.
+        """Rebuild the TLS settings.
 
         Raises:
-            OSError, ssl.SSLError, ValueError: they cannot be made.
+            OSError, ssl.SSLError, ValueError: the inputs are invalid.
         """
         signers, limits = "\n".join(filter(None, (material.users, material.proxy.authorities))), self._options.tls
         context = server_context(material.pair, signers, limits)
@@ -145,7 +145,7 @@ def _in_words(error: Exception) -> str:
 
 
 def _text(path: Path) -> str:
-    """Read certificates; comments between them may be in any language."""
+    """Read a certificate file; comments in it can have any encoding."""
     return path.read_text("ascii", "ignore")
 
 
@@ -154,7 +154,7 @@ def _plain(certificates: str) -> str:
 
 
 def _authorities(certificates: str) -> frozenset[bytes]:
-    """Read the authorities among certificates, each in DER form."""
+    """Return the certificates in a PEM text, each in DER form."""
     if not certificates:
         return frozenset()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -163,21 +163,21 @@ def _authorities(certificates: str) -> frozenset[bytes]:
 
 
 def server_context(pair: Pair, clients: str = "", limits: TlsLimits = NO_LIMITS) -> ssl.SSLContext:
-    """Make TLS settings.
+    """Return a TLS context for a server.
 
     Args:
         pair: A certificate and its key.
-        clients: The authorities of clients' certificates, in PEM form; absent, clients are asked for none.
-        limits: What is spoken.
+        clients: Authorities of clients' certificates in PEM form; empty: no client certificates are requested.
+        limits: Versions, cipher suites and curves.
 
     Raises:
-        ValueError: the certificate or its key cannot be used, or the authorities of clients are no certificates.
-        OSError: no file can be made for them.
+        ValueError: the certificate, its key or the authorities are invalid.
+        OSError: no temporary file can be created.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     limits.apply(context)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
-    context.num_tickets = 0  # who resumes a session shows a certificate that nobody verifies again
+    context.num_tickets = 0  # a resumed session would present a client certificate without verification
     try:
         _load_pair(context, b"\n".join(pair))
     except ssl.SSLError as error:
@@ -189,13 +189,13 @@ def server_context(pair: Pair, clients: str = "", limits: TlsLimits = NO_LIMITS)
 
 
 def _load_pair(context: ssl.SSLContext, pair: bytes) -> None:
-    """Load a certificate and its key, which the library only reads from a file."""
+    """Load a certificate and its key, which the TLS library reads only from a file."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("certificate")
         with open(descriptor, "wb") as file:  # noqa: PTH123 - it has no path of its own
             file.write(pair)
             file.flush()
-            context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")  # an encrypted key asks nobody
+            context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")  # an encrypted key must not prompt
         return
     with tempfile.NamedTemporaryFile() as file:
         file.write(pair)
@@ -204,7 +204,7 @@ def _load_pair(context: ssl.SSLContext, pair: bytes) -> None:
 
 
 def _own_pair(folder: Path | None, now: datetime) -> Pair:
-    """Return a self-signed certificate and its key: those of the folder, or new ones, which are kept there.
+    """Return a self-signed certificate and key from the folder, or new ones, which are stored there.
 
     Raises:
         UsageError: the folder cannot be used.

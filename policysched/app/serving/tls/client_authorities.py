@@ -1,7 +1,7 @@
-"""`follow_client_authorities`: whose client certificates count, as the API server publishes it.
+"""`follow_client_authorities`: reads the authorities of client certificates that the API server publishes.
 
-The authorities of users and of front proxies, with the headers of these, stand in a ConfigMap of kube-system that takes
-a right of its own to read; without it clients are known by tokens.
+A ConfigMap in kube-system contains the authorities of users and of front proxies, with the proxies' headers. Reading it
+needs a separate permission; without it, clients authenticate with tokens.
 
 Source: k8s.io/apiserver/pkg/server/options/authentication.go (DelegatingAuthenticationOptions),
 authentication_dynamic_request_header.go.
@@ -26,7 +26,7 @@ from policysched.reading.lenient_json import UNREADABLE
 log = logging.getLogger(__name__)
 CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 EVERY: Final = 60.0
-"""How often they are read. Units: seconds."""
+"""Interval between two reads. Units: seconds."""
 FAILURES: Final = (ApiError, ConnectionProblemError, *UNREADABLE)
 
 
@@ -35,11 +35,11 @@ class _ConfigMap(msgspec.Struct):
 
 
 async def read_client_authorities(sender: Sender) -> tuple[str, FrontProxy]:
-    """Read the authorities of users, in PEM form, and who is a front proxy.
+    """Read the authorities of users in PEM form, and the front proxies.
 
     Raises:
-        ApiError, ConnectionProblemError: they cannot be had.
-        MsgspecError, UnicodeError: they are not what an API server publishes.
+        ApiError, ConnectionProblemError: the ConfigMap cannot be read.
+        MsgspecError, UnicodeError: its content is invalid.
     """
     data = msgspec.json.decode(await sender.request("GET", CONFIG_MAP), type=_ConfigMap).data
     proxy = FrontProxy(
@@ -59,7 +59,7 @@ def _listed(data: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 async def follow_client_authorities(sender: Sender, certificate: ServingCertificate) -> None:
-    """Read them now and then, until cancelled; while they cannot be read those from before count."""
+    """Read the authorities periodically until cancelled; after a failure the previous ones stay valid."""
     said = False
     while True:
         try:

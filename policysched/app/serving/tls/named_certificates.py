@@ -1,7 +1,7 @@
-"""`by_server_name`: the certificate that a client asks for by the name of the server, where there are several.
+"""`by_server_name`: selects the certificate for the server name that a client requests (SNI).
 
-Names that a flag gives count before those in certificates, exact ones before `*.` of one label, and earlier pairs
-before later ones; who asks for none of them gets the port's own certificate.
+Names in flags have priority over names in certificates, exact names over `*.` for one label, and earlier pairs over
+later ones. Other clients get the default certificate.
 
 Source: k8s.io/apiserver/pkg/server/dynamiccertificates/named_certificates.go.
 """
@@ -23,24 +23,24 @@ _DOMAIN: Final = re.compile(r"\*|(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]
 
 @dataclass(frozen=True, slots=True)
 class NamedPair:
-    """A certificate with its chain, its private key, both in PEM form, and the names that it is for."""
+    """A certificate with its chain and private key in PEM form, and its server names."""
 
     certificate: bytes
     key: bytes
     names: tuple[str, ...]
-    """None: those in the certificate."""
+    """Server names; empty for those in the certificate."""
 
 
 def by_server_name(
     pairs: Iterable[tuple[NamedPair, ssl.SSLContext]],
 ) -> Callable[[Any, str | None, ssl.SSLContext], None]:
-    """Make what chooses the TLS settings of a connection by the name that a client asks for.
+    """Return a callback that selects the TLS settings by the requested server name.
 
     Args:
-        pairs: The certificates, those that come first before others, with the settings that have them.
+        pairs: Certificates with their TLS settings, in order of priority.
 
     Raises:
-        ValueError: a certificate is none.
+        ValueError: a certificate is invalid.
     """
     said: dict[str, ssl.SSLContext] = {}
     found: dict[str, ssl.SSLContext] = {}
@@ -65,7 +65,7 @@ def _matching(known: Mapping[str, ssl.SSLContext], name: str) -> ssl.SSLContext 
 
 
 def _names_in(certificate: bytes) -> list[str]:
-    """Return the names of a certificate: the common name where it may be one of a server, and its DNS names."""
+    """Return the names of a certificate: the common name if it can be a host name, and the DNS names."""
     first = x509.load_pem_x509_certificate(certificate)
     common = [str(one.value) for one in first.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     names = [one for one in common[-1:] if _DOMAIN.fullmatch(one) and not _is_address(one)]

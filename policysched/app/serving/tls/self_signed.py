@@ -1,4 +1,4 @@
-"""`self_signed`: a certificate for this host, for a port that was given none."""
+"""`self_signed`: creates a certificate for this host, for a port without a given one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME: Final = timedelta(days=365)
 EARLIER: Final = timedelta(hours=1)
-"""How long before it is made a certificate holds: clocks differ."""
+"""How long before its creation a certificate becomes valid, because clocks differ."""
 
 
 def self_signed(host: str, now: datetime) -> tuple[bytes, bytes]:
-    """Make a certificate for a host and its loopback addresses, and its key, in PEM form."""
+    """Return a certificate for a host and its loopback addresses, and its key, in PEM form."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{host}@{int(now.timestamp())}"[:64])])
     loopback = [x509.IPAddress(ipaddress.ip_address(one)) for one in ("127.0.0.1", "::1")]
