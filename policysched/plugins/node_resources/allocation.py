@@ -1,17 +1,16 @@
-"""Scores by resource allocation: LeastAllocated, MostAllocated and RequestedToCapacityRatio, and what they start from.
+"""Scores by resource allocation: LeastAllocated, MostAllocated and RequestedToCapacityRatio.
 
-They start from capacities, what is taken, and what the pod adds. Two readings of "taken" exist in kube-scheduler: with
-what every pod weighs at least (LeastAllocated), or as really requested (BalancedAllocation); the state remembers which.
+A score is computed from the capacity of a row, the amount in use, and the amount of the pod. The amount in use has two
+definitions in kube-scheduler: with a minimum for each pod (LeastAllocated), or as requested (BalancedAllocation).
 
-Amounts are ordinary as long as no percentage of them can wrap around in 64 bits and none is below 0. Strategies are
-quick for those and have a second way for all others, which does step by step what kube-scheduler's int64 do. A score
-may leave 0 to 100 there, which fails the cycle of a pod that asks for such amounts itself. An ordinary pod does not pay
-for what others put on a node: that node scores 0 for it.
+Amounts are ordinary if none is negative and no percentage of them overflows 64 bits. For other amounts, the strategies
+repeat kube-scheduler's int64 arithmetic step by step. Scores may then leave 0 to 100. This fails the cycle of a pod
+that requests such amounts itself; for other pods, the node scores 0.
 
-Divisions of ordinary amounts are of whole numbers that are not negative, so that NumPy's floor is Go's truncation. With
-MostAllocated a node that would be more than full counts as full, because pods without requests weigh something here
-that no node was asked for. The curve of RequestedToCapacityRatio is a table of 101 scores, made once in
-kube-scheduler's arithmetic of whole numbers, because utilisation is a whole number from 0 to 100.
+Divisions of ordinary amounts have non-negative operands, so NumPy's floor equals Go's truncation. With MostAllocated, a
+node that is more than full is treated as full, because pods without requests have a minimum amount. The curve of
+RequestedToCapacityRatio is a table of 101 scores in kube-scheduler's integer arithmetic, because utilization is an
+integer from 0 to 100.
 
 Source: plugins/noderesources/resource_allocation.go, least_allocated.go, most_allocated.go,
 requested_to_capacity_ratio.go, plugins/helper/shape_score.go, v1.36.
@@ -41,7 +40,7 @@ from policysched.state.tables.columns import quotients
 
 @dataclass(frozen=True, slots=True)
 class ResourceWeight:
-    """A resource that a score looks at."""
+    """A scored resource with its weight."""
 
     name: str
     weight: int = 1
@@ -51,14 +50,14 @@ CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
 NOTHING, HIGHEST = constant(0), constant(MAX_NODE_SCORE)
 FULL: Final = 100
 HIGHEST_POINT: Final = 10
-"""The best score that a point of the curve can have."""
+"""Highest score of a point of the curve."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredAmounts:
-    """What the pod adds of the scored resources that matter to it.
+    """The amounts of a pod for the scored resources that apply to it.
 
-    Shapes: k resources; `amounts` are (k, 1), `weights` (k,) with their sum, at least 1, what is asked of rows (k, R).
+    Shapes: k resources; `amounts` are (k, 1), `weights` (k,) with their sum, at least 1; results for rows (k, R).
     """
 
     tables: AmountTables
@@ -68,38 +67,38 @@ class ScoredAmounts:
     weight: int
     nonzero: bool
     ordinary: bool
-    """Whether what the pod wants is ordinary."""
+    """Whether the pod's amounts are ordinary."""
 
     def capacity(self, rows: Rows) -> Amounts:
-        """Return what rows have, 0 where they do not know a resource."""
+        """Return the capacities of rows; 0 for a resource that a row does not have."""
         places = self.tables.places(self.resources)
         return at(self.tables.allocatable, places, rows)
 
     def taken(self, rows: Rows) -> Amounts:
-        """Return what is taken on rows without the pod."""
+        """Return the amounts in use on rows without the pod."""
         places = self.tables.places(self.resources)
         return at(self.tables.counted if self.nonzero else self.tables.requested, places, rows)
 
     def are_ordinary(self, capacity: Amounts, taken: Amounts) -> bool:
-        """Return whether these amounts are ordinary, and those that the pod wants."""
+        """Return whether these amounts and the pod's amounts are ordinary."""
         if self.ordinary and not self.tables.odd:
             return True
         return self.ordinary and not np.count_nonzero((capacity | taken).view(np.uint64) > WIDEST)
 
     @cached_property
     def plain_amounts(self) -> list[int]:
-        """The amounts as plain numbers."""
+        """The amounts as Python integers."""
         amounts: list[int] = self.amounts[:, 0].tolist()
         return amounts
 
     @cached_property
     def plain_weights(self) -> list[int]:
-        """The weights as plain numbers."""
+        """The weights as Python integers."""
         weights: list[int] = self.weights.tolist()
         return weights
 
     def weight_of(self, counted: Amounts) -> Amounts | int:
-        """Return each row's sum of the weights of the resources whose amount there is not 0, at least 1."""
+        """Return for each row the sum of the weights of the resources with an amount other than 0; at least 1."""
         if np.count_nonzero(counted) == counted.size:
             return self.weight
         weights: Amounts = np.maximum(self.weights @ (counted != 0), 1)
@@ -107,14 +106,14 @@ class ScoredAmounts:
 
 
 Percentage = Callable[[Amounts, Amounts], Amounts]
-"""What a score makes of what is used and of what there is, never 0, resource by resource.
+"""Returns the score of each resource from the amounts in use and the capacities, which are never 0.
 
 Shapes: (k, R), (k, R) -> (k, R).
 """
 
 
 def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, percentage: Percentage) -> Scores:
-    """Return the mean of what rows score by each resource that they have, step by step as kube-scheduler does.
+    """Return the weighted mean of the scores of each row's resources, in kube-scheduler's steps.
 
     Shapes: (k, R) -> (R,).
     """
@@ -124,15 +123,15 @@ def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, perc
 
 
 Strategy = Callable[[ScoredAmounts, Rows], Scores]
-"""How rows are scored by what is wanted, 0 to 100."""
+"""Scores rows by the pod's amounts, 0 to 100."""
 OnRow = Callable[[ScoredAmounts, Sequence[int], Sequence[int]], int]
-"""How one row is scored by what is wanted, what it has of each resource and what of it is taken."""
+"""Scores one row by the pod's amounts, the row's capacities and the amounts in use."""
 
 
 def prepare_allocation(
     pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool
 ) -> ScoredAmounts:
-    """Work out the pod's amounts; extended resources that it does not request are left out."""
+    """Return the pod's amounts, without extended resources that it does not request."""
     wanted = incoming_amounts(pod, (one.name for one in resources), nonzero=nonzero)
     kept = [
         (one, amount)
@@ -151,11 +150,11 @@ def prepare_allocation(
 
 
 class SharedScores:
-    """The scores of a strategy that pod classes hold; those that want the same share them.
+    """The cached scores of a strategy; pod classes with equal amounts share them.
 
     Args:
         of_rows: The strategy.
-        of_row: The same for one row, None where there is no way without arrays.
+        of_row: The strategy for one row; None if it needs arrays.
     """
 
     def __init__(self, of_rows: Strategy, of_row: OnRow | None) -> None:
@@ -163,12 +162,12 @@ class SharedScores:
         self._shared: SharedByCluster[CachedAnswers] = SharedByCluster()
 
     def of(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
-        """Return the scores for what a pod wants."""
+        """Return the scores for a pod's amounts."""
         key = (wanted.resources, wanted.amounts.tobytes())
         return self._shared.of(cluster, key, lambda: self._make(wanted, cluster))
 
     def apart(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
-        """Return the scores for what a pod wants that hold for its class alone."""
+        """Return scores for a pod's amounts that no other class shares."""
         return CachedAnswers(cluster, partial(_score_rows, wanted, self._of_rows), None, np.int16)
 
     def _make(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
@@ -177,7 +176,7 @@ class SharedScores:
 
 
 def _score_rows(wanted: ScoredAmounts, of_rows: Strategy, rows: Rows) -> NDArray[np.signedinteger]:
-    """Score rows, in 16 bits where no score can leave 0 to 100."""
+    """Score rows, in 16 bits if no score can leave 0 to 100."""
     scores = of_rows(wanted, rows)
     if wanted.ordinary and not wanted.tables.odd:
         return scores.astype(np.int16)
@@ -194,10 +193,10 @@ def _score_row(wanted: ScoredAmounts, of_row: OnRow, row: int) -> int | None:
 
 
 def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Return the weighted mean of what rows would have left in percent.
+    """Return the weighted mean of the free percentages of rows with the pod.
 
     Shapes: R rows -> (R,).
-    Missing: resources that a row does not have do not count there; with none at all the score is 0.
+    Missing: resources that a row does not have are ignored; a row without any scores 0.
     """
     capacity, taken = wanted.capacity(rows), wanted.taken(rows)
     if not wanted.are_ordinary(capacity, taken):
@@ -213,12 +212,12 @@ def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def _left(used: Amounts, capacity: Amounts) -> Amounts:
-    """Return what is left in percent, 0 where more is used than there is."""
+    """Return the free percentage; 0 if more than the capacity is in use."""
     return np.where(used > capacity, 0, quotients((capacity - used) * MAX_NODE_SCORE, capacity))
 
 
 def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Return the same for one row of ordinary amounts."""
+    """Return the result of `least_allocated` for one row with ordinary amounts."""
     total = weight = 0
     for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.plain_weights, strict=True):
         if capacity:
@@ -228,10 +227,10 @@ def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Se
 
 
 def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Return the weighted mean of what rows would have in use in percent.
+    """Return the weighted mean of the used percentages of rows with the pod.
 
     Shapes: R rows -> (R,).
-    Missing: resources that a row does not have do not count there; with none at all the score is 0.
+    Missing: resources that a row does not have are ignored; a row without any scores 0.
     """
     capacity, taken = wanted.capacity(rows), wanted.taken(rows)
     if not wanted.are_ordinary(capacity, taken):
@@ -246,34 +245,34 @@ def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def _in_use(used: Amounts, capacity: Amounts) -> Amounts:
-    """Return what is in use in percent."""
+    """Return the used percentage."""
     return quotients(np.minimum(used, capacity) * MAX_NODE_SCORE, capacity)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of the curve: how good a utilisation in percent is, from 0 to 10."""
+    """A point of the curve: a utilization in percent, and its score from 0 to 10."""
 
     utilization: int
     score: int
 
 
 class RequestedToCapacityRatio:
-    """The strategy.
+    """The strategy RequestedToCapacityRatio.
 
     Args:
-        points: at least one point, by rising utilisation.
+        points: at least one point, by rising utilization.
     """
 
     def __init__(self, points: Sequence[Point]) -> None:
         self._curve: NDArray[np.int64] = np.array([score_at(points, level) for level in range(FULL + 1)], np.int64)
 
     def __call__(self, wanted: ScoredAmounts, rows: Rows) -> Scores:
-        """Return the weighted mean of the curve's scores, halves rounded up.
+        """Return the weighted mean of the curve's scores; halves are rounded up.
 
         Shapes: R rows -> (R,).
-        Missing: resources that a row does not have, and those that score 0, do not count there; with none at all
-            the score is 0.
+        Missing: resources that a row does not have, and resources that score 0, are ignored; a row without any
+            scores 0.
         """
         capacity, taken = wanted.capacity(rows), wanted.taken(rows)
         used = taken + wanted.amounts
@@ -286,13 +285,13 @@ class RequestedToCapacityRatio:
         scores = self._curve.take(used, mode="clip")
         scores[capacity == 0] = 0
         total, weight = wanted.weights @ scores, wanted.weight_of(scores)
-        # halves go up; the quotients' denominators are small, so doubles keep them apart from whole numbers
+        # halves are rounded up; the denominators are small, so float64 distinguishes the quotients from integers
         mean: Scores = ((2 * total + weight) / (2 * weight)).astype(np.int64)
         return mean
 
 
 def score_at(points: Sequence[Point], level: int) -> int:
-    """Read the curve at a level, straight between two points and flat beyond the first and last; 0 to 100."""
+    """Return the curve's score at a level, 0 to 100: linear between points, constant outside."""
     scale = MAX_NODE_SCORE // HIGHEST_POINT
     before = points[0]
     for point in points:
@@ -301,27 +300,27 @@ def score_at(points: Sequence[Point], level: int) -> int:
                 break
             climb = (point.score - before.score) * scale * (level - before.utilization)
             width = point.utilization - before.utilization
-            # towards zero, as kube-scheduler divides
+            # towards zero, as in Go
             return before.score * scale + (climb // width if climb >= 0 else -(-climb // width))
         before = point
     return before.score * scale
 
 
 class ScoredResource(Given, frozen=True):
-    """A resource with its weight; one of 0 counts as 1."""
+    """A resource with its weight; 0 is treated as 1."""
 
     name: str = ""
     weight: Int64 = 0
 
     def __post_init__(self) -> None:
-        """Take no weight for one of 1."""
+        """Set the default weight."""
         force_setattr(self, "weight", self.weight or 1)
 
 
 SCORED_BY_DEFAULT: Final = tuple(ScoredResource(name=one.name, weight=one.weight) for one in CPU_AND_MEMORY)
-"""What arguments that name no resource score."""
+"""The resources that are scored if arguments name none."""
 
 
 def weighted(resources: Sequence[ScoredResource]) -> tuple[ResourceWeight, ...]:
-    """Return the resources that arguments name, with their weights."""
+    """Return the resources of arguments with their weights."""
     return tuple(ResourceWeight(one.name, one.weight) for one in resources)

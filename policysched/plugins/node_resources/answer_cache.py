@@ -1,8 +1,8 @@
-"""Cached answers of the resource plugins: fit and score by row, shared by pod classes that request the same.
+"""Cached results of the resource plugins by row, shared by pod classes with equal requests.
 
-Pods of many workloads ask for the same few amounts. What these score on a row, and whether they fit there, changes with
-the row alone: a placement is followed once for each of them, not once for each class. A single row is worked out with
-plain numbers: that takes a fraction of what operations on arrays take however short they are.
+Pods of many workloads request the same few amounts, and the result for such amounts depends on the row only. So a
+placement is evaluated once for each combination of amounts, not for each class. A single row is computed without
+arrays, which is faster.
 
 Shapes: C the capacity of the columns, N rows in use.
 """
@@ -19,20 +19,20 @@ from policysched.framework import Cluster, Rows
 from policysched.state.tables.columns import distinct
 
 MOST_ONE_BY_ONE = 2
-"""How many rows are worked out one by one."""
+"""Maximum number of changed rows that are computed without arrays."""
 OfRows = Callable[[Rows], NDArray[Any]]
 OfRow = Callable[[int], int | None]
-"""The same for one row; None where only arrays tell the same."""
+"""Returns the result of one row; None if it has to be computed with arrays."""
 
 
 class CachedAnswers:
-    """The answers of all rows; they follow the journal when asked.
+    """The results of all rows; they are refreshed from the journal when they are read.
 
     Args:
-        cluster: The rows.
-        of_rows: Answers for rows.
-        of_row: Answers for one row, None where that takes arrays.
-        dtype: What holds an answer of one row; rows may be answered in wider numbers, and all are kept in those then.
+        cluster: The cluster.
+        of_rows: Computes the results of rows.
+        of_row: Computes the result of one row; None if that needs arrays.
+        dtype: The type of the cached results; wider results of `of_rows` widen the cache.
     """
 
     __slots__ = ("__weakref__", "_answers", "_cluster", "_dtype", "_of_row", "_of_rows", "_seen")
@@ -46,16 +46,16 @@ class CachedAnswers:
 
     @property
     def narrow(self) -> bool:
-        """Whether no answer was given in wider numbers."""
+        """Whether no result was wider than `dtype`."""
         return self._answers.dtype == self._dtype
 
     def distinct(self) -> list[int]:
-        """Return the answers that rows had when they were last asked for, each once."""
+        """Return the distinct results at the last refresh."""
         found: list[int] = distinct(self._answers).tolist()
         return found
 
     def of(self, rows: Rows) -> NDArray[Any]:
-        """Return the answers of rows; not to be changed.
+        """Return the results of rows; callers must not change the array.
 
         Shapes: (R,).
         """

@@ -1,7 +1,7 @@
-"""NodeResourcesBalancedAllocation: prefer nodes whose resources the pod leaves evenly used.
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources are evenly used with the pod.
 
-Knows amounts only. The arithmetic is in doubles and in kube-scheduler's order of operations, because scores are
-truncated: another order would now and then differ by one.
+Scores are computed in float64 and in kube-scheduler's order of operations, because they are truncated: another order
+could differ by one.
 
 Source: plugins/noderesources/balanced_allocation.go, v1.36.
 """
@@ -33,18 +33,18 @@ from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.columns import from_floats, quotients
 
 PAIR = 2
-"""Of how many resources a balance is told without arrays."""
+"""Number of resources for which one row is scored without arrays."""
 HALF, WHOLE, HIGHEST = constant(0.5), constant(1.0), constant(float(MAX_NODE_SCORE))
 MIDDLE = constant(MAX_NODE_SCORE + MAX_NODE_SCORE // 2)
-"""What makes half of it, rounded down, 75 where the balance stays as it is."""
+"""Added to the change of the balance before it is halved: a score of 75 means no change."""
 Floats = NDArray[np.float64]
 
 
 class NodeResourcesBalancedAllocation(ScorePlugin[CachedAnswers]):
-    """The plugin.
+    """The NodeResourcesBalancedAllocation plugin.
 
     Args:
-        resources: the resources to balance; their weights play no part.
+        resources: the resources to balance; their weights are ignored.
     """
 
     name = "NodeResourcesBalancedAllocation"
@@ -57,18 +57,18 @@ class NodeResourcesBalancedAllocation(ScorePlugin[CachedAnswers]):
         self._pairs = SharedScores(balanced, balanced_on_row)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers | Nothing:
-        """Work out the pod's amounts; a pod that requests none of the resources would crowd one node: skip it."""
+        """Compute the pod's amounts; skip pods that request none of the resources."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=False)
         if not wanted.amounts.any():
             return SKIP
         return (self._pairs if len(wanted.resources) == PAIR else self._kept).of(wanted, cluster)
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
-        """Return whether all amounts that were looked at are ordinary."""
+        """Return whether all evaluated amounts are ordinary."""
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
-        """Score rows by how much the pod improves their balance: 75 where it changes nothing."""
+        """Score rows by how much the pod improves their balance: 75 for no change."""
         return state.of(rows).astype(np.int64)
 
 
@@ -81,7 +81,7 @@ def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
     ordinary = wanted.are_ordinary(capacity, taken)
     whole = (np.maximum(capacity, ONE) if ordinary else np.where(capacity == 0, 1, capacity)).astype(np.float64)
     fractions = np.empty((2, *whole.shape))
-    # numbers of one kind are divided without a buffer
+    # division of equal types needs no buffer
     np.divide(taken.astype(np.float64), whole, out=fractions[0])
     np.divide((taken + wanted.amounts).astype(np.float64), whole, out=fractions[1])
     np.minimum(fractions, WHOLE, out=fractions)
@@ -96,7 +96,7 @@ def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def balanced_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Return the same for one row and two resources, of ordinary amounts."""
+    """Return the result of `balanced` for one row and two resources with ordinary amounts."""
     first, second = wanted.plain_amounts
     without_pod = _balance_of_two(have, taken[0], taken[1])
     with_pod = _balance_of_two(have, taken[0] + first, taken[1] + second)
@@ -111,7 +111,7 @@ def _balance_of_two(have: Sequence[int], first: int, second: int) -> int:
 
 
 def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
-    """Score the standard deviation of the fractions without and with the pod, 100 where they are all equal.
+    """Score the standard deviation of the fractions without and with the pod; 100 if all are equal.
 
     Shapes: (2, k, R), absent resources (k, R) -> (2, R).
     """
@@ -130,7 +130,7 @@ def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
 
 
 def _deviation(fractions: Floats, absent: NDArray[np.bool_]) -> Floats:
-    """Take each row's deviation over the resources that it has; of fewer than two there is none.
+    """Return the deviation of each row over the resources that it has; 0 for fewer than two.
 
     Shapes: (k, R), (k, R) -> (R,).
     """
@@ -154,11 +154,11 @@ class BalanceArguments(PluginArguments, frozen=True):
     resources: tuple[ScoredResource, ...] = ()
 
     def __post_init__(self) -> None:
-        """Score cpu and memory where nothing is named."""
+        """Set the default resources: cpu and memory."""
         force_setattr(self, "resources", self.resources or SCORED_BY_DEFAULT)
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield the invalid fields, each with its fault."""
         for index, one in enumerate(self.resources):
             if one.weight != 1:
                 yield f"resources[{index}].weight", f"{one.weight} is not 1, the only supported weight"
@@ -167,5 +167,5 @@ class BalanceArguments(PluginArguments, frozen=True):
 
 
 def balanced_allocation(given: BalanceArguments) -> NodeResourcesBalancedAllocation:
-    """Make NodeResourcesBalancedAllocation."""
+    """Create NodeResourcesBalancedAllocation."""
     return NodeResourcesBalancedAllocation(weighted(given.resources))

@@ -1,8 +1,8 @@
-"""Extended resources that devices provide, as amounts that scores look at: how many devices of a class a node reaches.
+"""Amounts of extended resources that are backed by devices, for scores: the devices of a class that a node reaches.
 
-Where a scoring strategy names such a resource, a node that has none of it by a device plugin counts with the devices
-of the class that stands for it. Every published device that the class selects counts, whatever pool or generation it is
-of; one whose selectors fail makes the node count as one without the resource.
+If a scoring strategy names such a resource, the score of a node without a device plugin for it uses the devices of the
+resource's device class. Each published device that the class selects is counted, in any pool and generation; if a
+selector fails, the node is treated as one without the resource.
 
 Shapes: N rows in use, R rows asked for, k resources.
 Source: plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals), v1.36.
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
 FAILED: Final = None
 Selected = tuple[bool | None, ...]
-"""Which devices of a slice a class selects, None where a selector fails."""
+"""Whether a class selects each device of a slice; None if a selector fails."""
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceAmounts(ScoredAmounts):
-    """What a pod adds of resources of which devices provide some.
+    """The scored amounts of a pod, with resources that are backed by devices.
 
-    Shapes: total (k, N), allocated (k, N); 0 for resources that no class stands for.
+    Shapes: total (k, N), allocated (k, N); 0 for resources without a device class.
     """
 
     total: Amounts
     allocated: Amounts
 
     def capacity(self, rows: Rows) -> Amounts:
-        """Return what rows have, by device plugins or devices."""
+        """Return the capacities of rows, from device plugins or devices."""
         capacity = super().capacity(rows)
         return np.where(capacity == 0, self.total[:, rows], capacity)
 
     def taken(self, rows: Rows) -> Amounts:
-        """Return what is taken on rows, of devices those that are allocated."""
+        """Return the amounts in use on rows; for devices, the allocated ones."""
         by_devices = (super().capacity(rows) == 0) & (self.total[:, rows] > 0)
         return np.where(by_devices, self.allocated[:, rows], super().taken(rows))
 
 
 def with_devices(wanted: ScoredAmounts, cluster: Cluster) -> DeviceAmounts:
-    """Count the devices that stand for what a pod wants."""
+    """Return the scored amounts with the devices of their classes."""
     shape = (len(wanted.resources), cluster.nodes.size)
     total, allocated = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     for place, resource in enumerate(wanted.resources):
@@ -66,7 +66,7 @@ def with_devices(wanted: ScoredAmounts, cluster: Cluster) -> DeviceAmounts:
 
 
 def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocated: Amounts) -> None:
-    """Add up the devices of a class on all rows. Shapes: (N,), (N,), changed in place."""
+    """Add the devices of a class to the amounts of all rows. Shapes: (N,), (N,), changed in place."""
     from policysched.devices.inventory.allocated import PoolId  # noqa: PLC0415 - a start needs none
 
     failed = np.zeros(total.size, np.bool_)
@@ -103,13 +103,13 @@ def _selected_rows(selector: NodeSelector, cluster: Cluster) -> Mask:
 
 
 class SelectedDevices:
-    """Which devices of slices classes select, worked out once for each version of both."""
+    """The devices of slices that classes select, cached by the versions of both."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[ResourceSlice, DeviceClass, Selected]] = {}
 
     def of(self, one: ResourceSlice, device_class: DeviceClass) -> Selected:
-        """Return which devices of a slice a class selects."""
+        """Return whether a class selects each device of a slice."""
         key = (one.metadata.name, device_class.metadata.name)
         known = self._known.get(key)
         if known is None or known[0] is not one or known[1] is not device_class:
@@ -122,7 +122,7 @@ class SelectedDevices:
 
 
 MOST_SLICES: Final = 100_000
-"""Of how many slices and classes that is known."""
+"""Maximum number of cached pairs of slice and class."""
 _SELECTED: Final = SelectedDevices()
 
 

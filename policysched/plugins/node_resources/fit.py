@@ -1,8 +1,7 @@
-"""NodeResourcesFit: what a pod requests must be free on its node; how full that leaves the node makes its score.
+"""NodeResourcesFit: rejects nodes without the requested resources, and scores nodes by their allocation.
 
-Knows amounts by resource name; what is short on which row, and how a reason code says so, is in `shortages`. Queueing
-hints look at the requests of the two pods and the two versions of a node at hand, never at the rest of the cluster:
-they are cheap and may be wrong in favour of trying again.
+`shortages` computes the missing resources of each row and their reason codes. Queueing hints compare the requests of
+two pods, or two versions of a node, without the rest of the cluster: a hint may retry a pod in vain.
 
 Source: plugins/noderesources/fit.go, pkg/scheduler/apis/config/v1/defaults.go,
 apis/config/validation/validation_pluginargs.go, v1.36.
@@ -70,12 +69,12 @@ FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
 RESOURCES_PER_ARRAY: Final = 32
 """Number of requested resources whose cached shortages take as much memory as an array over all rows."""
 ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
-"""The strategies that score one row without arrays."""
+"""The strategies that can score one row without arrays."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class FitState:
-    """The prepared state of NodeResourcesFit: on which rows a pod fits."""
+    """The filter state of NodeResourcesFit."""
 
     requested: ShortageTest
     kept: CachedAnswers
@@ -87,7 +86,7 @@ class FitState:
 
 
 def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Return whether a pod's deletion or scaling down frees something that is requested."""
+    """Return whether a pod's deletion or scaling down frees a requested resource."""
     old, new = pods_of(change)
     if new is None:
         return old is not None and leaves_a_place(old)
@@ -100,7 +99,7 @@ def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG
 
 
 def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a node, were it empty, has room and is new or has more than before of what is requested."""
+    """Return whether the pod fits the empty node, and the node is new or has more of a requested resource."""
     old, new = nodes_of(change)
     if new is None or not _fits_empty(pod, new, cluster):
         return False
@@ -108,7 +107,7 @@ def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Return whether a device class stands for something that is requested."""
+    """Return whether a requested resource has a device class."""
     return any(name in cluster.mapped_resources for name in _requested(pod))
 
 
@@ -139,7 +138,7 @@ def _delegated(resource: str, amounts: dict[str, int], cluster: Cluster) -> bool
 def by_name(amounts: Requests | Allocatable) -> dict[str, int]:
     """Return the amounts by resource name.
 
-    Units: cpu in thousandths, the others whole.
+    Units: cpu in thousandths, other resources in whole units.
     """
     return {
         "cpu": amounts.cpu_millis,
@@ -150,13 +149,13 @@ def by_name(amounts: Requests | Allocatable) -> dict[str, int]:
 
 
 class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incremental[CachedAnswers]):
-    """The plugin.
+    """The NodeResourcesFit plugin.
 
     Args:
-        resources: the resources that scores look at, with their weights.
-        strategy: how rows are scored by these.
-        ignored: extended resources that the filter overlooks.
-        ignored_groups: prefixes (before the slash) of such resources.
+        resources: the scored resources with their weights.
+        strategy: scores rows by these resources.
+        ignored: extended resources that the filter ignores.
+        ignored_groups: prefixes (before the slash) of extended resources that the filter ignores.
     """
 
     name = "NodeResourcesFit"
@@ -185,7 +184,7 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         self._ignored_groups = ignored_groups
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> FitState:
-        """List what the pod requests."""
+        """Prepare the pod's requests; pod classes with equal requests share a state."""
         requests = by_name(incoming_requests(pod))
         wanted = {name: amount for name, amount in requests.items() if amount > 0 and not self._ignores(name)}
         delegated = frozenset(cluster.mapped_resources.keys() & wanted.keys())
@@ -197,20 +196,20 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         return state.kept.of(rows)
 
     def filter_changed(self, state: FitState, changed: ChangedRow) -> Status | None:
-        """Return what would be short."""
+        """Return the status of the resources that would be short."""
         short = state.requested.on_row(changed.row, changed.requested, changed.pods_count)
         return self._status(state, short) if short.pods or short.resources else None
 
     def filter_changed_rows(self, state: FitState, changed: ChangedRows) -> Codes | None:
-        """Reject rows where something would be short."""
+        """Reject rows where a resource would be short."""
         return state.requested.codes_changed(changed)
 
     def most_pods(self, state: FitState, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return how many pods a node may have for one more."""
+        """Return the number of allowed pods less one."""
         return state.requested.nodes.pods_allowed.data[rows] - 1
 
     def reason(self, state: FitState, code: int) -> Status:
-        """List everything that is short."""
+        """Return the status with all resources that are short."""
         return self._status(state, state.requested.shortage(code))
 
     @staticmethod
@@ -221,22 +220,22 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         return Status(kind, tuple(reasons))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers:
-        """Work out the pod's amounts of the scored resources."""
+        """Prepare the pod's amounts of the scored resources."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=True)
         if any(name in cluster.mapped_resources for name in wanted.resources):
             return self._scores.apart(with_devices(wanted, cluster), cluster)
         return self._scores.of(wanted, cluster)
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
-        """Return whether all amounts that were looked at are ordinary."""
+        """Return whether all evaluated amounts are ordinary."""
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
-        """Score rows by how full they would be."""
+        """Score rows by their allocation with the pod."""
         return state.of(rows).astype(np.int64)
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when other resources have device classes, or devices that are scored change."""
+        """Return a value that changes if other resources have device classes, or scored devices change."""
         mapped = cluster.mapped_resources
         if mapped:
             for one in self._resources:
@@ -256,7 +255,7 @@ SIMPLE: Final[dict[str, Strategy]] = {"LeastAllocated": least_allocated, "MostAl
 
 
 class ShapePoint(Given, frozen=True):
-    """A point of a curve."""
+    """A point of the curve of RequestedToCapacityRatio."""
 
     utilization: Int32 = 0
     score: Int32 = 0
@@ -268,7 +267,7 @@ class RatioParameters(Given, frozen=True):
     shape: tuple[ShapePoint, ...] = ()
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield the invalid fields, each with its fault."""
         if not self.shape:
             yield "shape", "at least one point is required"
         for index, one in enumerate(self.shape):
@@ -283,18 +282,18 @@ class RatioParameters(Given, frozen=True):
 
 
 class ScoringStrategy(Given, frozen=True):
-    """How NodeResourcesFit scores."""
+    """The scoring strategy of NodeResourcesFit."""
 
     type: str = ""
     resources: tuple[ScoredResource, ...] = ()
     requested_to_capacity_ratio: RatioParameters | None = None
 
     def __post_init__(self) -> None:
-        """Score cpu and memory where nothing is named."""
+        """Set the default resources: cpu and memory."""
         force_setattr(self, "resources", self.resources or SCORED_BY_DEFAULT)
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield the invalid fields, each with its fault."""
         for index, one in enumerate(self.resources):
             if not 1 <= one.weight <= 100:
                 yield f"resources[{index}].weight", f"{one.weight} is not between 1 and 100"
@@ -321,7 +320,7 @@ class FitArguments(PluginArguments, frozen=True):
     scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated")
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield the invalid fields, each with its fault."""
         for index, name in enumerate(self.ignored_resources):
             if not is_qualified_name(name):
                 yield f"ignoredResources[{index}]", f'"{name}" is not a resource name'
@@ -333,7 +332,7 @@ class FitArguments(PluginArguments, frozen=True):
 
 
 def node_resources_fit(given: FitArguments) -> NodeResourcesFit:
-    """Make NodeResourcesFit."""
+    """Create NodeResourcesFit."""
     chosen = given.scoring_strategy
     strategy: Strategy
     if chosen.type == RATIO:

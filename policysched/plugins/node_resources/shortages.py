@@ -1,8 +1,7 @@
-"""Which rows have too little of which requested resources, and how that is written as a reason code.
+"""The requested resources that are short on each row, as reason codes.
 
-Knows amounts by row. A pod with few kinds of resources has a bit for each in its codes; of a pod with many, each set of
-resources that are short together somewhere has a number. Resources that no node has are short everywhere, so they cost
-nothing by node however many a pod names.
+For a pod with few resources, a code has one bit for each resource. For a pod with many, each combination of short
+resources has a number. A resource that no node has is short on all rows and needs no operation by row.
 
 Source: plugins/noderesources/fit.go (fitsRequest), v1.36.
 """
@@ -24,27 +23,27 @@ from policysched.state.tables.amounts import Amounts, are_ordinary, at
 from policysched.state.tables.nodes import NodeTable
 
 PODS, UNRESOLVABLE = 1, 1 << 30
-"""Bits of the codes of few resources: too many pods, and a resource that is short even on the empty node."""
+"""Bits of codes: too many pods, and a resource that is short even on the empty node."""
 MOST_BITS: Final = 29
-"""How many resources such a code has bits for."""
+"""Maximum number of resources with a bit; for more, combinations are numbered."""
 FEW_NUMBERS: Final = 256
-"""How many sets of resources may have numbers before those that no row has are used again."""
+"""Number of combinations from which unused numbers are reused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What is short on a row."""
+    """The resources that are short on a row."""
 
     pods: bool
     resources: tuple[int, ...]
-    """The places of resources among those that are requested."""
+    """The places of short resources among the requested resources."""
     unresolvable: bool
 
 
 class ShortageTest:
-    """Tests which of the resources that a pod requests are short on a row, and writes that as a reason code.
+    """Computes the reason codes of a pod's requests, for few resources.
 
-    Delegated resources have a device class: nodes that do not have the resource themselves are not asked for it.
+    Delegated resources have a device class: on a node without the resource, devices are evaluated instead.
     Shapes: k resources; amounts and delegated are (k, 1).
     """
 
@@ -60,11 +59,11 @@ class ShortageTest:
 
     @property
     def key(self) -> Hashable:
-        """What makes the answers of two pods the same."""
+        """A key of equal requests."""
         return self.resources, self._plain_amounts, self._delegated
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
-        """Make what keeps the codes."""
+        """Return a cache of the codes."""
         return CachedAnswers(cluster, self.codes, self.code, np.int32)
 
     def codes(self, rows: Rows) -> Codes:
@@ -89,7 +88,7 @@ class ShortageTest:
         return codes
 
     def codes_changed(self, changed: ChangedRows) -> Codes | None:
-        """Return the codes of rows with other pods than they have, None where they cannot be told by rows.
+        """Return the codes of rows as if other pods were there; None if only single rows can be evaluated.
 
         Shapes: (R,).
         """
@@ -107,7 +106,7 @@ class ShortageTest:
         return codes
 
     def code(self, row: int) -> int:
-        """Return the code of one row, without arrays."""
+        """Return the code of one row, computed without arrays."""
         nodes, tables = self.nodes, self.nodes.amounts
         places = tables.places(self.resources)
         have, taken = tables.allocatable[places, row].tolist(), tables.requested[places, row].tolist()
@@ -121,12 +120,12 @@ class ShortageTest:
         return code
 
     def shortage(self, code: int) -> Shortage:
-        """Say what a code stands for."""
+        """Return the shortage of a code."""
         positions = (one for one in range(len(self.resources)) if code & PODS << (one + 1))
         return Shortage(bool(code & PODS), tuple(positions), bool(code & UNRESOLVABLE))
 
     def on_row(self, row: int, taken: Callable[[str], int], pods: int) -> Shortage:
-        """Work one row out step by step, whatever the amounts are, with so much taken of each resource by pods."""
+        """Return the shortage of one row if its pods request other amounts."""
         tables = self.nodes.amounts
         short, unresolvable = [], False
         for position, (resource, amount) in enumerate(zip(self.resources, self._plain_amounts, strict=True)):
@@ -141,13 +140,13 @@ class ShortageTest:
         return self.on_row(row, taken, self.nodes.pods_count.data.item(row))
 
     def owing(self, rows: Rows) -> Iterator[tuple[int, int]]:
-        """List the rows where less than nothing is requested of what no node has, with where they stand among these."""
+        """Yield the rows whose pods request a negative amount of a resource that no node has, with their places."""
         owing = self.nodes.amounts.owing
         numbers = np.arange(self.nodes.columns.capacity)[rows].tolist() if owing else ()
         return ((index, row) for index, row in enumerate(numbers) if row in owing)
 
     def _delegates(self, position: int, capacity: int) -> bool:
-        """Return whether a resource is left to its device class on a node that has so much of it."""
+        """Return whether a resource is evaluated by its device class on a node with a capacity."""
         return bool(self._delegated) and capacity <= 0 and self.resources[position] in self._delegated
 
     @staticmethod
@@ -159,10 +158,9 @@ class ShortageTest:
 
 
 class ManyResourcesTest(ShortageTest):
-    """The same for more resources than a code has bits for: codes are numbers of combinations.
+    """Computes the reason codes of a pod's requests, for many resources: codes are numbers of combinations.
 
-    A number that no row has any more is given to another answer later: whoever keeps codes asks again for rows that
-    changed before they read one.
+    The number of a combination that no row has can be reused. So cached codes must be refreshed before they are read.
     """
 
     def __init__(self, nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> None:
@@ -170,14 +168,14 @@ class ManyResourcesTest(ShortageTest):
         self._kept: Callable[[], CachedAnswers | None] = lambda: None
         self._numbers: dict[bytes, int] = {}
         self._answers: list[bytes] = [b""]
-        """What each number stands for: bits for too many pods, for unresolvable, and for each resource."""
+        """The combination of each number: bits for too many pods, for unresolvable, and for each resource."""
         self._free: list[int] = []
         self._version = -1
         self._offered: RowNumbers = NO_ROWS
         self._hidden: RowNumbers = NO_ROWS
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
-        """Make what keeps the codes, and with them the numbers that are in use."""
+        """Return a cache of the codes, which shows the numbers in use."""
         kept = CachedAnswers(cluster, self.codes, None, np.int32)
         self._kept = weakref.ref(kept)
         return kept
@@ -186,7 +184,7 @@ class ManyResourcesTest(ShortageTest):
         """Return the codes of rows.
 
         Shapes: (R,).
-        Cost: O(resources that nodes have) by row, O(all that are requested) by distinct answer.
+        Cost: O(resources that nodes have) for each row, O(requested resources) for each distinct combination.
         """
         self._collect()
         self._split()
@@ -207,7 +205,7 @@ class ManyResourcesTest(ShortageTest):
         return codes
 
     def code(self, row: int) -> int:
-        """Return the code of one row, without arrays."""
+        """Return the code of one row, computed without arrays."""
         shortage = self._as_it_is(row)
         bits = np.zeros(2 + len(self.resources), np.bool_)
         bits[0], bits[1] = shortage.pods, shortage.unresolvable
@@ -215,16 +213,16 @@ class ManyResourcesTest(ShortageTest):
         return self._number(bits)
 
     def codes_changed(self, changed: ChangedRows) -> Codes | None:  # noqa: ARG002 - no number belongs to such a row
-        """Return None: a number stands for what some row has."""
+        """Return None: only combinations of existing rows have numbers."""
         return None
 
     def shortage(self, code: int) -> Shortage:
-        """Say what a code stands for."""
+        """Return the shortage of a code."""
         bits = np.unpackbits(np.frombuffer(self._answers[code], np.uint8), count=2 + len(self.resources))
         return Shortage(bool(bits[0]), tuple(bits[2:].nonzero()[0].tolist()), bool(bits[1]))
 
     def _split(self) -> None:
-        """Find out which resources some node has, and which are short everywhere."""
+        """Separate the resources that a node has from the resources that are short on all rows."""
         tables = self.nodes.amounts
         if self._version == tables.version:
             return
@@ -234,7 +232,7 @@ class ManyResourcesTest(ShortageTest):
         self._offered, self._hidden = placed.nonzero()[0], (~placed & ~left).nonzero()[0]
 
     def _widened(self, bits: Mask) -> Mask:
-        """Make an answer about all resources of one about those that some node has.
+        """Return a combination of all resources from a combination of the resources that a node has.
 
         Shapes: (2 + offered,) -> (2 + k,).
         """
@@ -259,7 +257,7 @@ class ManyResourcesTest(ShortageTest):
         return number
 
     def _collect(self) -> None:
-        """Free the numbers that no row has, once there are many of them."""
+        """Free the numbers that no row has, if there are many numbers."""
         kept = self._kept()
         if kept is None or len(self._numbers) < FEW_NUMBERS:
             return
@@ -273,5 +271,5 @@ class ManyResourcesTest(ShortageTest):
 
 
 def shortage_test(nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> ShortageTest:
-    """Make what suits the number of resources."""
+    """Create the test for a number of resources."""
     return (ShortageTest if len(wanted) <= MOST_BITS else ManyResourcesTest)(nodes, wanted, delegated)

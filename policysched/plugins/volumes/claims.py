@@ -1,7 +1,6 @@
-"""A pod's claims: looked up, sorted into bound, delayed and immediate ones, and named when one is missing.
+"""Look up the claims of a pod: bound, waiting for the pod, or missing.
 
-Claims are bound, waiting for the pod, or such as the pod cannot wait for. It knows the state's storage, no plugin. The
-texts are those of kube-scheduler's listers.
+A missing or unbound claim rejects the pod, with the messages of kube-scheduler's listers.
 
 Source: client-go listers (errors.NewNotFound); plugins/volumebinding/binder.go (GetPodVolumeClaims), volumezone,
 volumerestrictions, v1.36.
@@ -18,39 +17,39 @@ from policysched.model.objects.storage import WAIT_FOR_FIRST_CONSUMER, claim_nam
 from policysched.state.volumes.storage import Storage, has_volumes
 
 
-def uses_volumes(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG001 - every per-pod plugin is asked so
-    """Return whether a pod has volumes of a kind that scheduling looks at."""
+def uses_volumes(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG001 - PerPod's signature
+    """Return whether a pod has volumes of a kind that affects scheduling."""
     return has_volumes(pod)
 
 
 def claim_missing(name: str) -> str:
-    """Say that a claim is not there."""
+    """Return the message for a missing claim."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def volume_missing(name: str) -> str:
-    """Say that a volume is not there."""
+    """Return the message for a missing volume."""
     return f'persistentvolume "{name}" not found'
 
 
 def class_missing(name: str) -> str:
-    """Say that a storage class is not there."""
+    """Return the message for a missing storage class."""
     return f'storageclass.storage.k8s.io "{name}" not found'
 
 
 def stated_claims(pod: Pod) -> list[str]:
-    """Name the claims that a pod states, each once, in the order of its volumes; those made for it are left out."""
+    """Return the names of the claims in a pod's volumes, each once, without those of ephemeral volumes."""
     sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return list(dict.fromkeys(source.claim_name for source in sources if source is not None))
 
 
 def stored_claim(storage: Storage, pod: Pod, name: str) -> PersistentVolumeClaim | None:
-    """Find a claim of the pod's namespace as the API server has it."""
+    """Return a claim of the pod's namespace as the API server has it."""
     return storage.claims.stored(f"{pod.metadata.namespace}/{name}")
 
 
 def states_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Return whether a change is about a claim that the pod states."""
+    """Return whether a change is about a claim that the pod's volumes name."""
     claim = change.new
     if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.metadata.namespace:
         return False
@@ -58,7 +57,7 @@ def states_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: A
 
 
 def uses_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Return whether a change is about a claim that the pod uses, stated or made for it."""
+    """Return whether a change is about a claim that the pod's volumes name or that is created for them."""
     claim = change.new
     if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.metadata.namespace:
         return False
@@ -70,19 +69,19 @@ IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """A pod's claims that can be looked at node by node."""
+    """The claims of a pod that nodes can be evaluated for."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
-    """Each once."""
+    """The bound claims, each once."""
     waiting: tuple[PersistentVolumeClaim, ...] = ()
-    """Not bound; their class waits for the pod. One that several volumes name is there for each of them."""
+    """The unbound claims whose class waits for the first consumer, several times for several volumes."""
 
 
 def claims_of(pod: Pod, storage: Storage) -> Claims | Status | None:
-    """Sort a pod's claims.
+    """Return the claims of a pod.
 
     Returns:
-        The claims; None where the pod has none; a status where one of them keeps the pod from every node.
+        The claims; None if the pod has none; a status if a claim rejects the pod on every node.
     """
     volumes = ((volume, claim_name(pod, volume)) for volume in pod.spec.volumes)
     named = [(volume, name) for volume, name in volumes if name is not None]

@@ -1,9 +1,8 @@
-"""Match claims with existing volumes on each row: the smallest that fits, or the one that names the claim.
+"""Match unbound claims with existing volumes on each row: the volume that names the claim, or the smallest that fits.
 
-Knows the claims of one pod and the volumes of their classes. These are tried from the smallest, until every row has
-one.
+The volumes of a class are tried in ascending order of size, until each row has a volume.
 
-Shapes: N rows in use; a choice is an index into the volumes that were chosen, −1 for none: (N,) int32.
+Shapes: N rows in use; a choice is an index into the chosen volumes, −1 for none: (N,) int32.
 Source: component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), v0.36.
 """
 
@@ -28,13 +27,13 @@ from policysched.state.volumes.storage import FreeVolume, capacity
 Choice = NDArray[np.int32]
 NONE = -1
 FEW_CLAIMS: Final = 8
-"""For so many claims volumes are looked at one by one: to look at all of them takes longer."""
+"""Number of claims up to which volumes are tried one by one; for more claims, a table of all volumes is faster."""
 Usable: TypeAlias = Callable[[Collection[str], Collection[bytes]], Iterator[FreeVolume]]
-"""Gives the volumes that a claim may take, the smallest first, of those that are not used up or reach other nodes."""
+"""Yields the volumes that a claim may take, the smallest first, without volumes that are used up or in vain."""
 
 
 class Match:
-    """A claim, and the volume that it would take on each row; without volumes it has no choice."""
+    """A claim, and the volume that it takes on each row."""
 
     __slots__ = ("choice", "claim", "rows", "volumes")
 
@@ -46,12 +45,12 @@ class Match:
 
     @property
     def open(self) -> Mask:
-        """Which rows have no volume for it; a new array."""
+        """The rows without a volume, as a new array."""
         mask: Mask = np.ones(self.rows, np.bool_) if self.choice is None else self.choice == NONE
         return mask
 
     def at(self, row: int) -> PersistentVolume | None:
-        """Return the volume of a row."""
+        """Return the volume on a row."""
         index = NONE if self.choice is None else int(self.choice[row])
         return None if index == NONE else self.volumes[index]
 
@@ -64,20 +63,20 @@ class Match:
 
 
 def smallest_first(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """Sort claims by size, so that small ones do not take what only large ones fit into."""
+    """Sort claims by size, so that small claims do not take volumes that only large claims need."""
     if len(claims) < 2:
         return list(claims)
     return sorted(claims, key=lambda claim: requested(claim).number)
 
 
 def requested(claim: PersistentVolumeClaim) -> Quantity:
-    """Return how much a claim asks for."""
+    """Return the size that a claim requests."""
     amount = claim.spec.resources.requests.get("storage")
     return ZERO if amount is None else parse(amount)
 
 
 class Candidates:
-    """The free volumes of a claim's class that are large enough, the smallest first; looked for as somebody asks."""
+    """The free volumes of a claim's class that are large enough, the smallest first; evaluated when they are needed."""
 
     __slots__ = ("_claim", "_found", "_more", "_selected", "_selector", "_suits")
 
@@ -87,14 +86,14 @@ class Candidates:
         self._more = cluster.storage.pool.free(class_of(claim), requested(claim))
         self._suits: dict[str, bool] = {}
         self._selected: dict[frozenset[tuple[str, str]], bool] = {}
-        """Whether volumes with certain labels are selected: a selector may be long, and many volumes look alike."""
+        """Results of the claim's selector, by the labels of volumes."""
 
     def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
         """Return the volumes that the claim may take.
 
         Args:
-            used_up: The names of those that need not be asked about again.
-            reached: What the node affinity of others says; it may grow meanwhile.
+            used_up: The names of volumes to skip.
+            reached: The node affinities of volumes to skip; it may grow during the iteration.
         """
         suits = self._suits
         self._found = [one for one in self._found if one.name not in used_up and suits.get(one.name, True)]
@@ -125,16 +124,18 @@ class Candidates:
 
 
 class Matcher:
-    """Chooses volumes for the claims of one pod, the smallest claim first: none takes what an earlier one has.
+    """Chooses volumes for the claims of one pod, the smallest claim first; a volume has one claim on each row.
 
-    A pod may name very many claims, and one claim very often. So a volume that is chosen on every row that reaches it
-    is not looked at again, what a claim may take is found out once, and for many claims from a table of all volumes.
-    Where nothing is left for a claim, nothing is for those after it that ask for the same.
+    To bound the work for a pod with very many claims, or with one claim very often:
+
+    - A volume that is chosen on all rows that it reaches is skipped.
+    - The volumes that a claim may take are computed once, for many claims from a table of all volumes.
+    - If no volume is left for a claim, equal claims after it are skipped.
 
     Args:
         cluster: The rows.
-        reach: What was found out about nodes that reach volumes.
-        claims: How many claims there are, each as often as it is named.
+        reach: The nodes that volumes reach.
+        claims: The number of claims, a claim of several volumes several times.
     """
 
     __slots__ = (
@@ -153,19 +154,19 @@ class Matcher:
     def __init__(self, cluster: Cluster, reach: VolumeTopology, claims: int) -> None:
         self._cluster, self._reach, self._several, self._many = cluster, reach, claims > 1, claims > FEW_CLAIMS
         self._usable: dict[str, Usable] = {}
-        """By claim."""
+        """The volumes of each claim, by the claim's key."""
         self._tables: dict[str, VolumeTable] = {}
-        """By class."""
+        """The table of volumes, by class."""
         self._taken: dict[str, Mask] = {}
-        """The rows on which volumes are chosen, by their names."""
+        """The rows on which a volume is chosen, by name."""
         self._left: dict[str, RowNumbers] = {}
-        """Of volumes that few rows reach, those on which they are not chosen yet, by their names."""
+        """The rows on which a volume is not chosen yet, by name, for volumes that reach few rows."""
         self._used_up: set[str] = set()
         self._nothing_for: set[Hashable] = set()
-        """What claims without a selector ask for of which nothing is left."""
+        """The keys of claims (see `_asked_of_free`) for which no volume is left."""
 
     def match(self, claim: PersistentVolumeClaim) -> Match | str | None:
-        """Choose a volume on each row where there is one, None where none is, or say what is wrong with a selector."""
+        """Choose a volume on each row; None if no row has any. A fault of the claim's selector is returned as text."""
         asked = self._asked_of_free(claim) if self._many else None
         if asked is not None and asked in self._nothing_for:
             return None
@@ -177,9 +178,9 @@ class Matcher:
         return None
 
     def _asked_of_free(self, claim: PersistentVolumeClaim) -> Hashable | None:
-        """Return all that decides which volumes a claim may take; None where it selects some, or some are meant for it.
+        """Return a key of claims that may take the same volumes; None if the claim has a selector or its own volumes.
 
-        Of a class without volumes that is the class.
+        For a class without volumes, the key is the class.
         """
         spec, name = claim.spec, class_of(claim)
         if spec.selector is not None or self._cluster.storage.pool.meant_for(name, claim.key):
@@ -213,9 +214,9 @@ class Matcher:
         return partial(table.usable, table.suiting(claim, selector, size))
 
     def _choose_meant(self, made: Match) -> Mask:
-        """Choose volumes that name the claim; give the rows for which any other will do.
+        """Choose volumes that name the claim; return the rows that may take any other volume.
 
-        A row that does not reach the first volume meant for the claim stays without.
+        A row that does not reach the first of these volumes gets no volume.
         """
         claim, undecided = made.claim, made.open
         for volume in self._cluster.storage.pool.meant_for(class_of(claim), claim.key):
@@ -228,7 +229,7 @@ class Matcher:
         return undecided
 
     def _choose_free(self, made: Match, undecided: Mask, usable: Usable) -> None:
-        """Choose the smallest volume that is free, on each of some rows; the mask is used up."""
+        """Choose the smallest free volume on each undecided row; `undecided` is changed."""
         reached: set[bytes] = set()
         open_rows = int(np.count_nonzero(undecided))
         for _, name, volume, affinity in usable(self._used_up, reached):
@@ -245,11 +246,11 @@ class Matcher:
             if not open_rows:
                 break
             if taken is None:
-                # the nodes that reach it have a volume now, so another one that they reach as well cannot help
+                # the nodes that it reaches have a volume now, so another volume of the same nodes cannot help
                 reached.add(affinity)
 
     def _take_few(self, made: Match, volume: PersistentVolume, reached: RowNumbers, undecided: Mask) -> int:
-        """Choose a volume on those of few rows that have none yet, and say so in the mask; count them."""
+        """Choose a volume on the undecided rows among few rows; return their number. `undecided` is changed."""
         has_none = undecided[reached]
         rows = reached[has_none]
         if rows.size:
@@ -262,7 +263,7 @@ class Matcher:
         return int(rows.size)
 
     def _take(self, made: Match, volume: PersistentVolume, rows: Mask, reached: Mask) -> Mask:
-        """Choose a volume on those of some rows that reach it; give these."""
+        """Choose a volume on the rows that reach it; return these rows."""
         rows = rows & reached
         if np.count_nonzero(rows):
             made.take(volume, rows)
@@ -273,7 +274,7 @@ class Matcher:
         return rows
 
     def _note(self, name: str, rows: Mask, reached: Mask) -> None:
-        """Record of the rows on which a volume was chosen, and whether it is used up."""
+        """Store the rows on which a volume is chosen, and whether it is used up."""
         taken = self._taken.get(name)
         self._taken[name] = rows if taken is None else taken | rows
         if not np.count_nonzero(reached & ~self._taken[name]):
@@ -281,7 +282,7 @@ class Matcher:
 
 
 def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a volume names the claim as its own.
+    """Return whether a volume names the claim (claimRef).
 
     Source: component-helpers/storage/volume/pv_helpers.go (IsVolumeBoundToClaim).
     """

@@ -1,7 +1,7 @@
-"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than the driver allows there.
+"""NodeVolumeLimits: rejects nodes where the pod's volumes exceed the limit of a CSI driver.
 
-Knows names of volumes and counts by row, which the state keeps. Which volumes a pod brings depends on whether the node
-has a CSINode object at all: without one, disks of old in-tree plugins do not count as a driver's.
+The state counts the volumes of each driver by row. The volumes that a pod adds depend on whether the node has a CSINode
+object: without one, volumes of migrated in-tree plugins are not counted for a driver.
 
 Source: plugins/nodevolumelimits/csi.go, v1.36.
 """
@@ -45,7 +45,7 @@ from policysched.state.volumes.csi_names import CountingError, CSIVolumeName, cs
 
 REASON: Final = "node(s) exceed max volume count"
 EXCEEDED, WITHOUT_NODE, WITH_NODE, PLACED = 1, 2, 3, 4
-"""Codes from PLACED on are those of rows whose own pods' volumes cannot be told."""
+"""Reason codes; codes from PLACED on are errors of the volumes of placed pods."""
 
 Brought = frozenset[CSIVolumeName] | CountingError
 
@@ -58,7 +58,7 @@ class AddedVolumes:
     with_node: Brought
     without_node: Brought
     errors: tuple[tuple[int, str], ...]
-    """Rows whose own pods' volumes cannot be told, and why."""
+    """The rows whose placed pods have an error in their volumes, with the error."""
 
 
 def _may_be_csi(pod: Pod) -> bool:
@@ -73,7 +73,7 @@ def _brought(pod: Pod, cluster: Cluster, has_csi_node: bool) -> Brought:
 
 
 def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
-    """Return on which rows some driver would have too many volumes; those that are there already are not new."""
+    """Return the rows where a driver would exceed its limit; volumes that are already there are not counted again."""
     attachments = state.cluster.attachments
     exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
     by_driver: dict[str, list[CSIVolumeName]] = {}
@@ -88,7 +88,7 @@ def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows
 
 
 def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | int:
-    """Count volumes that a row does not have yet; one number above 0 where that is the same everywhere."""
+    """Count the volumes that each row does not have yet; one number if it is the same for all rows."""
     there = [held for held in map(cluster.attachments.rows_with, volumes) if held]
     if not there:
         return len(volumes)
@@ -135,7 +135,7 @@ def _detaching_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noq
 
 
 class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
-    """The plugin."""
+    """The NodeVolumeLimits plugin."""
 
     name = "NodeVolumeLimits"
     filter_reads = Aspect.PODS
@@ -151,7 +151,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
     has_own_results = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> AddedVolumes | Nothing:
-        """Name the volumes that the pod brings."""
+        """Return the CSI volumes of the pod; skip pods without any."""
         if not _may_be_csi(pod):
             return SKIP
         cluster.attachments.refresh()
@@ -162,7 +162,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return AddedVolumes(cluster, _brought(pod, cluster, True), without_node, errors)
 
     def filter(self, state: AddedVolumes, rows: Rows) -> Codes:
-        """Reject rows where some driver's volumes would be more than its limit."""
+        """Reject rows where a driver would exceed its limit."""
         attachments = state.cluster.attachments
         has_node = attachments.has_csi_node[rows]
         codes = np.zeros(row_count(state.cluster.nodes, rows), np.int32)
@@ -176,7 +176,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return codes
 
     def filter_changed(self, state: AddedVolumes, changed: ChangedRow) -> Status | None:
-        """Count the row's volumes, with those of the pods that would be there.
+        """Count the volumes of the pods that would be on a row.
 
         Cost: O(volumes of the row's pods) in built-in loops.
         """
@@ -195,7 +195,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return self.reason(state, EXCEEDED) if exceeds else None
 
     def reason(self, state: AddedVolumes, code: int) -> Status:
-        """Name the limit, or what is wrong with the pod's claims or with those of pods on the node."""
+        """Return the status: the limit, or the error of claims of the pod or of pods on the node."""
         if code == EXCEEDED:
             return unschedulable(REASON)
         if code >= PLACED:
@@ -206,7 +206,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
 
     @staticmethod
     def _mark_errors(state: AddedVolumes, rows: Rows, codes: Codes, limited: Mask) -> None:
-        """Mark limited rows whose own pods' volumes cannot be told: nothing can be counted there."""
+        """Set the error codes of limited rows whose placed pods have an error in their volumes."""
         if not state.errors:
             return
         marks = np.zeros(state.cluster.nodes.columns.capacity, np.int32)

@@ -1,8 +1,8 @@
 """Volumes and claims of a pod that is being bound: assumed at Reserve, written to the API server at PreBind.
 
-Taking is assuming in the state. Telling is naming the claim in a volume, or the node in a claim; then the volume
-controllers bind or make the volume, and the pod's binding waits for them. Whatever fails, everything is given back and
-the pod is tried again.
+At PreBind, the claim is written into the volume, or the node into the claim. Then the volume controllers bind or
+provision the volume, and the pod's binding waits for them. After any failure, the assumed objects are restored, and the
+pod is retried.
 
 Source: plugins/volumebinding/binder.go (AssumePodVolumes, BindPodVolumes, bindAPIUpdate, checkBindings), v1.36.
 """
@@ -23,21 +23,21 @@ from policysched.state.placed.pods import pod_id
 from policysched.state.volumes.storage import OutOfStepError
 
 POLL: Final = 0.1
-"""After how long it is looked for the first time whether the controllers are done. Units: seconds."""
+"""Time until the volumes are checked for the first time. Units: seconds."""
 SLOWEST_POLL: Final = 1.0
-"""How long it is between two looks at most, because many pods may wait for volumes that never come. Units: seconds."""
+"""Longest time between two checks. Units: seconds."""
 Binding = tuple[PersistentVolume, PersistentVolumeClaim]
 S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
 
 
 class VolumeReservation:
-    """The volumes and claims that one pod has taken.
+    """The assumed volumes and claims of one pod.
 
     Args:
         pod: the pod.
-        node: its node's name.
-        cluster: where they are assumed.
-        timeout: how long to wait for the controllers. Units: seconds.
+        node: the name of its node.
+        cluster: the cluster.
+        timeout: longest wait for the volume controllers. Units: seconds.
     """
 
     def __init__(self, pod: Pod, node: str, cluster: Cluster, timeout: float) -> None:
@@ -46,12 +46,12 @@ class VolumeReservation:
         self._bindings: list[Binding] = []
         self._provisions: list[PersistentVolumeClaim] = []
         self._versions: dict[str, str] = {}
-        """The versions that the API server gave to what was written, by `kind key`."""
+        """The resourceVersions of written objects, by `kind key`."""
 
     def assume(
         self, bindings: Sequence[Binding], provisions: Sequence[PersistentVolumeClaim]
     ) -> VolumeReservation | Status:
-        """Take volumes for claims, and mark claims for provisioning; a status where one of them has changed."""
+        """Assume volumes for claims, and claims to provision; return a status if an object has changed."""
         try:
             for volume, claim in bindings:
                 bound = bound_to(volume, claim)
@@ -67,14 +67,14 @@ class VolumeReservation:
         return self
 
     def undo(self) -> None:
-        """Give everything back that no newer version has settled."""
+        """Restore the assumed objects for which no newer version has arrived."""
         for volume, _ in self._bindings:
             self._storage.volumes.restore(volume)
         for claim in self._provisions:
             self._storage.claims.restore(claim)
 
     async def pre_bind(self, handle: Handle) -> str:
-        """Tell the API server and wait for the volume controllers; give what went wrong, empty where nothing did."""
+        """Write to the API server and wait for the volume controllers; return the error, empty if there is none."""
         try:
             await self._write(handle)
         except ApiError as error:
@@ -99,7 +99,7 @@ class VolumeReservation:
             self._versions[f"claim {claim.key}"] = await handle.client.select_node(claim, self._node)
 
     def _objects(self) -> list[object]:
-        """List what is looked at; while all of it is what it was, so is the answer."""
+        """Return the objects that `_is_done` and `_problem` read, to check only after a change."""
         nodes, storage = self._cluster.nodes, self._storage
         row = nodes.row_of.get(self._node, -1)
         claims = [storage.claims.stored(claim.key) for claim in self._provisions]
@@ -114,7 +114,7 @@ class VolumeReservation:
         ]
 
     def _is_done(self) -> bool:
-        """Return whether every claim is bound as far as the API server has told."""
+        """Return whether every claim is bound, according to the watches."""
         for volume, claim in self._bindings:
             stored = self._storage.claims.stored(claim.key)
             if self._is_older("volume", volume.metadata.name) or stored is None or not is_fully_bound(stored):
@@ -128,7 +128,7 @@ class VolumeReservation:
         return True
 
     def _problem(self) -> str:
-        """Say what makes waiting useless, empty where nothing does."""
+        """Return the error that makes waiting useless; empty if there is none."""
         if pod_id(self._pod) not in self._cluster.pods.by_id:
             return f'binding volumes: pod does not exist any more: pod "{self._pod.metadata.name}" not found'
         row = self._cluster.nodes.row_of.get(self._node, -1)
@@ -174,7 +174,7 @@ class VolumeReservation:
         return "" if reached[0] else mismatch
 
     def _is_older(self, kind: str, key: str) -> bool:
-        """Return whether the state has not heard yet of what was written to an object."""
+        """Return whether the watch has not delivered the written version of an object yet."""
         written = self._versions.get(f"{kind} {key}")
         table = self._storage.volumes if kind == "volume" else self._storage.claims
         stored = table.stored(key)
@@ -182,7 +182,7 @@ class VolumeReservation:
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """Return a volume as it is when it names the claim as its own.
+    """Return a volume with the claim in its claimRef.
 
     Source: component-helpers/storage/volume/pv_helpers.go (GetBindVolumeToClaim).
     """
@@ -199,7 +199,7 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
 
 
 def is_settled(volume: PersistentVolume | None, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a stored volume names the claim already, so that nothing needs to be written."""
+    """Return whether a stored volume names the claim already, so that no write is needed."""
     if volume is None or not is_meant_for(volume, claim):
         return False
     return volume.spec.claim_ref is not None and volume.spec.claim_ref.uid == claim.metadata.uid
@@ -210,6 +210,6 @@ def _annotated(obj: S, key: str, text: str) -> S:
 
 
 def _order(version: str) -> tuple[int, str]:
-    """Order versions as numbers; Python refuses to read those of thousands of digits."""
+    """Return a key that orders versions as numbers, without int(): Python limits its digits."""
     digits = version.lstrip("0") if version.isdecimal() else ""
     return len(digits), digits

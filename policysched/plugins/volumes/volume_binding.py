@@ -1,8 +1,8 @@
-"""VolumeBinding: a pod goes where its volumes can be, and takes those along that wait for it.
+"""VolumeBinding: rejects nodes that cannot have the pod's volumes, and binds volumes to waiting claims.
 
-What a pod takes is assumed at once, so that the next pod does not take it too; the API server
-is told when the pod is about to be bound, and the binding waits until the volume controllers have done their part
-(`reservation`). Nothing is scored: storage capacity scoring is off by default.
+At Reserve, volumes and claims are assumed, so that no other pod takes them. At PreBind, they are written to the API
+server, and the binding waits for the volume controllers (`reservation`). No node is scored, because the feature gate
+StorageCapacityScoring is off by default.
 
 Source: plugins/volumebinding/volume_binding.go, binder.go (FindPodVolumes, checkBoundClaims, findMatchingVolumes,
 checkVolumeProvisions, hasEnoughCapacity), v1.36.
@@ -62,7 +62,7 @@ from policysched.plugins.volumes.volume_topology import VolumeTopology
 from policysched.state.tables.nodes import NodeTable
 
 BIND_TIMEOUT: Final = 600.0
-"""Units: seconds."""
+"""Default timeout of binding volumes. Units: seconds."""
 UNREACHABLE, UNBINDABLE, TOO_SMALL, GONE = 1, 2, 4, 8
 REASONS: Final = {
     UNREACHABLE: "node(s) didn't match PersistentVolume's node affinity",
@@ -71,14 +71,13 @@ REASONS: Final = {
     GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 }
 FAILED: Final = 16
-"""Codes from here on are errors."""
+"""First code of errors."""
 
 
 class VolumeRows:
-    """What a pod's claims mean for each row: what stands against it there, and which volumes it would take.
+    """The results of a pod's claims on each row: reason codes, and the volumes that the pod would take.
 
-    Every reason is one bit of a row's code, so that a row can have several; a row where something cannot be told has a
-    code beyond the bits.
+    Each reason is one bit of a row's code, so a row can have several reasons; the codes of errors begin at FAILED.
 
     Shapes: N rows in use.
     """
@@ -91,26 +90,26 @@ class VolumeRows:
         self.errors: list[str] = []
         self.matches: list[Match] = []
         self.provisions: list[tuple[PersistentVolumeClaim, Mask]] = []
-        """Claims with the rows where a volume would be made for them."""
+        """The claims with the rows where a volume would be provisioned."""
         self._everywhere = reach.everywhere
         self._allowed_of: dict[str, Mask] = {}
         self._room: dict[str, tuple[Mask, float]] = {}
-        """By class, the rows that its last claim left, and how large a volume can be on each of them."""
+        """By class, the rows left by its last claim, and the largest volume that fits all of them."""
         self._check_bound(claims)
         if claims.waiting:
             self._check_waiting(claims)
 
     def bindings(self, row: int) -> list[tuple[PersistentVolume, PersistentVolumeClaim]]:
-        """Return the volumes that the pod would take on a row, with their claims."""
+        """Return the volumes that the pod would take on a row, each with its claim."""
         found = ((one.at(row), one.claim) for one in self.matches)
         return [(volume, claim) for volume, claim in found if volume is not None]
 
     def provisioned(self, row: int) -> list[PersistentVolumeClaim]:
-        """Return the claims that a volume would be made for on a row."""
+        """Return the claims for which a volume would be provisioned on a row."""
         return [claim for claim, rows in self.provisions if rows[row]]
 
     def _check_bound(self, claims: Claims) -> None:
-        """Look at bound volumes one after another; the first that stands against a row is its reason."""
+        """Evaluate the bound volumes; the first volume that rejects a row is its reason."""
         asked = self._everywhere
         for name in dict.fromkeys(claim.spec.volume_name for claim in claims.bound):
             volume = self._storage.volumes.get(name)
@@ -139,7 +138,7 @@ class VolumeRows:
             asked = self._provision(claim, asked if rows is self._everywhere else asked & rows, asked)
 
     def _on_selected(self, claims: list[PersistentVolumeClaim], asked: Mask) -> Mask:
-        """Object to the rows that are not the nodes selected for claims; give those that are."""
+        """Reject the rows that are not the selected nodes of claims; return the other rows."""
         names = self._cluster.nodes.name.data[: self.codes.size]
         for node in dict.fromkeys(claim.metadata.annotations[SELECTED_NODE] for claim in claims):
             here = names == self._cluster.strings.find(node)
@@ -152,9 +151,9 @@ class VolumeRows:
     def _match(
         self, claims: list[PersistentVolumeClaim], asked: Mask
     ) -> list[tuple[PersistentVolumeClaim, Mask]] | None:
-        """Match claims with volumes that exist; give those left over with their rows, None where that failed.
+        """Match claims with existing volumes; return the claims without a volume, with their rows; None after an error.
 
-        A claim that is left over on every row is so each time that a volume names it, and is given once.
+        A claim without a volume on any row is returned once, even if several volumes of the pod name it.
         """
         unmatched = []
         left_over: set[str] = set()
@@ -178,9 +177,9 @@ class VolumeRows:
         return unmatched
 
     def _provision(self, claim: PersistentVolumeClaim, needed: Mask, asked: Mask) -> Mask:
-        """Look whether a volume can be made for a claim; give the rows that go on.
+        """Evaluate whether a volume can be provisioned for a claim; return the rows that remain.
 
-        Cost: O(nodes), unless the rows are those of the claim of its class before it and all have room for it.
+        Cost: O(nodes), unless the rows are those of the previous claim of the class and all have room.
         """
         name = class_of(claim)
         if needed is asked and self._has_known_room(claim, name, asked):
@@ -212,7 +211,7 @@ class VolumeRows:
         return asked
 
     def _has_known_room(self, claim: PersistentVolumeClaim, name: str, rows: Mask) -> bool:
-        """Return whether the claim of a class before this one left these rows, all of them with room for this one."""
+        """Return whether the previous claim of the class left these rows, and all have room for this claim."""
         room = self._room.get(name)
         if room is None or room[0] is not rows:
             return False
@@ -220,7 +219,7 @@ class VolumeRows:
         return amount is None or value(amount) <= room[1]
 
     def _note_room(self, of_class: StorageClass, rows: Mask) -> None:
-        """Note how large a volume of a class can be on each of the rows that a claim left."""
+        """Store the rows that a claim left, and the largest volume of the class that fits all of them."""
         if not np.count_nonzero(rows):
             return
         least = math.inf
@@ -233,7 +232,7 @@ class VolumeRows:
         return driver is not None and bool(driver.spec.storage_capacity)
 
     def _enough(self, claim: PersistentVolumeClaim, of_class: StorageClass) -> Mask:
-        """Return where the driver has room for a claim."""
+        """Return the rows where the driver has room for a claim."""
         amount = claim.spec.resources.requests.get("storage")
         if amount is None or not self._has_capacities(of_class):
             return self._everywhere
@@ -289,10 +288,10 @@ def _limit(capacity: CSIStorageCapacity) -> int | None:
 
 
 class VolumeBinding(PerPod, FilterPlugin[VolumeRows], ScorePlugin[NodeTable], ReservePlugin, PreBindPlugin):
-    """The plugin.
+    """The VolumeBinding plugin.
 
     Args:
-        bind_timeout: how long a binding waits for volumes. Units: seconds.
+        bind_timeout: longest wait of a binding for volumes. Units: seconds.
     """
 
     name = "VolumeBinding"
@@ -315,7 +314,7 @@ class VolumeBinding(PerPod, FilterPlugin[VolumeRows], ScorePlugin[NodeTable], Re
         self._reach: VolumeTopology | None = None
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[VolumeRows]:
-        """Sort the pod's claims and look at every row."""
+        """Evaluate the pod's claims on every row; skip pods without claims."""
         claims = claims_of(pod, cluster.storage)
         if claims is None:
             return SKIP
@@ -323,17 +322,17 @@ class VolumeBinding(PerPod, FilterPlugin[VolumeRows], ScorePlugin[NodeTable], Re
         return self._rows(claims, cluster) if isinstance(claims, Claims) else claims
 
     def filter(self, state: VolumeRows, rows: Rows) -> Codes:
-        """Reject rows that something stands against."""
+        """Return the codes of rows."""
         return state.codes[rows]
 
     def reason(self, state: VolumeRows, code: int) -> Status:
-        """Name all that stands against a row."""
+        """Return the status with all reasons of a row."""
         if code >= FAILED:
             return Status(Code.ERROR, (state.errors[code - FAILED],))
         return unresolvable(*(text for bit, text in REASONS.items() if code & bit))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Nothing:  # noqa: ARG002 - the protocol's signature
-        """Skip every pod: where storage capacity does not score, nothing does."""
+        """Skip every pod: only the feature StorageCapacityScoring scores."""
         return SKIP
 
     def score(self, state: NodeTable, rows: Rows) -> Scores:
@@ -341,7 +340,7 @@ class VolumeBinding(PerPod, FilterPlugin[VolumeRows], ScorePlugin[NodeTable], Re
         return np.zeros(row_count(state, rows), np.int64)
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
-        """Assume the volumes and claims that the pod takes on its node, where anything is left to bind."""
+        """Assume the volumes and claims that the pod takes on its node, if a claim is unbound."""
         pod, cluster = assumed.pod, assumed.cluster
         claims = claims_of(pod, cluster.storage)
         if not isinstance(claims, Claims):
@@ -358,24 +357,24 @@ class VolumeBinding(PerPod, FilterPlugin[VolumeRows], ScorePlugin[NodeTable], Re
         return None
 
     def unreserve(self, assumed: AssumedPod) -> None:
-        """Give back what was assumed."""
+        """Restore the assumed volumes and claims."""
         held: VolumeReservation | None = assumed.state.get(self.name)
         if held is not None:
             assumed.state.delete(self.name)
             held.undo()
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
-        """Return whether volumes are to be bound, which may be done beside what other plugins do."""
+        """Return whether volumes are to be bound; other plugins may run in parallel."""
         return PreFlight(works=self.name in assumed.state, parallel=True)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
-        """Tell the API server what was assumed, and wait for the volume controllers."""
+        """Write the assumed objects to the API server, and wait for the volume controllers."""
         held: VolumeReservation = assumed.state.read(self.name)
         problem = await held.pre_bind(handle)
         return Status(Code.ERROR, (problem,)) if problem else None
 
     def _rows(self, claims: Claims, cluster: Cluster) -> VolumeRows:
-        """Look at every row, with what is known already of the nodes that reach volumes."""
+        """Evaluate every row, with the cached nodes that volumes reach."""
         if self._reach is None or not self._reach.is_in(cluster):
             self._reach = VolumeTopology(cluster)
         self._reach.refresh()
@@ -389,7 +388,7 @@ class VolumeBindingArguments(PluginArguments, frozen=True):
     shape: tuple[dict[str, int], ...] | None = None
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield the invalid fields, each with its fault."""
         if self.bind_timeout_seconds < 0:
             yield "bindTimeoutSeconds", f"{self.bind_timeout_seconds} is less than 0"
         if self.shape is not None:
@@ -397,5 +396,5 @@ class VolumeBindingArguments(PluginArguments, frozen=True):
 
 
 def volume_binding(given: VolumeBindingArguments) -> VolumeBinding:
-    """Make VolumeBinding."""
+    """Create VolumeBinding."""
     return VolumeBinding(float(given.bind_timeout_seconds))

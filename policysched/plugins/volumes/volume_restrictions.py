@@ -1,6 +1,6 @@
-"""VolumeRestrictions: disks that one pod holds at a time, and claims that one pod in the cluster holds at a time.
+"""VolumeRestrictions: rejects nodes where a disk of the pod is in use, and pods whose ReadWriteOncePod claim is in use.
 
-Knows which placed pods use which disks and claims. Both kinds of conflict end when the other pod goes.
+Both kinds of conflict end when the other pod is deleted.
 
 Source: plugins/volumerestrictions/volume_restrictions.go, v1.36.
 """
@@ -49,19 +49,19 @@ DISK, CLAIM = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """Where a pod's disks are taken, and how often its claims are that one pod holds at a time."""
+    """The conflicts of a pod with placed pods, about disks and ReadWriteOncePod claims."""
 
     cluster: Cluster
     disks: Disks
     rows: Mapping[int, int]
-    """How many pods of a row have one of the disks."""
+    """The number of conflicting pods by row."""
     claims: ExclusiveClaims
     in_use: int
-    """How many of the claims a pod states on a node that is there."""
+    """The number of claims that a pod on a present node uses."""
 
 
 class Disks:
-    """A pod's own volumes that others must not use at the same time, found by those of another pod."""
+    """The volumes of a pod that other pods must not use at the same time."""
 
     __slots__ = ("_names", "_writable")
 
@@ -72,13 +72,13 @@ class Disks:
             self._names.setdefault(DISK_KINDS[kind], set()).add(name)
 
     def conflict_with(self, other: Pod) -> bool:
-        """Return whether another pod uses one of these disks in a way that excludes this one."""
+        """Return whether another pod uses one of these disks in a conflicting way."""
         alike = chain.from_iterable(kind.named(other.spec.volumes, names) for kind, names in self._names.items())
         theirs = (disk for volume in alike for disk in disks_of_volume(volume))
         return any(disk in self._writable and (self._writable[disk] or not read_only) for disk, read_only in theirs)
 
     def conflicting(self, users: VolumeUsers) -> set[str]:
-        """Return the identities of the placed pods that use one of these disks in a way that excludes this one.
+        """Return the identities of the placed pods that use one of these disks in a conflicting way.
 
         Cost: O(disks and their users), however many volumes other pods have.
         """
@@ -94,19 +94,19 @@ class Disks:
 
 @dataclass(frozen=True, slots=True)
 class ExclusiveClaims:
-    """Claims of a namespace that one pod holds at a time."""
+    """The ReadWriteOncePod claims of a pod."""
 
     namespace: str
     names: frozenset[str]
 
     def count_in_use(self, cluster: Cluster) -> int:
-        """Count those that a pod states on a node that is there."""
+        """Return the number of these claims that a pod on a present node uses."""
         users, present = cluster.storage.volume_users, cluster.nodes.present.data
         rows = (users.rows_stating(f"{self.namespace}/{name}") for name in self.names)
         return sum(any(present[row] for row in stating) for stating in rows)
 
     def count_volumes(self, pod: Pod) -> int:
-        """Count the volumes of a pod that are one of them; as kube-scheduler does, whatever the pod's namespace is."""
+        """Count the volumes of a pod with one of these claims; in any namespace, as in kube-scheduler."""
         sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
         return sum(source is not None and source.claim_name in self.names for source in sources)
 
@@ -119,7 +119,7 @@ def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa
 
 
 class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
-    """The plugin."""
+    """The VolumeRestrictions plugin."""
 
     name = "VolumeRestrictions"
     filter_reads = Aspect.PODS
@@ -132,9 +132,9 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
     has_own_results = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[Conflicts]:
-        """Find the rows that hold a pod with one of these disks, and claims in use.
+        """Find the conflicting pods and the claims in use.
 
-        Cost: O(its volumes, and the placed pods that use them).
+        Cost: O(volumes of the pod, and the placed pods that use them).
         """
         exclusive = []
         for name in stated_claims(pod):
@@ -161,9 +161,9 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return codes
 
     def filter_changed(self, state: Conflicts, changed: ChangedRow) -> Status | None:
-        """Return whether a disk would be taken there, or a claim anywhere.
+        """Return the status if a disk would be in use on the row, or a claim on any row.
 
-        A claim counts once however many pods have it, and each of their volumes takes one away: there is one at most.
+        A claim is counted once, and each volume of a removed pod subtracts one: at most one pod uses a claim.
         """
         disks, claims = state.disks, state.claims
         more = changed.more(disks, lambda placed: disks.conflict_with(placed.pod))
@@ -175,5 +175,5 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return self.reason(state, CLAIM) if in_use > 0 else None
 
     def reason(self, state: Conflicts, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Name the conflict."""
+        """Return the status of the conflict."""
         return unschedulable(DISK_REASON if code == DISK else CLAIM_REASON)

@@ -1,8 +1,8 @@
-"""The free volumes of a class as a table, of which many claims can be asked what suits them.
+"""The free volumes of a class as a table of bit sets, for pods with many claims.
 
-A pod may name thousands of claims, and a cluster have thousands of volumes. So no claim is asked about each volume:
-what a claim may take is worked out for all volumes at once, from which of them have an access mode, a value of a label
-and so on. Sets of volumes are whole numbers with a bit for each, the smallest volume being the lowest.
+A pod may name thousands of claims, and a cluster may have thousands of volumes. The volumes that suit a claim are the
+intersection of sets: the volumes with an access mode, with a value of a label, and so on. A set is an integer with one
+bit for each volume; the lowest bit is the smallest volume.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from policysched.model.selection.indexed_selector import IndexedSelector
 from policysched.state.volumes.storage import FreeVolume
 
 FILESYSTEM: Final = "Filesystem"
-"""The mode of volumes that name none."""
+"""The default volumeMode."""
 FEW: Final = 64
-"""Sets of more places than these are kept once they are made."""
+"""Number of volumes above which the set of a text is cached."""
 
 
 class VolumeTable:
-    """Free volumes of one class, and which of them are used up.
+    """The free volumes of one class, without volumes that are used up.
 
     Args:
         volumes: The volumes, the smallest first.
@@ -47,10 +47,10 @@ class VolumeTable:
         for place, volume in enumerate(volumes):
             self._of_affinity[volume.affinity].append(place)
         self._labels: Mapping[str, PlacesByText] | None = None
-        """By label, the volumes by its values; None before a selector is asked."""
+        """The volumes by label and value; None before the first selector."""
 
     def suiting(self, claim: PersistentVolumeClaim, selector: IndexedSelector | None, size: Quantity) -> int:
-        """Return the volumes that a claim may take, as a set."""
+        """Return the set of volumes that a claim may take."""
         spec, begin = claim.spec, bisect_left(self.volumes, (size.number, ""))
         found = self._everything >> begin << begin
         found &= self._kinds.having(spec.volume_mode or FILESYSTEM)
@@ -60,12 +60,12 @@ class VolumeTable:
         return found if selector is None or not found else found & self._selected(selector)
 
     def usable(self, suiting: int, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
-        """Return the volumes of a set that may help, the smallest first.
+        """Yield the volumes of a set, the smallest first.
 
         Args:
             suiting: The set.
-            used_up: The names of those that need not be asked about again; for any claim, from now on.
-            reached: What the node affinity of others says; it may grow meanwhile.
+            used_up: The names of volumes to skip, for all claims from now on.
+            reached: The node affinities of volumes to skip; it may grow during the iteration.
         """
         left = suiting & ~self._used_up
         while left:
@@ -85,9 +85,9 @@ class VolumeTable:
         return (1 << len(self.volumes)) - 1
 
     def _selected(self, selector: IndexedSelector) -> int:
-        """Return the volumes whose labels are selected.
+        """Return the set of volumes that a selector matches.
 
-        Cost: O(labels that volumes have, or that must be there).
+        Cost: O(labels of the volumes, or labels that the selector demands).
         """
         if self._labels is None:
             self._labels = _by_label(self.volumes)
@@ -109,11 +109,11 @@ class VolumeTable:
 
 
 class PlacesByText:
-    """Places of volumes by a text that they say.
+    """Places of volumes by text, for example by the values of a label.
 
     Args:
-        size: How many volumes there are.
-        said: Places with the texts that are said there.
+        size: The number of volumes.
+        said: Places, each with its texts.
     """
 
     __slots__ = ("_places", "_sets", "_size", "all")
@@ -126,14 +126,14 @@ class PlacesByText:
             for text in texts:
                 self._places[text].append(place)
         self.all = bits((place for places in self._places.values() for place in places), size)
-        """All that say anything, as a set."""
+        """The set of volumes with any text."""
 
     def among(self, texts: Set[str]) -> Set[str]:
-        """Return those of some texts that are said at all."""
+        """Return the texts that a volume has."""
         return self._places.keys() & texts
 
     def having(self, *texts: str) -> int:
-        """Return those that say one of some texts, as a set."""
+        """Return the set of volumes with one of the texts."""
         found, few = 0, list[int]()
         for text in texts:
             places = self._places.get(text, ())
@@ -147,7 +147,7 @@ class PlacesByText:
 
 
 def bits(places: Iterable[int], size: int) -> int:
-    """Make the set of some places, of as many as there are."""
+    """Return the set of places."""
     found = bytearray(size // 8 + 1)
     for place in places:
         found[place >> 3] |= 1 << (place & 7)

@@ -1,7 +1,6 @@
 """Node affinity of volumes and allowed topologies of storage classes, as masks over rows.
 
-Knows node labels. Selectors of volumes name no fields of nodes: a field requirement there is looked at on no node. What
-cannot be parsed matches nowhere.
+Field requirements in the node affinity of a volume match no node, and so do selectors that cannot be parsed.
 
 Shapes: N rows in use -> (N,) bool.
 Source: component-helpers/storage/volume/helpers.go (CheckNodeAffinity), pkg/apis/core/v1/helper/helpers.go
@@ -34,23 +33,23 @@ from policysched.plugins.nodes.node_selection import SelectorTest
 from policysched.state.tables.interner import MISSING
 
 KEPT = 256
-"""How many masks are kept."""
+"""Maximum number of cached masks."""
 TOPOLOGY_BYTES = 16 << 20
-"""How much memory the rows of topologies may take. Units: bytes."""
+"""Maximum memory of the cached rows of topologies. Units: bytes."""
 FEW_ROWS = 16
-"""So many rows that reach a volume are listed; of more it is said of each row whether it does."""
+"""Number of rows up to which the rows of a volume are listed; for more rows, a mask is used."""
 _ENCODER = msgspec.json.Encoder()
 Demands: TypeAlias = tuple[LabelRequirement, ...]
 
 
 class VolumeTopology:
-    """Which rows can reach volumes, found out once for each affinity as long as no node changes.
+    """The rows that can reach volumes, cached by node affinity until a node changes.
 
-    Its masks are not to be changed.
+    Callers must not change the masks.
 
     Args:
-        cluster: The rows.
-        row: The only one that is asked about; None for all.
+        cluster: The cluster.
+        row: The only row to evaluate; None for all rows.
     """
 
     __slots__ = (
@@ -72,15 +71,15 @@ class VolumeTopology:
         self._row = row
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
         self._rows_of: LRUCache[bytes, RowNumbers] = LRUCache(TOPOLOGY_BYTES, getsizeof=_held_bytes)
-        """The rows of each topology for which a driver tells a capacity."""
+        """The rows of each topology of a CSIStorageCapacity."""
         self._demands: LRUCache[bytes, Demands] = LRUCache(TOPOLOGY_BYTES, getsizeof=_demanded_bytes)
-        """What affinities of volumes of one term demand, where it is few values of a label; of others nothing."""
+        """The label values that affinities with one term demand, if these are few."""
         self._few: LRUCache[bytes, RowNumbers | None] = LRUCache(TOPOLOGY_BYTES, getsizeof=_held_bytes)
-        """The rows of each affinity of volumes that few rows reach, None for others."""
+        """The rows of affinities that match few rows; None for other affinities."""
         self._rows_by_value: dict[str, dict[int, RowNumbers]] = {}
-        """The rows of each value of a label, for the labels that topologies name."""
+        """The rows by label and value, for the labels of topologies."""
         self._largest: dict[str, tuple[int, NDArray[np.int64]]] = {}
-        """By class, with the version of the capacities."""
+        """The largest capacity on each row by class, with the version of the capacities."""
         self._seen = (-1, 0)
         self._rows: slice
         self.everywhere: Mask
@@ -88,11 +87,11 @@ class VolumeTopology:
         self.refresh()
 
     def is_in(self, cluster: Cluster) -> bool:
-        """Return whether it looks at this cluster."""
+        """Return whether the object belongs to a cluster."""
         return self._cluster is cluster
 
     def refresh(self) -> None:
-        """Forget what a change of nodes may have changed; a row for pods of a node to come makes masks too short."""
+        """Drop cached results after a change of nodes, or if rows were added."""
         now = (self._cluster.journal.about_nodes, self._cluster.nodes.size)
         if self._seen != now:
             self._seen = now
@@ -105,11 +104,11 @@ class VolumeTopology:
             self.everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
 
     def holds(self, affinity: VolumeNodeAffinity | None, key: bytes = b"") -> Mask:
-        """Return on which rows a volume's node affinity holds.
+        """Return the rows that a volume's node affinity matches.
 
         Args:
-            affinity: What it says.
-            key: Its key, where that is known.
+            affinity: The node affinity.
+            key: The key of the affinity, if it is known.
         """
         if affinity is None or affinity.required is None:
             return self.everywhere
@@ -122,16 +121,16 @@ class VolumeTopology:
         return mask
 
     def few_rows(self, affinity: VolumeNodeAffinity | None, key: bytes) -> RowNumbers | None:
-        """Return the rows on which a volume's node affinity holds, where it names few of them, as a local volume does.
+        """Return the rows that a volume's node affinity matches, if it names few rows, as for a local volume.
 
-        Thousands of such volumes cost a look into a table each, and not an operation on all nodes.
+        The cost is a lookup in a table, without an operation on all nodes.
 
         Args:
-            affinity: What it says.
-            key: Its key.
+            affinity: The node affinity.
+            key: The key of the affinity.
 
         Returns:
-            None where that is not looked up: `holds` says it.
+            None if the affinity does not name few rows; use `holds`.
         """
         if affinity is None or affinity.required is None or self._row is not None:
             return None
@@ -148,10 +147,10 @@ class VolumeTopology:
         return rows
 
     def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
-        """Return on which rows a bound volume can be reached, in its driver's labels where the node has moved to that.
+        """Return the rows that reach a bound volume; on nodes that migrated to its CSI driver, by the driver's labels.
 
         Returns:
-            Where it can; where that cannot be told, None for nowhere; and why.
+            The rows that reach the volume; the rows with an error, or None; the error.
         """
         plain = self.holds(volume.spec.node_affinity)
         migration = migration_of(volume)
@@ -167,7 +166,7 @@ class VolumeTopology:
         return np.where(moved, self._holds_for_driver(volume, migration), plain), None, ""
 
     def _holds_for_driver(self, volume: PersistentVolume, migration: Migration) -> Mask:
-        """Return on which rows a volume's node affinity holds in its driver's labels."""
+        """Return the rows that a volume's node affinity matches in its driver's labels."""
         key = _ENCODER.encode([migration.driver, volume.spec.node_affinity, volume.metadata.labels])
         mask = self._masks.get(key)
         if mask is None:
@@ -175,7 +174,7 @@ class VolumeTopology:
         return mask
 
     def allowed(self, of_class: StorageClass) -> Mask:
-        """Return on which rows a class may provision: everywhere, or where one of its terms holds."""
+        """Return the rows where a class may provision: all rows, or the rows that one of its terms matches."""
         if not of_class.allowed_topologies:
             return self.everywhere
         key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
@@ -185,11 +184,11 @@ class VolumeTopology:
         return mask
 
     def largest_capacity(self, name: str) -> NDArray[np.int64]:
-        """Return how large a volume of a class a driver says that it can make on each row, MIN where it says nothing.
+        """Return the largest volume of a class that its driver can provision on each row; MIN if it reports none.
 
         Shapes: (N,).
         Units: bytes.
-        Cost: O(capacities), when one of them changed; when nodes changed O(nodes) too for each label that they name.
+        Cost: O(capacities) after a change of a capacity; O(nodes) for each label of a topology after a change of nodes.
         """
         storage = self._cluster.storage
         known = self._largest.get(name)
@@ -204,7 +203,7 @@ class VolumeTopology:
         return known[1]
 
     def _rows_of_topology(self, topology: LabelSelector) -> RowNumbers:
-        """Find the rows that a selector of nodes matches; one that is not valid matches none."""
+        """Return the rows that a selector of nodes matches; an invalid selector matches none."""
         key = _ENCODER.encode(topology)
         rows = self._rows_of.get(key)
         if rows is None:
@@ -217,7 +216,7 @@ class VolumeTopology:
         return rows
 
     def _rows_with(self, requirements: tuple[LabelRequirement, ...] | None) -> RowNumbers:
-        """Find the rows that meet requirements; a value that one of them demands is looked up, not compared."""
+        """Return the rows that meet requirements; demanded values are looked up, not compared."""
         if requirements is None:
             return NO_ROWS
         first = next((one for one in requirements if one.operator is Operator.IN), None)
@@ -233,7 +232,7 @@ class VolumeTopology:
         return rows[_holds(NodeSelectorMatcher(terms=(NodeTerm(others),)), self._cluster, rows)]
 
     def _by_value(self, key: str) -> dict[int, RowNumbers]:
-        """Return the rows of each value of a label."""
+        """Return the rows by value of a label."""
         if key not in self._rows_by_value:
             codes = self._cluster.nodes.labels(key)[: self._cluster.nodes.size]
             order = codes.argsort(kind="stable")
@@ -249,7 +248,7 @@ def _demanded_bytes(demands: Demands) -> int:
 
 
 def _demands(required: NodeSelector) -> Demands:
-    """Return what the only term of an affinity demands, where a few values of a label are among it."""
+    """Return the label values that the only term of an affinity demands, if these are few."""
     terms = lenient_node_selector(required).terms or ()
     if len(terms) != 1:
         return ()

@@ -1,7 +1,6 @@
-"""VolumeZone: a pod goes only where the zone and region labels of its bound volumes allow it.
+"""VolumeZone: rejects nodes outside of the zones and regions of the pod's bound volumes.
 
-Knows labels of volumes and nodes. A node without any zone or region label passes: a cluster of a single zone need not
-label its nodes.
+A node without zone and region labels passes, because a cluster of one zone need not label its nodes.
 
 Source: plugins/volumezone/volume_zone.go; cloud-provider/volume/helpers/zones.go (LabelZonesToSet), v1.36.
 """
@@ -54,14 +53,14 @@ _STABLE: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A label of a volume, and the values that a node may have there."""
+    """A label of a volume, and the values that a node may have."""
 
     key: str
     values: frozenset[str]
 
 
 def topologies_of(volume: PersistentVolume) -> list[Topology]:
-    """Read a volume's zone and region labels; one that is no list of names says nothing."""
+    """Return the topologies of a volume's zone and region labels; a label without a list of names is ignored."""
     labels = volume.metadata.labels
     found = [
         Topology(key, frozenset(one.strip() for one in labels[key].split("__"))) for key in LABELS if key in labels
@@ -70,7 +69,7 @@ def topologies_of(volume: PersistentVolume) -> list[Topology]:
 
 
 def _volume_of(storage: Storage, pod: Pod, name: str) -> PersistentVolume | Status | None:
-    """Find the volume of a claim; None where the claim waits for the pod, a rejection where it has no volume."""
+    """Return the volume of a claim; None if the claim waits for the pod; a rejection if there is no volume."""
     if not name:
         return unresolvable("PersistentVolumeClaim had no name")
     claim = stored_claim(storage, pod, name)
@@ -107,7 +106,7 @@ def _topology_changed(pod: Pod, change: Change, cluster: Cluster) -> bool:  # no
 
 
 def _outside(topologies: Iterable[Topology], nodes: NodeTable, rows: Rows) -> Mask:
-    """Return which labelled rows have none of the values of some topology. Shapes: (R,)."""
+    """Return the labelled rows that have no allowed value of a topology. Shapes: (R,)."""
     columns = {key: nodes.labels(key)[rows] for key in LABELS}
     labelled: Mask = np.zeros(row_count(nodes, rows), np.bool_)
     for column in columns.values():
@@ -123,7 +122,7 @@ def _outside(topologies: Iterable[Topology], nodes: NodeTable, rows: Rows) -> Ma
 
 
 class VolumeZone(PerPod, OneReasonFilter[RowTest]):
-    """The plugin."""
+    """The VolumeZone plugin."""
 
     name = "VolumeZone"
     filter_reads = Aspect.LABELS
@@ -138,7 +137,7 @@ class VolumeZone(PerPod, OneReasonFilter[RowTest]):
     has_own_results = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RowTest]:
-        """Gather the topologies of the volumes that the pod's claims are bound to."""
+        """Collect the topologies of the pod's bound volumes; skip pods without any."""
         topologies: list[Topology] = []
         for name in stated_claims(pod):
             volume = _volume_of(cluster.storage, pod, name)
