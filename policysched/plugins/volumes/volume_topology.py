@@ -34,8 +34,10 @@ from policysched.state.tables.interner import MISSING
 
 KEPT = 256
 """Maximum number of cached masks."""
-TOPOLOGY_BYTES = 16 << 20
-"""Maximum memory of the cached rows of topologies. Units: bytes."""
+MOST_AFFINITIES = 1 << 16
+"""Maximum number of cached node affinities of volumes."""
+MOST_ROWS = 2 << 20
+"""Maximum number of cached rows of all topologies together."""
 FEW_ROWS = 16
 """Number of rows up to which the rows of a volume are listed; for more rows, a mask is used."""
 _ENCODER = msgspec.json.Encoder()
@@ -70,11 +72,11 @@ class VolumeTopology:
         self._cluster = cluster
         self._row = row
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
-        self._rows_of: LRUCache[bytes, RowNumbers] = LRUCache(TOPOLOGY_BYTES, getsizeof=_held_bytes)
+        self._rows_of: LRUCache[bytes, RowNumbers] = LRUCache(MOST_ROWS, lambda rows: 1 + rows.size)
         """The rows of each topology of a CSIStorageCapacity."""
-        self._demands: LRUCache[bytes, Demands] = LRUCache(TOPOLOGY_BYTES, getsizeof=_demanded_bytes)
+        self._demands: LRUCache[bytes, Demands] = LRUCache(MOST_AFFINITIES)
         """The label values that affinities with one term demand, if these are few."""
-        self._few: LRUCache[bytes, RowNumbers | None] = LRUCache(TOPOLOGY_BYTES, getsizeof=_held_bytes)
+        self._few: LRUCache[bytes, RowNumbers | None] = LRUCache(MOST_AFFINITIES)
         """The rows of affinities that match few rows; None for other affinities."""
         self._rows_by_value: dict[str, dict[int, RowNumbers]] = {}
         """The rows by label and value, for the labels of topologies."""
@@ -142,8 +144,7 @@ class VolumeTopology:
         if demands:
             found = self._rows_with(demands)
             rows = found if found.size <= FEW_ROWS else None
-        if _held_bytes(rows) <= TOPOLOGY_BYTES:
-            self._few[key] = rows
+        self._few[key] = rows
         return rows
 
     def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
@@ -211,7 +212,7 @@ class VolumeTopology:
                 rows = self._rows_with(compile_selector(topology).requirements)
             except SelectorError:
                 rows = NO_ROWS
-            if _held_bytes(rows) <= TOPOLOGY_BYTES:
+            if rows.size < MOST_ROWS:
                 self._rows_of[key] = rows
         return rows
 
@@ -243,10 +244,6 @@ class VolumeTopology:
         return self._rows_by_value[key]
 
 
-def _demanded_bytes(demands: Demands) -> int:
-    return 256 * (1 + sum(1 + len(one.values) for one in demands))
-
-
 def _demands(required: NodeSelector) -> Demands:
     """Return the label values that the only term of an affinity demands, if these are few."""
     terms = lenient_node_selector(required).terms or ()
@@ -254,10 +251,6 @@ def _demands(required: NodeSelector) -> Demands:
         return ()
     first = next((one for one in terms[0].labels if one.operator is Operator.IN), None)
     return terms[0].labels if first is not None and len(first.values) <= FEW_ROWS else ()
-
-
-def _held_bytes(rows: RowNumbers | None) -> int:
-    return 256 + (0 if rows is None else rows.nbytes)
 
 
 def _topologies(of_class: StorageClass) -> NodeSelectorMatcher:
