@@ -1,4 +1,4 @@
-"""Calls in an expression: which implementation takes the values, what it costs, and errors among the arguments.
+"""Calls in an expression: the choice of an implementation, its cost, and errors among the arguments.
 
 Source: cel-go v0.26 interpreter/interpretable.go (evalUnary, evalBinary, evalVarArgs), interpreter/runtimecost.go.
 """
@@ -34,7 +34,7 @@ _UNGUARDED: Final = frozenset(
 
 
 def applied(function: Callable[..., Any], arguments: list[Closure]) -> Closure:
-    """Make the closure of a call: an argument that is an error is its value, the first of several."""
+    """Make the closure of a call; the first argument that is an error is the value of the call."""
     if len(arguments) == 1:
         return _applied_to_one(function, arguments[0])
     if len(arguments) == 2:
@@ -74,7 +74,7 @@ _WITH_SUM: Final = frozenset({bytes, float, int, Uint, str, Duration, Timestamp}
 
 
 def measured(overload: str, arguments: list[Closure]) -> list[Closure]:
-    """Let a call fail as cel-go does while it works out what the call costs: it takes for granted what it is given."""
+    """Make a call fail like the cost estimate of cel-go, which does not check the types of its arguments."""
     sorts = overload.endswith(("_sort", "_sortByAssociatedKeys"))
     if not sorts and overload not in {"list_distinct", "list_flatten_int"}:
         return arguments

@@ -1,4 +1,4 @@
-"""The checker: types of all parts of an expression, and which overloads a call may mean.
+"""The checker: types of all parts of an expression, and the possible overloads of each call.
 
 Source: cel-go v0.26 checker/checker.go, checker/types.go, checker/errors.go.
 """
@@ -49,15 +49,15 @@ _LITERALS: Final = {
 
 
 class Checked:
-    """What the checker found: the type of each node, the overloads of each call, and names that are types."""
+    """The results of the checker: the type of each node, the overloads of each call, and names that are types."""
 
     def __init__(self) -> None:
         self.types: dict[CelNode, CelType] = {}
         self.overloads: dict[CelNode, list[Overload]] = {}
         self.names: dict[CelNode, str] = {}
-        """Nodes that are a variable or a type as a whole, by its name."""
+        """The names of nodes that are a variable or a type."""
         self.functions: dict[CelNode, str] = {}
-        """Calls of functions with a qualified name, which look like methods."""
+        """Qualified function names of calls that look like methods."""
 
 
 def check(node: CelNode, issues: Issues, work: Budget) -> Checked:
@@ -83,7 +83,7 @@ class _Checker:
         self._free = 0
 
     def check(self, node: CelNode) -> CelType:
-        """Work out the type of a node and of all below it."""
+        """Compute the type of a node and of all nodes below it."""
         of = self._OF[type(node)](self, node)
         self.found.types[node] = of
         return of
@@ -276,7 +276,7 @@ class _Checker:
         checked = self.check(node.over)
         over = substituted(self.known, checked, self._work)
         built = self.check(node.start)
-        # The range's type may be known better once the start was looked at.
+        # checking the start can determine more of the range's type
         over = substituted(self.known, over, self._work)
         first, second = self._loop_variables(node, over)
         self._scopes.append({node.result_name: built})

@@ -1,7 +1,7 @@
-"""What an expression may name: functions with their overloads, types and the variable `device` with its fields.
+"""The names of an expression: functions with their overloads, types, and the variable `device` with its fields.
 
-The functions stand in functions.txt, one overload a line: the name, with a dot before it where it is a method, the name
-of the overload, the types of its arguments and of its result.
+functions.txt lists the functions, one overload per line: the name, with a leading dot for a method, the name of the
+overload, the types of its arguments and of its result.
 
 Source: cel-go v0.26 common/stdlib, ext, cel/library.go; k8s.io/apiserver v0.36 pkg/cel/library, pkg/cel/environment;
 k8s.io/dynamic-resource-allocation v0.36 cel/compile.go.
@@ -20,14 +20,14 @@ from policysched.cel.types import CelType, list_of, map_of, type_of
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One way to call a function."""
+    """One signature of a function."""
 
     name: str
     member: bool
     arguments: tuple[CelType, ...]
     result: CelType
     parameters: tuple[str, ...]
-    """The type parameters that arguments and result are written with."""
+    """The type parameters in the arguments and the result."""
 
 
 _NAMED: Final = {
@@ -41,7 +41,7 @@ _NAMED: Final = {
 
 @cache
 def functions() -> dict[str, tuple[Overload, ...]]:
-    """Return all functions, each with its overloads in the order in which they are tried."""
+    """Return all functions, each with its overloads in order of precedence."""
     text = resources.files("policysched.cel").joinpath("functions.txt").read_text(encoding="utf-8")
     found: dict[str, list[Overload]] = {}
     for line in text.splitlines():
@@ -109,7 +109,7 @@ TYPE_NAMES: Final[dict[str, CelType]] = {
 RUNTIME_TYPES: Final = {
     name: of for name, of in TYPE_NAMES.items() if name not in {types.DEVICE.name, "duration", "timestamp"}
 }
-"""Those of them that are values."""
+"""The types that an expression can use as values."""
 FIELDS: Final[dict[str, CelType]] = {
     "driver": types.STRING,
     "allowMultipleAllocations": types.BOOL,
@@ -121,7 +121,7 @@ VARIABLE: Final = "device"
 
 
 def declared(name: str) -> CelType | None:
-    """Return the type of what a name stands for, None where it stands for nothing."""
+    """Return the type of a declared name, None for an unknown name."""
     if name == VARIABLE:
         return types.DEVICE
     found = TYPE_NAMES.get(name)

@@ -1,6 +1,6 @@
-"""Selectors of devices: compiled once, asked about each device.
+"""Device selectors: compiled once, evaluated for each device.
 
-A device's values are made once (`Variables`), however many selectors are asked about it.
+The values of a device (`Variables`) are created once for all selectors.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 cel/compile.go; k8s.io/api/resource/v1.
 """
@@ -31,9 +31,9 @@ from policysched.cel.work import LIMIT
 from policysched.model import quantity as amounts
 
 _FRAMES: Final = 20_000
-"""Python's frames that a text of the deepest nesting needs, with some to spare; they take no stack of C."""
+"""Recursion limit for the deepest expression, with a reserve; Python frames use no C stack."""
 _DEEP: Final = 50
-"""Texts of up to this nesting are evaluated within the frames that are left anyway: 5 for each level at most."""
+"""Nesting up to which an expression is evaluated under the normal recursion limit; a level needs at most 5 frames."""
 _MOST_CHARACTERS: Final = 100_000
 COST_LIMIT: Final = "operation cancelled: actual cost limit exceeded"
 TOO_LARGE: Final = "program instantiation failed: its types, patterns and constants take too much to compile"
@@ -43,21 +43,21 @@ _OUTPUTS: Final = frozenset({types.BOOL, types.ANY})
 
 
 class InvalidDeviceSelectorError(ValueError):
-    """A selector that cannot be used; the message is Kubernetes'."""
+    """An invalid selector; the message is that of Kubernetes."""
 
     def __init__(self, message: str, issues: tuple[Issue, ...] = ()) -> None:
         super().__init__(message)
         self.issues = issues
-        """What is wrong and where, in the order of the text; empty where it is about the text as a whole."""
+        """The errors with their positions, in the order of the text; empty for an error of the whole text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What selectors read of a device.
+    """The data of a device that selectors can read.
 
     Attributes:
-        attributes: For each name, with or without a domain, its `bool`, `int`, `string` or `version` with the value.
-        capacity: For each name its quantity.
+        attributes: By name, with or without a domain: `bool`, `int`, `string` or `version` with the value.
+        capacity: Quantities by name.
     """
 
     driver: str
@@ -67,13 +67,13 @@ class Device:
 
 
 class Variables:
-    """A device as values of the language."""
+    """A device as CEL values."""
 
     __slots__ = ("_device", "trouble")
 
     def __init__(self, device: Device) -> None:
         self.trouble: str | None = None
-        """Why no selector can be asked about the device."""
+        """The error of every selector, if an attribute of the device is invalid."""
         attributes, capacity = DefaultMap(), DefaultMap()
         for name in sorted(device.attributes):
             value = _attribute(device.attributes[name])
@@ -99,10 +99,10 @@ class Variables:
 
 @dataclass(frozen=True, slots=True)
 class CompiledSelector:
-    """A selector that can be asked about devices.
+    """A compiled selector.
 
     Attributes:
-        reads: The attributes that it can read, by domain and identifier, None where that may be any of them.
+        reads: The attributes that the selector can read, by domain and identifier; None for any attribute.
         work: The cost limit of one evaluation, and the cost of the last one.
     """
 
@@ -114,14 +114,14 @@ class CompiledSelector:
     _is_deep: bool
 
     def matches(self, device: Variables) -> bool | str:
-        """Return whether a device matches, or the error of the evaluation, in Kubernetes' words."""
+        """Return whether a device matches, or the error of the evaluation with Kubernetes' text."""
         self.work.refill()
         if device.trouble is not None:
             return device.trouble
         try:
             slots = [device.value, *([None] * (self._slots - 1))]
             value = self._evaluated_deeply(slots) if self._is_deep else self._closure(slots)
-        except (BudgetExceededError, RecursionError):  # values nest deeper than the texts that make them
+        except (BudgetExceededError, RecursionError):  # values can be nested deeper than the expression
             return COST_LIMIT
         except InternalError as error:
             return str(error)
@@ -138,7 +138,7 @@ def compile_selector(text: str) -> CompiledSelector:
     """Compile a selector.
 
     Raises:
-        InvalidDeviceSelectorError: it cannot be used.
+        InvalidDeviceSelectorError: the selector is invalid.
     """
     try:
         with _deep_recursion():

@@ -1,7 +1,7 @@
-"""A checked expression as closures over the values of its variables.
+"""Compilation of a checked expression to closures over the values of its variables.
 
-A closure is given the slots of all variables of the expression and returns a value, which may be an error. Constants,
-lists of constants and conversions of constants are worked out once; a pattern that is a constant is compiled once.
+A closure takes the slots of all variables of the expression and returns a value, which can be an error. Constants,
+lists of constants and conversions of constants are computed once; a constant pattern is compiled once.
 
 Source: cel-go v0.26 interpreter/planner.go, interpretable.go, attributes.go, decorators.go.
 """
@@ -56,7 +56,7 @@ _IN_SET: Final = frozenset({bool, int, Uint, float, str})
 
 
 class ProgramError(ValueError):
-    """An expression whose constants alone are wrong; the message is cel-go's."""
+    """An expression with an invalid constant; the message is that of cel-go."""
 
 
 def compile_closures(node: CelNode, checked: Checked, variable: str, work: Budget) -> tuple[Closure, int]:
@@ -343,7 +343,7 @@ class _Compiler:
         return self._constant(entries([])) if constant else entries
 
     def _message(self, node: MessageNode) -> Closure:
-        """Make a message, which no type of the environment can be made as."""
+        """Make the closure of a message literal, whose value is an error: no known type can be constructed."""
         unknown = Error(f"unknown type '{node.type_name.removeprefix('.')}'")
         values = [self.of(one.value) for one in node.entries]
 
@@ -397,7 +397,7 @@ class _Compiler:
         return loop
 
     def _binding(self, node: Loop, start: Closure) -> Closure:
-        """Make a loop over nothing: its value is worked out when it is first asked for."""
+        """Make the closure of a binding, which is a loop over nothing; the bound value is computed at its first use."""
         place, outside = self._slot_for(), self._scope
 
         def bound(slots: Slots) -> Any:
@@ -437,12 +437,12 @@ def _slot(place: int) -> Closure:
 
 
 def _is_chained(node: CelNode) -> bool:
-    """Whether a field or an element is taken of what is one itself: such a chain is looked up in one go."""
+    """Return whether a node is itself a field or an element; cel-go looks up a chain of them at once."""
     return isinstance(node, Select) or (isinstance(node, CallNode) and node.function in {"_[_]", "_[?_]", "_?._"})
 
 
 def _equal_forms(value: Any) -> list[Any]:
-    """Return what values are found in a list of constants by one of them: itself, and equal numbers of other types."""
+    """Return the keys of a value and of equal numbers of other types."""
     kind, forms = type(value), [key_form(value)]
     if kind is float:
         if value.is_integer():

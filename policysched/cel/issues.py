@@ -1,4 +1,4 @@
-"""What is wrong with a text: messages with their place, shown as cel-go shows them.
+"""Errors of an expression with their positions, formatted as in cel-go.
 
 Source: cel-go v0.26 common/error.go, common/errors.go.
 """
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 NOWHERE: Final = -1
-"""The offset of a message about the text as a whole."""
+"""The offset of an error of the whole text."""
 _MOST: Final = 100
 _LONGEST_LINE: Final = 16384
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One message; `at` is an offset in code points, line and column count from 1."""
+    """One error; `at` is an offset in code points, line and column count from 1."""
 
     message: str
     at: int
@@ -26,20 +26,20 @@ class Issue:
 
 @dataclass(slots=True)
 class Issues:
-    """The messages about one text."""
+    """The errors of one expression."""
 
     text: str
     found: list[Issue] = field(default_factory=list)
     number: int = 0
 
     def report(self, at: int, message: str) -> None:
-        """Note a message; more than a hundred are only counted."""
+        """Add an error; from the 101st on, errors are only counted."""
         self.number += 1
         if self.number <= _MOST:
             self.found.append(Issue(message, at, *self._place(at)))
 
     def shown(self) -> str:
-        """Show all messages in the order of their places, each with its line and a caret."""
+        """Format all errors in the order of their positions, each with its line and a caret."""
         lines = self.text.split("\n")
         said = [_shown(one, lines) for one in self.ordered()]
         if self.number > _MOST:
@@ -47,7 +47,7 @@ class Issues:
         return "\n".join(said)
 
     def ordered(self) -> list[Issue]:
-        """Return the messages in the order of their places."""
+        """Return the errors in the order of their positions."""
         return sorted(self.found, key=lambda one: (one.line, one.column))
 
     def _place(self, at: int) -> tuple[int, int]:

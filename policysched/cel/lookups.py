@@ -1,4 +1,4 @@
-"""Fields of maps and elements of lists, plain, optional and asked for by has().
+"""Lookup of fields and elements: plain, optional, and by has().
 
 Source: cel-go v0.26 interpreter/attributes.go (refQualify, applyQualifiers).
 """
@@ -15,10 +15,10 @@ _NOTHING: Final = object()
 
 
 def look_up(value: Any, key: Any, *, chained: bool) -> Any:
-    """Return a field or an element; of an optional value an optional one.
+    """Return a field or an element; for an optional value, an optional result.
 
     Args:
-        value: A value, which may be an error.
+        value: The value, which can be an error.
         key: A string, a number or a bool.
         chained: Whether the value is itself a field or an element.
     """
@@ -34,7 +34,7 @@ def look_up(value: Any, key: Any, *, chained: bool) -> Any:
 
 
 def look_up_optional(value: Any, key: Any, *, chained: bool) -> Any:
-    """Return a field or an element as an optional value, none where it is missing."""
+    """Return a field or an element as an optional value; none if it is missing."""
     value = _unwrapped(value, chained=chained)
     if value is NONE or type(value) is Error:
         return value
@@ -45,7 +45,7 @@ def look_up_optional(value: Any, key: Any, *, chained: bool) -> Any:
 
 
 def has_field(value: Any, key: str, *, chained: bool) -> Any:
-    """Whether a field is there."""
+    """Return whether a field exists."""
     value = _unwrapped(value, chained=chained)
     if type(value) is Error:
         return value

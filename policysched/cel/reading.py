@@ -1,4 +1,4 @@
-"""Which attributes of a device an expression reads: devices that are alike in those get the same verdict.
+"""The attributes that an expression reads: devices that are equal in them have the same result.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 cel/compile.go (the variable `device`).
 """
@@ -18,7 +18,7 @@ _ATTRIBUTES: Final = "attributes"
 
 
 def attributes_read(node: CelNode) -> frozenset[Attribute] | None:
-    """Return the attributes that an expression can read, None where that may be any of them."""
+    """Return the attributes that an expression can read; None for any attribute."""
     found = set()
     for path in _paths(node):
         if not path:
@@ -31,7 +31,7 @@ def attributes_read(node: CelNode) -> frozenset[Attribute] | None:
 
 
 def _paths(node: CelNode) -> Iterator[tuple[str, ...]]:
-    """Go through all uses of the device, each with the longest path of constant fields that begins there."""
+    """Yield for each use of the device the longest path of constant fields that begins with it."""
     waiting = [node]
     while waiting:
         one = waiting.pop()
@@ -43,7 +43,7 @@ def _paths(node: CelNode) -> Iterator[tuple[str, ...]]:
 
 
 def _path(node: CelNode) -> tuple[str, ...] | None:
-    """Return the fields that lead from the device to what a node reads, None where it does not begin there."""
+    """Return the path from the device to the value of a node; None if the node does not begin with the device."""
     fields: list[str] = []
     while not isinstance(node, Name):
         if isinstance(node, Select):

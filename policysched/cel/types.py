@@ -1,4 +1,4 @@
-"""Types as the checker has them and as messages name them.
+"""Types of the checker, with their texts in messages.
 
 A type can be part of another type twice, which is part of a third type twice, and so on. Walks through such types
 visit 2, 4, 8, … parts, so every walk spends a budget.

@@ -1,4 +1,4 @@
-"""Which type may stand for which, with type parameters that become known on the way.
+"""Assignability of types, which determines type parameters.
 
 Source: cel-go v0.26 checker/types.go, checker/mapping.go.
 """
@@ -18,7 +18,7 @@ _COMPOSED: Final = frozenset({"opaque", "list", "map"})
 
 
 def assignable(known: Substitutions, first: CelType, second: CelType, work: Budget) -> Substitutions | None:
-    """Return what is known when the second type stands for the first, None where it cannot."""
+    """Return the type parameters after assigning the second type to the first; None if it is not assignable."""
     made = dict(known)
     return made if _assignable(made, first, second, work) else None
 
@@ -26,13 +26,13 @@ def assignable(known: Substitutions, first: CelType, second: CelType, work: Budg
 def assignable_lists(
     known: Substitutions, first: Sequence[CelType], second: Sequence[CelType], work: Budget
 ) -> Substitutions | None:
-    """Return what is known when each of some types stands for another, None where one cannot."""
+    """Return the type parameters after assigning pairs of types; None if a pair is not assignable."""
     made = dict(known)
     return made if _all_assignable(made, first, second, work) else None
 
 
 def substituted(known: Mapping[str, CelType], of: CelType, work: Budget, *, to_dyn: bool = False) -> CelType:
-    """Return a type with what is known of its parameters; unknown ones become dyn if asked to."""
+    """Return a type with its known type parameters replaced; `to_dyn` replaces unknown parameters by dyn."""
     if of.kind == "param":
         if of.name in known:
             return substituted(known, known[of.name], work, to_dyn=to_dyn)
@@ -44,7 +44,7 @@ def substituted(known: Mapping[str, CelType], of: CelType, work: Budget, *, to_d
 
 
 def closed(known: Mapping[str, CelType], all_types: Iterable[CelType]) -> list[CelType]:
-    """Return types with what is known of their parameters, unknown ones as dyn; a part of several is looked at once."""
+    """Return types with all type parameters replaced, unknown parameters by dyn; shared parts are computed once."""
     made: dict[int, CelType] = {}
 
     def close(of: CelType) -> CelType:
@@ -63,12 +63,12 @@ def closed(known: Mapping[str, CelType], all_types: Iterable[CelType]) -> list[C
 
 
 def most_general(first: CelType, second: CelType, work: Budget) -> CelType:
-    """Return the less specific of two types that fit each other."""
+    """Return the less specific of two assignable types."""
     return first if _no_more_specific(first, second, work) else second
 
 
 def without_optional(of: CelType) -> tuple[CelType, bool]:
-    """Return the type inside an optional one, and whether it was one."""
+    """Return the type inside an optional type, and whether the type was optional."""
     if of.kind == "opaque" and of.name == types.OPTIONAL.name and of.parameters:
         return of.parameters[0], True
     return of, False
@@ -113,7 +113,7 @@ def _all_assignable(known: Substitutions, first: Sequence[CelType], second: Sequ
 
 
 def _substitutable(known: Substitutions, of: CelType, parameter: CelType, work: Budget) -> tuple[bool, bool]:
-    """Return whether a type may stand for a parameter, and whether something stood for it before."""
+    """Return whether a type can replace a parameter, and whether the parameter was known before."""
     if same_types(of, parameter, work):
         return True, True
     before = known.get(parameter.name)

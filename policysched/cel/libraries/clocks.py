@@ -1,4 +1,4 @@
-"""What a point in time or a duration reads as: years, days, hours and the like.
+"""Fields of timestamps and durations: years, days, hours and others.
 
 Source: cel-go v0.26 common/stdlib/standard.go, common/types/timestamp.go, common/types/duration.go.
 """

@@ -135,7 +135,7 @@ TEXTS: Final[dict[type, Callable[[Any], Any]]] = {
     type(None): lambda _: "null",
     CelType: lambda value: value.name,
 }
-"""What string() makes of a value of each class."""
+"""The results of string() by class."""
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Named formats: what is wrong with a text that should be a label, a name, a date and the like.
+"""Named formats: validation of labels, names, dates and other texts.
 
 Source: k8s.io/apimachinery v0.36 pkg/api/validate/content; k8s.io/kube-openapi pkg/validation/strfmt.
 """
@@ -38,7 +38,7 @@ _VALUE_RULE: Final = (
     "end with an alphanumeric character"
 )
 _KEY_EXAMPLES: Final = ("MyName", "my.name", "123-abc")
-# The same as the patterns that messages show, in a form that never goes back over a text.
+# equivalent to the patterns in the messages, without backtracking
 _LABELS: Final = re.compile(r"[a-z0-9]++(?:-++[a-z0-9]++)*+")
 _SUBDOMAINS: Final = re.compile(r"[a-z0-9]++(?:-++[a-z0-9]++)*+(?:\.[a-z0-9]++(?:-++[a-z0-9]++)*+)*+")
 _OLD_LABELS: Final = re.compile(r"[a-z][a-z0-9]*+(?:-++[a-z0-9]++)*+")
@@ -101,7 +101,7 @@ def _label_value(text: str) -> list[str]:
 
 
 def _prefix_of(faults: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Allow a dash at the end, as a name has that something is added to."""
+    """Validate a name prefix, which can end with a dash."""
     return lambda text: faults(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
@@ -151,4 +151,4 @@ FORMATS: Final[dict[str, Format]] = {
     "date": Format("date", _unless(_is_date, "invalid date")),
     "datetime": Format("datetime", _unless(_is_moment, "invalid datetime")),
 }
-"""The formats by the names that expressions use."""
+"""The formats by name."""

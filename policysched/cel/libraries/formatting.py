@@ -1,4 +1,4 @@
-"""format(): values into a text with clauses such as `%d`, and what the checker says of clauses and literals.
+"""The function format(), with clauses such as `%d`, and the checks of its clauses.
 
 Source: cel-go v0.26 ext/formatting.go.
 """
@@ -32,15 +32,15 @@ ONLY: Final = {
     "X": "only integers, byte buffers, and strings can be formatted as hex",
     "o": "octal clause can only be used on integers",
 }
-"""What is said of an argument that a clause cannot write."""
+"""The error of a clause for an argument of a wrong type."""
 
 
 class FormatError(ValueError):
-    """A text or an argument that cannot be formatted; the message is cel-go's."""
+    """An invalid clause or argument; the message is that of cel-go."""
 
 
 def parts(text: str) -> Iterator[str | Clause | FormatError]:
-    """Return the literal parts and the clauses of a text; the last one may be what is wrong with it."""
+    """Yield the literal parts and the clauses of a text; an error ends them."""
     at = 0
     while at < len(text):
         sign = text.find("%", at)
@@ -154,7 +154,7 @@ def _fixed(value: Any, places: int | None, work: Budget) -> str:
 
 
 def _scientific(value: Any, places: int | None, work: Budget) -> str:
-    """Write a number with six digits behind the point: Go's printer takes the precision for a width."""
+    """Format a number with six decimals; Go's printer uses the precision as a width."""
     number = _number(value, "e")
     width = _places(places, work)
     if not math.isfinite(number):
@@ -213,7 +213,7 @@ _WRITERS: Final[dict[str, _Writer]] = {
 
 
 def _inside(value: Any, work: Budget) -> str:
-    """Write a value that stands in a list or a map."""
+    """Format a value inside a list or a map."""
     kind = type(value)
     if kind in {str, bytes}:
         return ("b" if kind is bytes else "") + quoted(_string(value, work))

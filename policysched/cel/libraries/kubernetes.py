@@ -79,7 +79,7 @@ def _sign(one: CelQuantity) -> int:
 
 
 def semver_of(text: str) -> Semver | Error:
-    """Read a version."""
+    """Parse a version."""
     parts = text.split(".", 2)
     if len(parts) != 3:
         return Error("No Major.Minor.Patch elements found" if text else "Version string empty")
@@ -163,7 +163,7 @@ def _int64(number: int) -> int:
 
 
 def _go_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | str:
-    """Read an address, or say why it is none; a zone stays with it."""
+    """Parse an address with an optional zone, or return the error."""
     try:
         if text.isascii():
             return ipaddress.ip_address(text)

@@ -1,7 +1,7 @@
-"""Operators, and functions that look at what they are given themselves: size, type, matches, sort.
+"""Operators, and functions that accept any type: size, type, matches, sort.
 
-A value without an operator's trait is an error that names the operator, unless its type has methods, as strings,
-durations and timestamps have: then the error names nothing.
+For a value of an unsupported type, the error names the operator. For a type with methods (strings, durations and
+timestamps), the error names nothing.
 
 Source: cel-go v0.26 common/stdlib/standard.go, interpreter/interpretable.go (evalUnary, evalBinary), common/types.
 """
@@ -41,12 +41,12 @@ Operation = Callable[..., Any]
 
 
 def no_overload(value: Any, name: str) -> Error:
-    """Return the error of an operator that a value's type does not have."""
+    """Return the error of an operator that does not support the type of a value."""
     return NO_OVERLOAD if type(value) in _WITH_METHODS else Error(f"no such overload: {name}")
 
 
 def _by_type(name: str, operations: dict[type, Operation]) -> Operation:
-    """Make an operator of what it does for each type of its first argument."""
+    """Make an operator from its operation for each type of the first argument."""
 
     def operator(first: Any, *rest: Any) -> Any:
         operation = operations.get(type(first))

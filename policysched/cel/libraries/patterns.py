@@ -1,4 +1,4 @@
-"""Regular expressions: RE2, whose time is linear in the text, with the messages of Go's package.
+"""Regular expressions by RE2, which takes linear time, with the messages of Go's package.
 
 Source: the Go library's regexp and regexp/syntax; k8s.io/apiserver v0.36 pkg/cel/library/regex.go.
 """
@@ -23,23 +23,23 @@ _MESSAGES: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
 }
-"""What RE2 says, and what Go's package says instead."""
+"""Messages of Go's package by the message of RE2."""
 _KEPT: Final = 256
 _MOST_BYTES: Final = 1 << 20
-"""How much memory RE2 may take for a pattern."""
+"""Memory limit of RE2 for a pattern; larger patterns are an error. Units: bytes."""
 _WORK_A_CHARACTER: Final = 2
 _WORK_A_CLASS: Final = 600
-"""What a class of Unicode takes: RE2 writes it out in bytes."""
+"""Cost of a Unicode class, which RE2 expands to bytes."""
 _WORK_AN_INSTRUCTION: Final = 2
 _FEW_INSTRUCTIONS: Final = 4
 
 
 class _Match(Protocol):
     def start(self) -> int:
-        """Return where it begins."""
+        """Return the offset of its begin."""
 
     def end(self) -> int:
-        """Return where it ends."""
+        """Return the offset of its end."""
 
 
 class Pattern(Protocol):
@@ -47,10 +47,10 @@ class Pattern(Protocol):
 
     @property
     def programsize(self) -> int:
-        """How many instructions it has."""
+        """Number of instructions."""
 
     def search(self, text: str, pos: int = 0) -> _Match | None:
-        """Find the first match from a place on."""
+        """Find the first match at or after an offset."""
 
 
 def compiled(pattern: str, work: Budget) -> Pattern | Error:
@@ -90,13 +90,13 @@ def _message(said: bytes | str) -> str:
 
 
 def matches(work: Budget, text: str, pattern: str) -> Any:
-    """Whether a pattern is found in a text."""
+    """Return whether a text contains a match of a pattern."""
     made = compiled(pattern, work)
     return made if isinstance(made, Error) else found_in(work, made, text)
 
 
 def found_in(work: Budget, pattern: Pattern, text: str) -> bool:
-    """Whether a compiled pattern is found in a text."""
+    """Return whether a text contains a match of a compiled pattern."""
     _spend_on(work, pattern, len(text))
     return pattern.search(text) is not None
 
@@ -107,7 +107,7 @@ def _spend_on(work: Budget, pattern: Pattern, characters: int) -> None:
 
 
 def find(work: Budget, text: str, pattern: str) -> Any:
-    """Return the first match of a pattern, empty where there is none."""
+    """Return the first match of a pattern; an empty text without a match."""
     made = compiled(pattern, work)
     if isinstance(made, Error):
         return Error(f"Illegal regex: {made.message}")
@@ -115,14 +115,14 @@ def find(work: Budget, text: str, pattern: str) -> Any:
 
 
 def first_of(work: Budget, pattern: Pattern, text: str) -> str:
-    """Return the first match of a compiled pattern, empty where there is none."""
+    """Return the first match of a compiled pattern; an empty text without a match."""
     _spend_on(work, pattern, len(text))
     match = pattern.search(text)
     return text[match.start() : match.end()] if match else ""
 
 
 def find_all(work: Budget, text: str, pattern: str, most: int = -1) -> Any:
-    """Return the matches of a pattern that do not overlap, all or the first few."""
+    """Return the non-overlapping matches of a pattern, all or the first few."""
     made = compiled(pattern, work)
     if isinstance(made, Error):
         return Error(f"Illegal regex: {made.message}")
@@ -130,7 +130,7 @@ def find_all(work: Budget, text: str, pattern: str, most: int = -1) -> Any:
 
 
 def all_of(work: Budget, pattern: Pattern, text: str, most: int = -1) -> list[str]:
-    """Return the matches of a compiled pattern; an empty one just behind another does not count."""
+    """Return the non-overlapping matches of a compiled pattern; an empty match right after another is skipped."""
     found: list[str] = []
     at, before = 0, -1
     while at <= len(text) and (most < 0 or len(found) < most):

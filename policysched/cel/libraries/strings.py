@@ -1,4 +1,4 @@
-"""Functions of strings; places count code points.
+"""Functions of strings; offsets are in code points.
 
 Source: cel-go v0.26 ext/strings.go, common/types/string.go.
 """
@@ -90,7 +90,7 @@ def _join(work: Budget, parts: list[Any], separator: str = "") -> Any:
 
 
 def _of_strings(function: Callable[[str, str], bool]) -> Callable[[Any, Any], Any]:
-    """Make a function look at the types of its arguments itself."""
+    """Make a function check the types of its arguments."""
 
     def apply(text: Any, part: Any) -> Any:
         return function(text, part) if type(text) is str and type(part) is str else NO_OVERLOAD

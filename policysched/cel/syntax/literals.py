@@ -17,14 +17,14 @@ _NO_CHARACTER: Final = "invalid unicode code point"
 
 
 class LiteralError(ValueError):
-    """A literal that has no value; the text is cel-go's."""
+    """An invalid literal; the text is that of cel-go."""
 
 
 def int_of(text: str, sign: str = "") -> int:
     """Return the value of an int literal.
 
     Raises:
-        LiteralError: it needs more than 64 bits.
+        LiteralError: the value needs more than 64 bits.
     """
     value = int(sign + text, 16 if text.startswith("0x") else 10) if len(text) < 400 else INT_MAX + 1
     if not INT_MIN <= value <= INT_MAX:
@@ -36,7 +36,7 @@ def uint_of(text: str) -> Uint:
     """Return the value of a uint literal.
 
     Raises:
-        LiteralError: it needs more than 64 bits.
+        LiteralError: the value needs more than 64 bits.
     """
     digits = text[:-1]
     value = int(digits, 16 if digits.startswith("0x") else 10) if len(text) < 400 else UINT_MAX + 1
@@ -49,7 +49,7 @@ def double_of(text: str) -> float:
     """Return the value of a double literal.
 
     Raises:
-        LiteralError: it is too large.
+        LiteralError: the value is too large.
     """
     value = float_of(text)
     if value is None:
@@ -61,7 +61,7 @@ def string_of(text: str) -> str:
     """Return the value of a string literal.
 
     Raises:
-        LiteralError: an escape stands for no character.
+        LiteralError: an escape is invalid.
     """
     raw, body = _body(text)
     return body if raw else _ESCAPE.sub(_character, body)
@@ -71,7 +71,7 @@ def bytes_of(text: str) -> bytes:
     """Return the value of a bytes literal.
 
     Raises:
-        LiteralError: it has an escape that bytes do not have.
+        LiteralError: an escape is not allowed in bytes.
     """
     raw, body = _body(text[1:])
     if raw:

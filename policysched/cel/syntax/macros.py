@@ -1,4 +1,4 @@
-"""Macros: calls that stand for loops, tests and bindings.
+"""Macros: calls that are expanded to loops, tests and bindings.
 
 Source: cel-go v0.26 parser/macro.go, cel/library.go (optMap), ext/bindings.go, ext/comprehensions.go, ext/lists.go.
 """
@@ -22,14 +22,14 @@ from policysched.cel.syntax.tree import (
 
 _OLD_RESULT: Final = "__result__"
 UNUSED: Final = "#unused"
-"""The variable of a loop over nothing, which a binding is."""
+"""The variable of the loop over nothing that implements a binding."""
 _SORTED: Final = "@__sortBy_input__"
 _OPTIONAL: Final = "@optional"
 Expander = Callable[[int, CelNode, list[CelNode]], CelNode | None]
 
 
 class MacroError(ValueError):
-    """A macro that is written wrong; the text is cel-go's."""
+    """An invalid macro; the text is that of cel-go."""
 
     def __init__(self, at: int, message: str) -> None:
         super().__init__(message)
@@ -37,10 +37,10 @@ class MacroError(ValueError):
 
 
 def expand(at: int, name: str, target: CelNode | None, arguments: list[CelNode]) -> CelNode | None:
-    """Return what a call stands for, None where it is no macro.
+    """Return the expansion of a call, None if the call is not a macro.
 
     Raises:
-        MacroError: it is one that is written wrong.
+        MacroError: the call is an invalid macro.
     """
     if target is None:
         return _has(at, arguments[0]) if name == "has" and len(arguments) == 1 else None
@@ -125,7 +125,7 @@ def _collecting(
     variables: Callable[[list[CelNode]], tuple[str, str]],
     plain: int,
 ) -> Expander:
-    """Make a macro that adds to its result, under a condition where it has an argument more than the plain one."""
+    """Make a macro that adds to its result; an additional argument is a condition."""
 
     def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         names = variables(arguments)
@@ -168,7 +168,7 @@ def _filter(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
 
 
 def binding(at: int, name: str, start: CelNode, result: CelNode) -> Loop:
-    """Make the loop over nothing that gives a value a name."""
+    """Make the loop over nothing that binds a value to a name."""
     return Loop(at, _empty_list(at), UNUSED, "", name, start, ConstantNode(at, False), Name(at, name), result)
 
 
@@ -180,7 +180,7 @@ def _bind(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode | None:
 
 
 def _opt_map(function: str) -> Expander:
-    """Make a macro of an optional; cel-go's has the target twice, so that a chain of them doubles with each link."""
+    """Make a macro of an optional; cel-go's contains the target twice, so each link of a chain doubles its size."""
 
     def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         name = _name_of(arguments[0], f"{function}() variable name must be a simple identifier")

@@ -1,4 +1,4 @@
-"""The parser: recursive descent in the shape of cel-go's generated one, so that its error messages come out the same.
+"""The parser: recursive descent with the structure of cel-go's generated parser, to give the same error messages.
 
 Source: cel-go v0.26 parser/parser.go, parser/gen/CEL.g4.
 """
@@ -100,7 +100,7 @@ _MAP_END: Final = after(",", "}")
 
 
 def parse(text: str, issues: Issues) -> CelNode:
-    """Read a text; what is wrong with it is reported."""
+    """Parse an expression and report its errors."""
     parser = _Parser(text, issues)
     try:
         node = parser.start()
@@ -266,7 +266,7 @@ class _Parser(RecoveringReader):
         return found[0]
 
     def _rule_name(self, caller: Caller) -> tuple[int, str]:
-        """Read a field's name, which may be escaped, though Kubernetes does not take escaped ones."""
+        """Read the name of a field; Kubernetes does not allow escaped names."""
         place = self._tokens[self._next].at
         node = self._rule("name", caller, self._field_name)
         if not isinstance(node, Name):
@@ -281,7 +281,7 @@ class _Parser(RecoveringReader):
             return Name(token.at, token.text[1:-1])
         return Name(token.at, token.text)
 
-    # What an expression begins with
+    # The begin of an expression
 
     def _primary(self) -> CelNode:
         self._sync(_PRIMARY)
@@ -482,7 +482,7 @@ def _deepest(nodes: Iterable[CelNode]) -> int:
 
 
 def _balanced(function: str, terms: list[CelNode], marks: list[int]) -> CelNode:
-    """Make one tree of a chain of && or ||, so that long ones are not deep."""
+    """Make a balanced tree from a chain of && or ||, so that long chains are not deep."""
 
     def part(low: int, high: int) -> CelNode:
         middle = (low + high + 1) // 2

@@ -1,8 +1,8 @@
-"""ANTLR's error recovery, by which a text with mistakes gets the messages that cel-go has for it.
+"""ANTLR's error recovery, so that invalid expressions get the messages of cel-go.
 
-A generated ANTLR parser looks before each decision whether the next token fits (`_sync`), drops or makes up a single
-token where that mends a text, and else leaves rules until a token follows that one of its callers waits for. A rule is
-called with the tokens that its caller waits for; their stack is what recovery stops at.
+Before each decision, a generated ANTLR parser checks whether the next token fits (`_sync`). If one dropped or inserted
+token repairs the text, the parser continues. Otherwise it leaves rules until the next token is one that a caller
+expects. Each rule is called with the tokens that its caller expects; recovery stops at a token of this stack.
 
 Source: the ANTLR runtime's DefaultErrorStrategy; cel-go v0.26 parser/parser.go (its limits).
 """
@@ -19,44 +19,44 @@ from policysched.cel.syntax.tokens import EOF, ORDER, Token, tokens
 from policysched.cel.syntax.tree import CelNode, Missing
 
 DEEPEST: Final = 250
-"""How many calls of one rule may be within each other, and how deep a tree may be."""
+"""Largest number of nested calls of one rule, and largest depth of a tree; more is an error."""
 _MOST_RECOVERIES: Final = 30
 _MOST_SKIPPED: Final = 256
 _WORD_AFTER_DOT: Final = re.compile(r"no viable alternative at input '.(true|false|null)'")
 
 
 class MismatchError(Exception):
-    """A rule cannot go on; the state says where in the rule."""
+    """A rule cannot continue; the state is the position in the rule."""
 
     def __init__(self, message: str, state: object) -> None:
         super().__init__(message)
         self.message, self.state = message, state
         self.partial: CelNode | None = None
-        """What was read of the rule before."""
+        """The part of the rule that was read before."""
 
 
 class GaveUpError(Exception):
-    """The text is not read any further."""
+    """The parser stops reading."""
 
 
 class Caller(NamedTuple):
-    """What the caller of a rule waits for, and whether it may end there itself."""
+    """The tokens that the caller of a rule expects, and whether the caller can end there."""
 
     tokens: frozenset[str]
     may_end: bool
 
 
 def after(*kinds: str, may_end: bool = False) -> Caller:
-    """Make what waits for some kinds of tokens."""
+    """Make the expectation of some kinds of tokens."""
     return Caller(frozenset(kinds), may_end)
 
 
 class RecoveringReader:
-    """Reads tokens for rules, and recovers: the next token, the callers, and what recovery remembers.
+    """Reads tokens for rules and recovers from errors.
 
     Args:
-        text: What is read.
-        issues: Where what is wrong with it is reported.
+        text: The expression.
+        issues: Receives the errors.
     """
 
     def __init__(self, text: str, issues: Issues) -> None:
@@ -150,7 +150,7 @@ class RecoveringReader:
         return frozenset().union(*(one.tokens for one in self._callers))
 
     def _following(self, behind: Caller) -> frozenset[str]:
-        """Return the tokens that may follow here, in all callers that may end."""
+        """Return the tokens that can follow, in all callers that can end here."""
         found, may_end = behind
         for caller in reversed(self._callers):
             if not may_end:
@@ -207,7 +207,7 @@ class RecoveringReader:
 
 @contextmanager
 def reading(read: Callable[[], CelNode]) -> Iterator[None]:
-    """Keep what was read so far where a rule cannot go on: its messages are told, too."""
+    """Keep the part that was read before a rule failed, because its errors are reported too."""
     try:
         yield
     except MismatchError as error:

@@ -1,4 +1,4 @@
-"""Tokens of CEL, and what is said of characters that begin none.
+"""Tokens of CEL, and the errors of characters that begin no token.
 
 Source: cel-go v0.26 parser/gen/CEL.g4; the ANTLR runtime's Lexer (longest match, what an error message quotes).
 """
@@ -46,11 +46,11 @@ _STARTED: Final = re.compile(
         "{0}", r"(?:\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?)?"
     )
 )
-"""How far a token gets that never ends."""
+"""Matches the begin of an unterminated token."""
 
 
 class Token(NamedTuple):
-    """A token with the offsets of its first character and behind its last."""
+    """A token with the offsets of its begin and its end."""
 
     kind: str
     text: str
@@ -59,10 +59,10 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, issues: Issues) -> tuple[list[Token], list[tuple[int, int]]]:
-    """Split a text; characters that begin no token are reported and left out.
+    """Split an expression into tokens; characters that begin no token are reported and skipped.
 
     Returns:
-        The tokens, and the offsets of what was left out.
+        The tokens, and the offsets of the skipped characters.
     """
     found, left_out, at, size = list[Token](), list[tuple[int, int]](), 0, len(text)
     while at < size:

@@ -1,4 +1,4 @@
-"""The nodes of a syntax tree, with the place of each in the text."""
+"""The nodes of a syntax tree, with their offsets."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 HIDDEN_RESULT: Final = "@result"
-"""The name of the value that a macro's loop builds; nobody can write it."""
+"""The name of the result of a macro's loop; expressions cannot contain it."""
 
 
 @dataclass(slots=True, eq=False)
 class CelNode:
-    """A part of an expression; `at` is its offset in code points, `depth` how deep its text is nested."""
+    """A part of an expression; `at` is its offset in code points, `depth` its nesting."""
 
     at: int
     depth: int = field(default=0, kw_only=True)
@@ -19,7 +19,7 @@ class CelNode:
 
 @dataclass(slots=True, eq=False)
 class Missing(CelNode):
-    """What stands where a text is wrong."""
+    """The node of an invalid part."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +38,7 @@ class Name(CelNode):
 
 @dataclass(slots=True, eq=False)
 class Select(CelNode):
-    """A field of an operand; `test` where has() asks whether it is there."""
+    """A field of an operand; `test` is set for has()."""
 
     operand: CelNode
     field_name: str
@@ -56,7 +56,7 @@ class CallNode(CelNode):
 
 @dataclass(slots=True, eq=False)
 class ListOf(CelNode):
-    """A list literal; `optional` are the places of elements written with `?`."""
+    """A list literal; `optional` are the indexes of elements with `?`."""
 
     elements: list[CelNode]
     optional: frozenset[int] = frozenset()
@@ -89,7 +89,7 @@ class MessageNode(CelNode):
 
 @dataclass(slots=True, eq=False)
 class Loop(CelNode):
-    """What a macro becomes: a loop over a list or a map that builds a result."""
+    """The expansion of a macro: a loop over a list or a map that builds a result."""
 
     over: CelNode
     variable: str
@@ -102,7 +102,7 @@ class Loop(CelNode):
 
 
 def qualified_name(node: CelNode) -> str | None:
-    """Return the dotted name that a node may be, None where it is something else."""
+    """Return the dotted name of a node, None for other nodes."""
     if isinstance(node, Name):
         return node.name
     if isinstance(node, Select) and not node.test:
@@ -112,7 +112,7 @@ def qualified_name(node: CelNode) -> str | None:
 
 
 def children(node: CelNode) -> list[CelNode]:
-    """Return the nodes directly below one, in evaluation order."""
+    """Return the children of a node in evaluation order."""
     match node:
         case Select():
             return [node.operand]
@@ -128,7 +128,7 @@ def children(node: CelNode) -> list[CelNode]:
 
 
 def walk(node: CelNode) -> list[CelNode]:
-    """Return a node and all below it, from the outside in."""
+    """Yield a node and all nodes below it, parents first."""
     found, waiting = [], [node]
     while waiting:
         found.append(one := waiting.pop())

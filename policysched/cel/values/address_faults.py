@@ -1,4 +1,4 @@
-"""Why a text is no IP address, in the words of Go's netip.
+"""The errors of invalid IP addresses, with the texts of Go's netip.
 
 Source: the Go library's net/netip (ParseAddr).
 """
@@ -13,11 +13,11 @@ from policysched.cel.values.quoting import quoted
 
 _HEX: Final = re.compile(r"[0-9a-fA-F]*")
 _ALL: Final = 16
-"""The bytes of an address of version 6."""
+"""Number of bytes of an IPv6 address."""
 
 
 def address_fault(text: str) -> str:
-    """Say why a text is no address."""
+    """Return the error of an invalid address."""
     first = next((character for character in text if character in ".:%"), "")
     if first == ".":
         return _v4_fault(text)

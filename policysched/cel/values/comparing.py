@@ -1,4 +1,4 @@
-"""Equality and order of values; both may be an error.
+"""Equality and order of values; a result can be an error.
 
 Source: cel-go v0.26 common/types (Equal and Compare of each type).
 """
@@ -155,9 +155,9 @@ _EQUAL_PARTS: Final[dict[type, Callable[[Any, Any, Budget], bool | Error]]] = {
 
 
 def compare(left: Any, right: Any) -> int | Error:
-    """Return -1, 0 or 1 as the left value is less, equal or greater, or why that cannot be said.
+    """Return -1, 0 or 1 if the left value is less, equal or greater, or the error of the comparison.
 
-    The left one is of a type that has an order.
+    The type of the left value has an order.
     """
     kind, other = type(left), type(right)
     if kind in _NUMBERS:
@@ -182,7 +182,7 @@ def _compare_numbers(left: Any, right: Any) -> int | Error:
 
 
 def _compare_float(left: float, right: Any) -> int:
-    """Compare as Go does: an integer in the float's range becomes a float, and may lose digits."""
+    """Compare as Go: an integer in the range of a float becomes a float and can lose digits."""
     if type(right) is not float:
         low, high = (INT_MIN, INT_MAX) if type(right) is int else (0, UINT_MAX)
         if left < low:

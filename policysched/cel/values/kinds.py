@@ -1,4 +1,4 @@
-"""The type of a value, and whether a value may stand where a type is asked for.
+"""The type of a value, and whether a value is an argument of a type.
 
 Source: cel-go v0.26 common/types/types.go (defaultIsAssignableRuntimeType).
 """
@@ -73,7 +73,7 @@ GO_NAMES: Final[dict[type, str]] = {
     Address: "cel.IP",
     Prefix: "cel.CIDR",
 }
-"""What messages of Go programs call each class of values."""
+"""The Go types of classes, for messages."""
 
 
 _UNHASHABLE: Final = frozenset({bytes, Semver, Format})
@@ -90,7 +90,7 @@ def require_hashable(key: Any) -> None:
 
 
 def fits(wanted: CelType, value: Any) -> bool:
-    """Whether a value may be an argument of a type; of lists and maps the first element counts."""
+    """Return whether a value can be an argument of a type; only the first element of a list or map is checked."""
     kind = wanted.kind
     if kind in {"dyn", "any", "param"}:
         return True

@@ -15,7 +15,7 @@ from policysched.model import quantity as amounts
 
 @dataclass(frozen=True, slots=True)
 class CelQuantity:
-    """A quantity; the result of a sum cannot stand at the right of `==`, as in Kubernetes."""
+    """A quantity; as in Kubernetes, a sum cannot be the right operand of `==`."""
 
     amount: amounts.Quantity
     summed: bool = False
@@ -23,7 +23,7 @@ class CelQuantity:
 
 @dataclass(frozen=True, slots=True)
 class Semver:
-    """A version; pre-release parts are numbers or texts, builds do not count in comparisons."""
+    """A version; pre-release parts are numbers or texts, comparisons ignore builds."""
 
     major: int
     minor: int
@@ -37,7 +37,7 @@ class Semver:
         return said + (f"+{'.'.join(self.build)}" if self.build else "")
 
     def order(self, other: Semver) -> int:
-        """Return -1, 0 or 1 as this version is before, the same as or behind the other."""
+        """Return -1, 0 or 1 if this version is lower than, equal to or higher than the other."""
         mine, others = (self.major, self.minor, self.patch), (other.major, other.minor, other.patch)
         if mine != others:
             return 1 if mine > others else -1
@@ -66,7 +66,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A CIDR, with the bits behind its prefix as they were written."""
+    """A CIDR, with its original bits after the prefix."""
 
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
     bits: int
@@ -81,7 +81,7 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A named format: what is wrong with a text that should have it."""
+    """A named format with its validation."""
 
     name: str
     faults: Callable[[str], list[str]]

@@ -1,4 +1,4 @@
-"""Texts in quotes, as Go's %q writes them.
+"""Quoted texts in the format of Go's %q.
 
 Source: the Go library's strconv (Quote).
 """
@@ -13,7 +13,7 @@ _ESCAPES: Final = {
 
 
 def quoted(text: str) -> str:
-    """Quote a text as Go's %q does."""
+    """Quote a text like Go's %q."""
     return '"' + "".join(_quoted(character) for character in text) + '"'
 
 
@@ -25,6 +25,6 @@ def _quoted(character: str) -> str:
     code = ord(character)
     if code < 0x20 or code == 0x7F:
         return f"\\x{code:02x}"
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8, as surrogateescape reads it
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, decoded by surrogateescape
         return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -15,9 +15,9 @@ INT_MAX: Final = (1 << 63) - 1
 INT_MIN: Final = -(1 << 63)
 UINT_MAX: Final = (1 << 64) - 1
 SECOND: Final = 10**9
-"""In nanoseconds."""
+"""A second. Units: nanoseconds."""
 MIN_TIME, MAX_TIME = -62135596800, 253402300799
-"""The first second of year 1 and the last one of year 9999, since 1970."""
+"""The first second of year 1 and the last second of year 9999. Units: seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Error:
 
 
 class InternalError(Exception):
-    """cel-go panics, so the evaluation fails, whatever absorbs errors."""
+    """cel-go panics here, so the whole evaluation fails; no operator absorbs this error."""
 
 
 NO_OVERLOAD: Final = Error("no such overload")
@@ -45,14 +45,14 @@ class Uint(int):
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A duration in nanoseconds, of 64 bits."""
+    """A duration. Units: nanoseconds, 64 bits."""
 
     nanoseconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A point in time, in nanoseconds since 1970, with the offset in seconds that it was written with."""
+    """A timestamp in nanoseconds since 1970, with its original offset in seconds."""
 
     nanoseconds: int
     offset: int = 0
@@ -60,7 +60,7 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """A value that may be absent."""
+    """An optional value."""
 
     present: bool
     value: Any = None
@@ -70,19 +70,19 @@ NONE: Final = Optional(present=False)
 
 
 class GrowingList(list[Any]):
-    """The list that a loop builds; adding to it changes it."""
+    """The result list of a loop; `+` extends it in place."""
 
     __slots__ = ()
 
 
 class JoinedList(list[Any]):
-    """The sum of two lists; unlike others it says so where its elements cannot be compared."""
+    """The sum of two lists; unlike for other lists, its comparison returns the error of its elements."""
 
     __slots__ = ()
 
 
 class Map:
-    """A map. Numbers of different types are different keys, but a key is found by an equal number of another type.
+    """A map. Numbers of different types are different keys, but lookups also find an equal number of another type.
 
     Args:
         entries: Values by the form of their keys.
@@ -97,7 +97,7 @@ class Map:
         """Values by the form of their keys, see `key_form`."""
 
     def find(self, key: Any) -> Any:
-        """Return a key's value, `ABSENT` where it has none."""
+        """Return the value of a key, `ABSENT` without one."""
         if type(key) is str:
             return self.entries.get(key, ABSENT)
         form = key_form(key)
@@ -109,11 +109,11 @@ class Map:
         return ABSENT
 
     def contains(self, key: Any) -> bool:
-        """Whether a key has a value of its own."""
+        """Return whether the map contains a key."""
         return Map.find(self, key) is not ABSENT
 
     def keys(self) -> Iterator[Any]:
-        """Return the keys as values."""
+        """Return the keys as CEL values."""
         return (form if type(form) is str else _key(form[1]) for form in self.entries)
 
     def __len__(self) -> int:
@@ -121,18 +121,18 @@ class Map:
 
 
 class DefaultMap(Map):
-    """A map that has an empty map for each unknown key; it does not contain those."""
+    """A map that returns an empty map for unknown keys, but does not contain them."""
 
     __slots__ = ()
 
     def find(self, key: Any) -> Any:
-        """Return a key's value, an empty map where it has none."""
+        """Return the value of a key, an empty map without one."""
         found = Map.find(self, key)
         return _EMPTY if found is ABSENT else found
 
 
 class _Absent:
-    """What a key without a value has."""
+    """The result of a lookup without a value."""
 
 
 ABSENT: Final = _Absent()
@@ -140,7 +140,7 @@ _EMPTY: Final = Map()
 
 
 class _Held:
-    """A key that is known by its identity alone."""
+    """A key that is compared by identity."""
 
     __slots__ = ("key",)
 
@@ -159,7 +159,7 @@ def _key(held: Any) -> Any:
 
 
 def key_form(key: Any) -> Any:
-    """Return what a key is kept under: strings as they are, others with their type."""
+    """Return the form of a key: strings are unchanged, other values are paired with their type."""
     if type(key) is str:
         return key
     kind = type(key)
@@ -169,7 +169,7 @@ def key_form(key: Any) -> Any:
 
 
 def equal_keys(key: Any) -> Iterator[Any]:
-    """Return the numbers of other types that are the same key."""
+    """Return the equal numbers of other types."""
     kind = type(key)
     if kind is float:
         if math.isfinite(key) and key.is_integer():
@@ -192,7 +192,7 @@ _HEX_SEPARATOR: Final = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
 
 
 def float_of(text: str) -> float | None:
-    """Read a number as Go's ParseFloat does, None where it does not."""
+    """Parse a number like Go's ParseFloat; None if it is invalid."""
     if "_" in text:
         text = (_HEX_SEPARATOR if "x" in text or "X" in text else _SEPARATOR).sub("", text)
     if _FLOAT.fullmatch(text):

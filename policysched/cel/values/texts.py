@@ -1,4 +1,4 @@
-"""Values as text: as messages show them, and as Go prints numbers, quoted strings, times and durations.
+"""Texts of values: in messages, and as Go prints numbers, quoted strings, times and durations.
 
 Source: the Go library's fmt, strconv and time; cel-go v0.26 common/types (String of each type).
 """
@@ -18,7 +18,7 @@ _EPOCH: Final = datetime(1970, 1, 1)
 
 
 def double_text(value: float, largest: int = 21) -> str:
-    """Write a number in its shortest form, with an exponent from a power of ten on, as Go's %v (21) and %g (6) do."""
+    """Format a number in its shortest form; from a power of ten on with an exponent, as Go's %v (21) and %g (6)."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
     if value == 0:
@@ -35,14 +35,14 @@ def double_text(value: float, largest: int = 21) -> str:
 
 
 def plain_double_text(value: float) -> str:
-    """Write a finite number in its shortest form without an exponent."""
+    """Format a finite number in its shortest form without an exponent."""
     if value == 0:
         return "-0" if math.copysign(1, value) < 0 else "0"
     return ("-" if value < 0 else "") + _positional(*_shortest(abs(value)))
 
 
 def _shortest(value: float) -> tuple[str, int]:
-    """Return the digits that suffice, and the power of ten of the first."""
+    """Return the shortest exact digits, and the power of ten of the first digit."""
     mantissa, _, exponent = f"{value!r}".partition("e")
     whole, _, fraction = mantissa.partition(".")
     power = int(exponent or 0) + len(whole) - 1
@@ -61,14 +61,14 @@ def _positional(digits: str, exponent: int) -> str:
 
 
 def duration_text(value: Duration) -> str:
-    """Write a duration as string() does, in seconds."""
+    """Format a duration in seconds, as string()."""
     whole = abs(value.nanoseconds) // SECOND
     seconds = whole + (abs(value.nanoseconds) % SECOND) / 1e9
     return ("-" if value.nanoseconds < 0 else "") + plain_double_text(float(seconds)) + "s"
 
 
 def go_duration_text(value: Duration) -> str:
-    """Write a duration as Go's String does."""
+    """Format a duration like Go's String."""
     left = abs(value.nanoseconds)
     if left == 0:
         return "0s"
@@ -92,7 +92,7 @@ def _decimal(value: int, unit: int) -> str:
 
 
 def timestamp_text(value: Timestamp) -> str:
-    """Write a point in time as RFC 3339, with the offset that it was written with."""
+    """Format a timestamp as RFC 3339 with its original offset."""
     seconds, rest = divmod(value.nanoseconds, SECOND)
     moment = _EPOCH + timedelta(seconds=seconds + value.offset)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
@@ -118,7 +118,7 @@ def _go_timestamp_text(value: Timestamp) -> str:
 
 
 def shown(value: Any) -> str:
-    """Write a value as Go's %v does in a message."""
+    """Format a value for a message, like Go's %v."""
     kind = type(value)
     if kind is str:
         return str(value)

@@ -1,4 +1,4 @@
-"""Read durations and points in time as Go's library does, and take points in time apart.
+"""Parsing of durations and timestamps like Go's library, and fields of timestamps.
 
 Source: the Go library's time.ParseDuration and time.Parse with RFC3339; cel-go v0.26 common/stdlib (inTimeZone).
 """
@@ -27,7 +27,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - the n
 
 
 def duration_of(text: str) -> Duration | None:
-    """Read a duration such as `1h2.5m`, None where it is none."""
+    """Parse a duration such as `1h2.5m`; None if it is invalid."""
     negative = text.startswith("-")
     rest = text[1:] if text[:1] in {"+", "-"} else text
     if rest == "0":
@@ -47,7 +47,7 @@ def duration_of(text: str) -> Duration | None:
 
 
 def timestamp_of(text: str) -> Timestamp | None:
-    """Read a point in time of RFC 3339, None where it is none."""
+    """Parse a timestamp of RFC 3339; None if it is invalid."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         return None
@@ -69,13 +69,13 @@ def _days(year: int, month: int) -> int:
 
 
 def _days_before(year: int) -> int:
-    """Return the days from 1970 to the beginning of a year, year 0 included."""
+    """Return the days from 1970 to the begin of a year; year 0 is allowed."""
     before = year - 1
     return before * 365 + before // 4 - before // 100 + before // 400 - 719162
 
 
 def in_zone(value: Timestamp, zone: str) -> datetime | Error:
-    """Return a point in time as a clock of a zone shows it: a name of the zone database, or hours and minutes."""
+    """Return a timestamp in a time zone: a name of the zone database, or hours and minutes."""
     if ":" in zone:
         offset = _hours_and_minutes(zone)
         if isinstance(offset, Error):

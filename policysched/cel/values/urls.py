@@ -1,4 +1,4 @@
-"""URLs as Go's net/url reads and writes them.
+"""URLs like in Go's net/url.
 
 Source: the Go library's net/url (ParseRequestURI, Parse, Query, EscapedPath, String).
 """
@@ -23,24 +23,24 @@ _IN_USER: Final = _UNRESERVED | frozenset("$&+,;=")
 _VALID_IN_FRAGMENT: Final = _IN_FRAGMENT | frozenset("'[]%")
 _PORT: Final = re.compile(r"(?::[0-9]*)?")
 _ONE_COLON: Final = frozenset({"http", "https"})
-"""Schemes whose hosts have no colon but that of the port, since Go 1.26."""
+"""Schemes whose hosts can contain only the colon of the port, since Go 1.26."""
 _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 
 
 class UrlError(ValueError):
-    """A text that is no URL; the message is Go's."""
+    """An invalid URL; the message is that of Go."""
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The parts of a URL; path and fragment are decoded, and as they were written where that says more."""
+    """The parts of a URL; path and fragment are decoded, with their original text if that differs."""
 
     scheme: str = ""
     opaque: str = ""
     user: str | None = None
     host: str = ""
     omits_host: bool = False
-    """Whether its path follows its scheme."""
+    """Return whether the path directly follows the scheme."""
     path: str = ""
     raw_path: str = ""
     force_query: bool = False
@@ -49,7 +49,7 @@ class Url:
     raw_fragment: str = ""
 
     def escaped_path(self) -> str:
-        """Return the path as it stands in the URL."""
+        """Return the encoded path."""
         if self.raw_path and _VALID_IN_PATH.issuperset(self.raw_path):
             return self.raw_path
         return "*" if self.path == "*" else _escaped(self.path, _IN_PATH)
@@ -60,11 +60,11 @@ class Url:
         return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
     def port(self) -> str:
-        """Return the port as it is written, without its colon."""
+        """Return the port without its colon."""
         return _split_port(self.host)[1]
 
     def queries(self) -> dict[str, list[str]]:
-        """Return the values of each key of the query; parts that cannot be read are left out."""
+        """Return the values of the query by key; invalid parts are skipped."""
         found: dict[str, list[str]] = {}
         for part in self.query.split("&"):
             if not part or ";" in part:
@@ -77,7 +77,7 @@ class Url:
         return found
 
     def text(self) -> str:
-        """Write the URL."""
+        """Format the URL."""
         said = f"{self.scheme}:" if self.scheme else ""
         if self.opaque:
             said += self.opaque
@@ -99,19 +99,19 @@ class Url:
 
 
 def parse_request_uri(text: str) -> Url:
-    """Read an absolute URI or path.
+    """Parse an absolute URI or path.
 
     Raises:
-        UrlError: it is none.
+        UrlError: the text is invalid.
     """
     return _named(text, text, is_request=True)
 
 
 def parse_url(text: str) -> Url:
-    """Read a URL with a fragment.
+    """Parse a URL with a fragment.
 
     Raises:
-        UrlError: it is none.
+        UrlError: the text is invalid.
     """
     rest, _, fragment = text.partition("#")
     found = _named(rest, rest, is_request=False)
