@@ -1,9 +1,7 @@
 """Queueing hints of InterPodAffinity: which changes can help a pod that it rejected.
 
-Knows the terms of the pods at hand and what placed pods state; where pods are it asks only of the node that one has
-left. Where kube-scheduler would leave a pod waiting for minutes that a change may well have helped, these hints say so:
-they resolve namespace selectors, look at every anti-affinity term for itself, and see that a pod may become the first
-of its group.
+Unlike kube-scheduler's hints, they resolve namespace selectors, evaluate each anti-affinity term separately, and retry
+a pod that may become the first of its group. kube-scheduler retries such pods only after minutes.
 
 Source: plugins/interpodaffinity/plugin.go (isSchedulableAfter…), v1.36.
 """
@@ -22,24 +20,24 @@ from policysched.plugins.hint_parts import index_keys_of_change, leaves_a_place,
 from policysched.state.placed.selector_index import demanded_labels, index_keys_of_peers, narrowest
 
 MOST_LOOKED_AT: Final = 64
-"""Of how many terms that a pod has to meet together it is found out which leaves least open."""
+"""Number of affinity terms among which the most selective term is searched for the index."""
 
 
 class _ItsNamespace(NamedTuple):
-    """A waiting pod's namespace, by which it is found for terms of others that mean it whatever its labels are."""
+    """Index key of a waiting pod: its namespace, for terms of other pods that match any labels."""
 
     namespace: str
 
 
 class _ItsLabel(NamedTuple):
-    """A label of a waiting pod, by which it is found for terms of others that demand it."""
+    """Index key of a waiting pod: one of its labels, for terms of other pods that demand the label."""
 
     key: str
     value: str
 
 
 def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether another pod now is what the pod needs, or no longer is what it keeps away from."""
+    """Return whether a changed pod now matches the affinity, or no longer violates the anti-affinity."""
     old, new = pods_of(change)
     if old is not None and updates_itself(pod, change):
         return True
@@ -51,7 +49,7 @@ def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a node is new, or in another domain, for terms that may have kept the pod out."""
+    """Return whether a node entered a domain of the affinity, or left a domain of the anti-affinity."""
     old, new = nodes_of(change)
     if new is None:
         return False
@@ -64,7 +62,7 @@ def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a namespace's labels let other pods be needed or avoided than before."""
+    """Return whether the labels of a namespace change the pods that terms match."""
     terms, old, new = pod_terms(pod), change.old, change.new
     own = [term.peers for term in (*terms.affinity, *terms.anti_affinity) if term.peers.reads_namespaces]
     if not isinstance(old, Namespace) or not isinstance(new, Namespace):
@@ -76,7 +74,7 @@ def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _concerns(changed: Pod | None, waiting: Pod) -> bool:
-    """Return whether a pod's terms may be about another, by namespaces alone, or those of the other about it."""
+    """Return whether the terms of either pod may match the other pod, by namespaces only."""
     if changed is None or changed.metadata.namespace == waiting.metadata.namespace or _keeps_away(changed):
         return True
     affinity = waiting.spec.affinity
@@ -91,26 +89,26 @@ def _keeps_away(pod: Pod) -> bool:
 
 
 def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:
-    """List the anti-affinity terms of placed pods that mean the pod."""
+    """Return the anti-affinity terms of placed pods that match the pod."""
     labels = cluster.namespaces.get(pod.metadata.namespace, {})
     return [one.term for _, one in cluster.existing_terms.about(pod, labels) if one.sort is TermKind.REPELS]
 
 
 def _comes(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:
-    """Return whether a pod has become one that the pod needs."""
+    """Return whether a changed pod now matches the affinity."""
     terms = pod_terms(pod).affinity
     return new is not None and _meets_all(terms, new, cluster) and not (old and _meets_all(terms, old, cluster))
 
 
 def _goes(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row: int) -> bool:
-    """Return whether a pod has ceased to keep the pod out.
+    """Return whether a changed or deleted pod no longer rejects the waiting pod.
 
     Args:
-        pod: The pod that waits.
-        old: The other one before.
-        new: The other one now, None where it is gone.
-        cluster: The cluster after that.
-        row: The row that the other one is or was on.
+        pod: The waiting pod.
+        old: The other pod before the change.
+        new: The other pod after the change; None if it is deleted.
+        cluster: The cluster after the change.
+        row: The row of the other pod.
     """
     terms = pod_terms(pod)
     ended = [
@@ -124,9 +122,9 @@ def _goes(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row: int) -> bo
 
 
 def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm], cluster: Cluster, row: int) -> bool:
-    """Return whether the terms that one pod no longer meets gain nothing, because other pods on its row meet some.
+    """Return whether other pods on the row still violate the anti-affinity, so that the ended terms do not help.
 
-    That says something only where the row is alone in the domains of these terms.
+    This is known only if the row is alone in the domains of the ended terms.
     """
     if row < 0 or not all(_is_alone(cluster, term.topology_key, row) for term in ended):
         return False
@@ -147,39 +145,39 @@ def _meets_all(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> boo
 
 
 def _meets(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a term means a pod, by the labels of its namespace or by those of none."""
+    """Return whether a term matches a pod, with the labels of its namespace or without any."""
     return term.peers.matches(pod) or _means(term.peers, pod, cluster)
 
 
 def _means(peers: PeerSelector, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a pod is meant, as the filter judges it."""
+    """Return whether a term matches a pod, as in the filter."""
     return peers.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
 
 
 def _enters(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a node has come into a domain."""
+    """Return whether a node entered a domain."""
     return key in labels and (before is None or before.get(key) != labels[key])
 
 
 def _leaves(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a node is new, or has left a domain."""
+    """Return whether a node is new or left a domain."""
     return before is None or (key in before and labels.get(key) != before[key])
 
 
 def _filed_under(pod: Pod) -> Iterator[Hashable]:
-    """Return what a waiting pod is found by: what it needs or keeps away from, and itself for those that keep away."""
+    """Yield index keys of a waiting pod: of the pods that its terms match, and of itself for terms of others."""
     terms, metadata = pod_terms(pod), pod.metadata
     yield _ItsNamespace(metadata.namespace)
     yield from map(_ItsLabel._make, metadata.labels.items())
     needed = {term.peers: None for term in terms.affinity[:MOST_LOOKED_AT]}
-    if needed:  # one pod has to meet all of them
+    if needed:  # a pod has to match all terms
         yield from narrowest(map(index_keys_of_peers, needed))
     for peers in {term.peers: None for term in terms.anti_affinity}:
         yield from index_keys_of_peers(peers)
 
 
 def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashable] | None:
-    """Return the keys of pods that may need or avoid one that changed, and of those that one now gone kept away."""
+    """Return the index keys of pods whose terms may match a changed pod, and of pods that a deleted pod rejected."""
     old, new = pods_of(change)
     keys = index_keys_of_change(change, filed)
     if old is None or new is not None:
@@ -198,4 +196,4 @@ def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashabl
 
 
 INDEX: Final = HintIndex(_filed_under, _leads_to)
-"""Finds the waiting pods that a change of a placed pod may help."""
+"""The index of the hint for placed pods."""

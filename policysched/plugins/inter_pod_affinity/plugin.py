@@ -66,7 +66,7 @@ class InterPodAffinity(
     ScorePlugin[PreferredState],
     Incremental[RequiredState | PreferredState],
 ):
-    """The plugin.
+    """The InterPodAffinity plugin.
 
     Args:
         hard_weight: What the required affinity of a placed pod adds to the score of nodes near it.
@@ -113,7 +113,7 @@ class InterPodAffinity(
         return STATUSES[code] if code else None
 
     def filter_changed_rows(self, state: RequiredState, changed: ChangedRows) -> Codes | None:
-        """Evaluate many rows so, each for itself."""
+        """Evaluate many rows, each with the sums that its domains would have."""
         return state.on_rows(changed)
 
     def reason(self, state: RequiredState, code: int) -> Status:  # noqa: ARG002 - the code says it all
@@ -197,13 +197,13 @@ class AffinityArguments(PluginArguments, frozen=True):
     ignore_preferred_terms_of_existing_pods: bool = False
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield the invalid fields, each with its fault."""
         weight = self.hard_pod_affinity_weight
         if not 0 <= weight <= HIGHEST_HARD_WEIGHT:
             yield "hardPodAffinityWeight", f"{weight} is not in valid range [0, {HIGHEST_HARD_WEIGHT}]"
 
 
 def inter_pod_affinity(given: AffinityArguments) -> InterPodAffinity:
-    """Make InterPodAffinity."""
+    """Create InterPodAffinity."""
     ignore_preferred = given.ignore_preferred_terms_of_existing_pods
     return InterPodAffinity(given.hard_pod_affinity_weight, ignore_preferred=ignore_preferred)

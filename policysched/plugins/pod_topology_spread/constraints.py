@@ -1,7 +1,7 @@
-"""The spread constraints that hold for a pod, compiled: its own, or else those the configuration gives to all.
+"""Compile the spread constraints of a pod: its own, or the default constraints of the configuration.
 
-Knows the pod and the selectors of its workloads, no nodes. Only constraints of one action are compiled at a time,
-because a selector that is not valid fails the point that needs it and no other.
+The constraints of one action are compiled at a time, because an invalid selector fails only the extension point that
+needs it.
 
 Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), plugins/helper/spread.go, v1.36.
 """
@@ -39,32 +39,32 @@ _ADJECTIVES: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
 
 
 class ConstraintError(ValueError):
-    """A constraint whose selector is not valid."""
+    """A constraint has an invalid selector."""
 
 
 class Constraint(NamedTuple):
-    """How evenly the pods that the selector selects are to be spread over the values of a label."""
+    """A compiled spread constraint."""
 
     max_skew: int
     topology_key: str
     selector: LabelMatcher
     min_domains: int
     honors_affinity: bool
-    """Whether only nodes count that the pod's node affinity and node selector allow."""
+    """Whether only nodes are included that the pod's node affinity and node selector match."""
     honors_taints: bool
-    """Whether only nodes count whose taints the pod tolerates."""
+    """Whether only nodes are included whose taints the pod tolerates."""
 
     def counts(self, labels: Mapping[str, str]) -> bool:
-        """Return whether a pod of these labels would count."""
+        """Return whether pods with these labels are counted."""
         return self.selector.matches(labels)
 
     def counter(self, namespace: str, cluster: Cluster, beside: Iterable[Constraint] = ()) -> PodCounter:
-        """Return the count of placed pods by row; a selector that is empty or selects nothing counts none.
+        """Return a counter of the matching placed pods by row; a selector that is empty or selects nothing counts none.
 
         Args:
-            namespace: The namespace of the pods that count.
+            namespace: The namespace of the counted pods.
             cluster: The cluster.
-            beside: The constraints that are counted next.
+            beside: All constraints that are counted together.
         """
         if self.selector.selects_nothing or self.selector.selects_everything:
             return cluster.counters.of((Constraint, None), lambda _: 0, among=())
@@ -87,17 +87,17 @@ class Constraint(NamedTuple):
         return cluster.counters.of(key, weigh, among=among, weigh_all=weigh_all)
 
     def more_on(self, changed: ChangedRow, namespace: str) -> int:
-        """Return how many pods more would count on a row if other pods were on it, below 0 for fewer.
+        """Return the change of the count on a row if other pods were there.
 
-        In a what-if a pod counts also where it is terminating, and where the selector is empty: kube-scheduler takes
-        away what it did not count before.
+        A what-if counts terminating pods, and pods of an empty selector, too: kube-scheduler subtracts pods that it did
+        not count before.
 
         Source: plugins/podtopologyspread/filtering.go (updateWithPod).
         """
         return changed.more(*self._what_if_weights(namespace))
 
     def more_on_rows(self, changed: ChangedRows, namespace: str) -> NDArray[np.int64]:
-        """Return so for many rows.
+        """Return the change of the count on each of many rows if other pods were there.
 
         Shapes: (R,).
         """
@@ -113,17 +113,17 @@ class Constraint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The constraints of pods that state none."""
+    """The default constraints, for pods without constraints."""
 
     constraints: tuple[TopologySpreadConstraint, ...]
     are_the_systems: bool = False
-    """Whether they hold because a configuration says nothing."""
+    """Whether they are the system defaults."""
 
     def constraints_of(self, pod: Pod, action: str, cluster: Cluster) -> tuple[Constraint, ...]:
-        """Compile the constraints of one action that hold for a pod.
+        """Compile the constraints of a pod with one action.
 
         Raises:
-            ConstraintError: one of them is not valid.
+            ConstraintError: a selector is invalid.
         """
         own = pod.spec.topology_spread_constraints
         where = (
@@ -145,10 +145,10 @@ class Defaults:
 
 
 def own_constraints(pod: Pod, action: str) -> tuple[Constraint, ...]:
-    """Compile the constraints of one action that a pod states itself.
+    """Compile the own constraints of a pod with one action.
 
     Raises:
-        SelectorError: one of them is not valid.
+        SelectorError: a selector is invalid.
     """
     return _compiled(pod.spec.topology_spread_constraints, pod.metadata.labels, action)
 
@@ -181,11 +181,11 @@ SYSTEM_DEFAULTS: Final = Defaults(
     ),
     are_the_systems=True,
 )
-"""What holds where a configuration says nothing."""
+"""The default constraints if the configuration names none."""
 
 
 def default_selector(pod: Pod, workloads: Workloads) -> LabelMatcher:
-    """Return the selector of the pods that are like this one; it looks at no label where nothing is known of them.
+    """Return the selector of a pod's services and controllers; without any, it has no requirements.
 
     Cost: O(services of the namespace).
     """

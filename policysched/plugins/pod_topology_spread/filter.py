@@ -1,7 +1,7 @@
-"""The filter of PodTopologySpread: whether one pod more in a domain would exceed `maxSkew`.
+"""The filter of PodTopologySpread: rejects domains where one more pod would exceed `maxSkew`.
 
-Each constraint has one verdict a domain. A placement changes the sum of one domain, and with it now and then the least
-of all sums; only when a verdict is another then are the rows of that domain asked again.
+Each constraint has one reason code per domain. A placement changes the sum of one domain, and sometimes the minimum of
+all sums. Rows are evaluated again only if the code of their domain changes.
 
 Source: plugins/podtopologyspread/filtering.go, v1.36.
 """
@@ -27,11 +27,11 @@ TOO_FULL, UNLABELLED = 1, 2
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
 REASONS: Final = {TOO_FULL: unschedulable(UNEVEN), UNLABELLED: unresolvable(f"{UNEVEN} (missing required label)")}
 NOTHING_COUNTED: Final = 2**31 - 1
-"""The least of the sums where there are none."""
+"""The minimum of the sums if there are no domains."""
 
 
 class DomainVerdicts:
-    """One constraint's reason code for each domain, that of rows without the label included."""
+    """The reason codes of one constraint by domain, with a domain for rows without the label."""
 
     __slots__ = (
         "_constraint",
@@ -51,12 +51,12 @@ class DomainVerdicts:
         self.codes: Codes = np.zeros(0, np.int32)
         """Shapes: (domains,)."""
         self.changed: Mask | None = None
-        """The domains whose code became another since the rows were last asked; None for none.
+        """The domains whose code changed since the rows were evaluated; None for none.
 
         Shapes: (domains,).
         """
         self.renumbered = False
-        """Whether domains have other numbers than when the rows were last asked."""
+        """Whether the domains were renumbered since the rows were evaluated."""
         self._constraint = constraint
         self._sums = sums
         self._namespace = pod.metadata.namespace
@@ -65,7 +65,7 @@ class DomainVerdicts:
         self._lowest: tuple[int, int, int] | None = None
 
     def refresh(self) -> None:
-        """Judge the domains again if anything that they are judged by changed."""
+        """Compute the codes again if the sums or domains changed."""
         self._sums.refresh()
         now = (self._sums.version, self.rows.of_label.generation)
         if now == self._seen:
@@ -78,7 +78,7 @@ class DomainVerdicts:
         self.codes, self._seen, self._lowest = codes, now, None
 
     def settle(self) -> None:
-        """Record that every row is asked."""
+        """Note that all rows are evaluated."""
         self.changed, self.renumbered = None, False
 
     def of(self, rows: Rows) -> Codes:
@@ -122,7 +122,7 @@ class DomainVerdicts:
         return codes
 
     def _two_least(self) -> tuple[int, int, int]:
-        """Return the domain with the least sum, this sum, and the least of all others."""
+        """Return the domain with the lowest sum, this sum, and the lowest sum of the other domains."""
         if self._lowest is None:
             populated = self.rows.populated
             sums = self._sums.values[populated]
@@ -151,15 +151,15 @@ class DomainVerdicts:
 
 
 class HardState:
-    """The constraints that a pod must not break.
+    """The filter state: the hard constraints of a pod class.
 
-    Every node breaks a constraint over a label that no node has, so what stands behind the first of these is not asked
-    until some node has the label.
+    All nodes violate a constraint over a label that no node has. So the constraints after the first such constraint are
+    not evaluated until a node has the label.
 
     Args:
-        nodes: the rows.
-        constraints: in their order.
-        judge: makes the verdicts of one of them.
+        nodes: the nodes.
+        constraints: the constraints in their order.
+        judge: computes the verdicts of a constraint.
     """
 
     __slots__ = ("_constraints", "_generation", "_judge", "_verdicts", "nodes")
@@ -179,7 +179,7 @@ class HardState:
         return ARRAYS_PER_CONSTRAINT * len(self._constraints)
 
     def codes(self, rows: Rows) -> Codes:
-        """Give each row the code of its first constraint that is broken there."""
+        """Return for each row the code of the first violated constraint."""
         self._renew()
         for one in self._verdicts:
             one.refresh()
@@ -189,7 +189,7 @@ class HardState:
         return self._first_of(broken, row_count(self.nodes, rows))
 
     def _first_of(self, broken: list[Codes], size: int) -> Codes:
-        """Give each row the first of its codes; behind those asked stands a constraint that every node breaks."""
+        """Return the first code of each row; a constraint that all nodes violate follows the evaluated constraints."""
         if len(broken) < len(self._constraints):
             broken.append(np.full(size, UNLABELLED, np.int32))
         codes = broken.pop()
@@ -198,7 +198,7 @@ class HardState:
         return codes
 
     def _renew(self) -> bool:
-        """Look which constraints need to be asked; tell whether that changed."""
+        """Update the constraints to evaluate; return whether they changed."""
         if self._generation == self.nodes.label_keys_generation:
             return False
         self._generation = self.nodes.label_keys_generation
@@ -208,20 +208,20 @@ class HardState:
         return len(asked) != before
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the code of the first constraint that would be broken on a row if other pods were on it."""
+        """Return the code of the first constraint that would be violated on a row if other pods were there."""
         codes = (one.on(changed) for one in self._verdicts)
         all_asked = len(self._verdicts) == len(self._constraints)
         return next(filter(None, codes), 0 if all_asked else UNLABELLED)
 
     def on_rows(self, changed: ChangedRows) -> Codes:
-        """Return so for many rows.
+        """Return the code of the first constraint that would be violated on each row if other pods were there.
 
         Shapes: (R,).
         """
         return self._first_of([one.on_rows(changed) for one in self._verdicts], changed.rows.size)
 
     def affected(self, rows: RowNumbers) -> Rows:
-        """Name these rows and those of domains whose verdict became another."""
+        """Return these rows, and the rows of domains whose code changed."""
         if self._renew():
             return slice(0, self.nodes.size)
         affected = [rows]

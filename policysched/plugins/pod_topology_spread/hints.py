@@ -1,7 +1,7 @@
 """Queueing hints of PodTopologySpread: which changes can help a pod that it rejected.
 
-Pods matter that count for a constraint, nodes that have all its labels; the update of the waiting pod itself matters
-where it changes whether the pod counts, or which taints it tolerates while those decide which nodes count.
+A change can help if it is about a pod that a constraint counts, or a node with all labels of the constraints. An update
+of the waiting pod can help if it changes whether the pod is counted, or which taints it tolerates.
 
 Source: plugins/podtopologyspread/plugin.go (isSchedulableAfterPodChange, isSchedulableAfterNodeChange), v1.36.
 """
@@ -52,7 +52,7 @@ def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
 
 
 def _filed_under(pod: Pod) -> Iterator[Hashable]:
-    """Return what the pods have that count for a waiting one: of one that states no constraints, its namespace."""
+    """Return the index keys of pods that a waiting pod's constraints count; for default constraints, its namespace."""
     try:
         selectors = [one.selector for one in own_constraints(pod, DO_NOT_SCHEDULE)] or [EVERYTHING]
     except SelectorError:
@@ -64,11 +64,11 @@ def _filed_under(pod: Pod) -> Iterator[Hashable]:
 
 
 INDEX: Final = HintIndex(_filed_under, index_keys_of_change)
-"""Finds the waiting pods that a change of a placed pod may help."""
+"""The index of the hint for placed pods."""
 
 
 def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constraints | None:
-    """Return the constraints that the pod must not break, None where they are not valid: then everything may help."""
+    """Return the hard constraints of a pod; None if they are invalid: then every change may help."""
     try:
         return defaults.constraints_of(pod, DO_NOT_SCHEDULE, cluster)
     except ConstraintError:
@@ -76,7 +76,7 @@ def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constra
 
 
 def _concerns(changed: Pod, waiting: Pod) -> bool:
-    """Return whether a pod that changed may count for one that waits: it has a place, or is that pod."""
+    """Return whether a changed pod may be counted for a waiting pod: it is placed, or is that pod."""
     if pod_id(changed) == pod_id(waiting):
         return True
     has_place = bool(changed.spec.node_name or changed.status.nominated_node_name)

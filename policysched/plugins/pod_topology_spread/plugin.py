@@ -1,7 +1,7 @@
 """PodTopologySpread at its extension points: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
 
-Hard constraints filter nodes, soft ones score them. Pods that state none are spread by the constraints of the
-configuration, together with the pods of their services and their controller.
+Hard constraints filter nodes, soft constraints score nodes. Pods without constraints use the default constraints of the
+configuration, with the selectors of their services and controllers.
 
 Source: plugins/podtopologyspread/plugin.go, v1.36; pkg/scheduler/apis/config/v1 (types, defaults.go) and
 validation_pluginargs.go for the arguments.
@@ -55,10 +55,10 @@ from policysched.plugins.pod_topology_spread.score import SoftConstraint, SoftOv
 
 
 class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Incremental[HardState | SoftState]):
-    """The plugin.
+    """The PodTopologySpread plugin.
 
     Args:
-        defaults: The constraints of pods that state none; absent, the system's.
+        defaults: The default constraints.
     """
 
     name = "PodTopologySpread"
@@ -70,7 +70,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         self._rows: SharedByCluster[CountedRows] = SharedByCluster()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[HardState]:
-        """Compile the hard constraints; a pod without any is skipped."""
+        """Compile the hard constraints; skip pods without any."""
         try:
             constraints = self._defaults.constraints_of(pod, DO_NOT_SCHEDULE, cluster)
         except ConstraintError as error:
@@ -88,28 +88,28 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return HardState(cluster.nodes, constraints, judge)
 
     def filter(self, state: HardState, rows: Rows) -> Codes:
-        """Reject rows without a label, and rows whose domain would become too full."""
+        """Reject rows without a label, and rows whose domain would exceed maxSkew."""
         return state.codes(rows)
 
     def affected_rows(self, state: HardState | SoftState, rows: RowNumbers) -> Rows:
-        """Add the rows of the domains that became too full, or no longer are."""
+        """Add the rows of the domains whose reason code changed."""
         return state.affected(rows) if isinstance(state, HardState) else rows
 
     def filter_changed(self, state: HardState, changed: ChangedRow) -> Status | None:
-        """Judge a row by the sums that its domains would have."""
+        """Evaluate a row with the sums that its domains would have."""
         code = state.on(changed)
         return REASONS[code] if code else None
 
     def filter_changed_rows(self, state: HardState, changed: ChangedRows) -> Codes:
-        """Judge many rows so, each for itself."""
+        """Evaluate many rows, each with the sums that its domains would have."""
         return state.on_rows(changed)
 
     def reason(self, state: HardState, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Translate a code."""
+        """Return the status of a code."""
         return REASONS[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[SoftState]:
-        """Compile the soft constraints; a pod without any is skipped."""
+        """Compile the soft constraints; skip pods without any."""
         try:
             constraints = self._defaults.constraints_of(pod, SCHEDULE_ANYWAY, cluster)
         except ConstraintError as error:
@@ -117,7 +117,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         if not constraints:
             return SKIP
         labels = frozenset(one.topology_key for one in constraints) if self._requires_labels(pod) else frozenset()
-        # where no label is demanded, a row without a constraint's label counts as if that were empty
+        # if no label is required, a row without a constraint's label is treated as one with an empty value
         included = Inclusions(pod, labels, missing_is_empty=not labels)
         namespace = pod.metadata.namespace
 
@@ -131,11 +131,11 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return SoftState(constraints, soft, labels, cluster)
 
     def score(self, state: SoftState, rows: Rows) -> Scores:
-        """Say of each row that it has a score; which one, only `normalize` can tell."""
+        """Return 1 for each row: the score depends on the feasible rows, so `normalize` computes it."""
         return np.ones(row_count(state.nodes, rows), np.int64)
 
     def normalize(self, state: SoftState, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
-        """Score the rows, knowing which are feasible."""
+        """Compute the scores from the feasible rows."""
         return state.finals(feasible)
 
     def stays_in_range(self, state: SoftState) -> bool:
@@ -143,18 +143,18 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return state.in_range
 
     def events(self) -> Sequence[Hint]:
-        """Nodes and placed pods that count differently can help, and so can updates of the pod itself."""
+        """Return the hints for placed pods, nodes, and updates of the pod."""
         return spread_hints(self._defaults)
 
     def generation(self, cluster: Cluster) -> Hashable:
-        """Return what moves when a selector that constraints were derived from is another."""
+        """Return a value that changes with the selectors of default constraints."""
         return cluster.workloads.generation if self._defaults.constraints else 0
 
     def _rows_of(self, wanted: Inclusion, cluster: Cluster) -> CountedRows:
         return self._rows.of(cluster, wanted, lambda: CountedRows(wanted, cluster))
 
     def _requires_labels(self, pod: Pod) -> bool:
-        """Return whether scoring passes over nodes that lack one of the constraints' labels."""
+        """Return whether Score ignores nodes without a label of the constraints."""
         return bool(pod.spec.topology_spread_constraints) or not self._defaults.are_the_systems
 
 
@@ -170,11 +170,11 @@ class SpreadArguments(PluginArguments, frozen=True):
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
 
     def __post_init__(self) -> None:
-        """Take the empty type for the system's."""
+        """Set the default type."""
         force_setattr(self, "defaulting_type", self.defaulting_type or SYSTEM)
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield the invalid fields, each with its fault."""
         kind, constraints = self.defaulting_type, self.default_constraints
         if kind not in (SYSTEM, LIST):
             yield "defaultingType", f'"{kind}" is neither {LIST} nor {SYSTEM}'
@@ -189,13 +189,13 @@ class SpreadArguments(PluginArguments, frozen=True):
 
 
 def pod_topology_spread(given: SpreadArguments) -> PodTopologySpread:
-    """Make PodTopologySpread."""
+    """Create PodTopologySpread."""
     are_the_systems = given.defaulting_type == SYSTEM
     return PodTopologySpread(SYSTEM_DEFAULTS if are_the_systems else Defaults(given.default_constraints))
 
 
 def _faults(one: TopologySpreadConstraint) -> Iterator[Fault]:
-    """Name fields of a constraint that are not valid, and why."""
+    """Yield the invalid fields of a constraint, each with its fault."""
     if not 0 < one.max_skew <= MOST:
         yield "maxSkew", f"{one.max_skew} is not between 1 and {MOST}"
     if not is_qualified_name(one.topology_key):

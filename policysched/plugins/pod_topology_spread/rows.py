@@ -1,8 +1,7 @@
-"""Which nodes count for a spread constraint (its node inclusion policies), and in which domain.
+"""The nodes that a spread constraint includes (node inclusion policies), and their domains.
 
-Knows labels and taints of nodes, and what a pod asks of them; no pods are counted here. That rarely changes while pods
-come and go, and it is the same for most pods, so it is kept and shared by all whose constraints ask the same, and only
-rows whose labels or taints changed are looked at again.
+The included nodes depend on labels and taints of nodes, not on placed pods, and are the same for most pods. So they are
+shared by all constraints with equal policies, and only rows with changed labels or taints are evaluated again.
 
 Source: plugins/podtopologyspread/common.go (matchNodeInclusionPolicies), filtering.go, scoring.go, v1.36.
 """
@@ -27,27 +26,27 @@ _READ = int(Aspect.LABELS | Aspect.TAINTS | Aspect.PRESENCE)
 
 
 class Inclusion(NamedTuple):
-    """What makes a node count."""
+    """The conditions under which a node is included."""
 
     key: str
     """The label whose values are the domains."""
     labels: frozenset[str]
-    """The labels that it must have."""
+    """The labels that the node must have."""
     demanded: NodeSelectorMatcher | None
-    """What its labels must be."""
+    """The node affinity and node selector that must match; None if they are ignored."""
     tolerations: tuple[Toleration, ...] | None
-    """What must cover its taints, where they matter."""
+    """The tolerations that must cover its taints; None if taints are ignored."""
     missing_is_empty: bool
-    """Whether a node without the label counts as one whose value is the empty text."""
+    """Whether a node without the label is treated as one with an empty value."""
 
 
 class Inclusions:
-    """Which nodes count for the constraints of one pod.
+    """The inclusion conditions of the constraints of one pod.
 
     Args:
         pod: the pod.
         labels: the labels that nodes must have.
-        missing_is_empty: whether a node without a constraint's label counts as one whose value is the empty text.
+        missing_is_empty: whether a node without a constraint's label is treated as one with an empty value.
     """
 
     __slots__ = ("_demanded", "_labels", "_missing_is_empty", "_tolerations")
@@ -60,7 +59,7 @@ class Inclusions:
         self._missing_is_empty = missing_is_empty
 
     def of(self, constraint: Constraint) -> Inclusion:
-        """Say what makes a node count for one of the constraints."""
+        """Return the inclusion conditions of a constraint."""
         return Inclusion(
             key=constraint.topology_key,
             labels=self._labels,
@@ -71,7 +70,7 @@ class Inclusions:
 
 
 class CountedRows(Grouping):
-    """The rows that count, by the domain in which they do; NO_DOMAIN is that of the rows that do not."""
+    """The domain of each included row; NO_DOMAIN for other rows."""
 
     __slots__ = ("_cluster", "_generation", "_populated", "_seen", "_tests", "_wanted", "domains", "of_label")
 
@@ -79,7 +78,7 @@ class CountedRows(Grouping):
         super().__init__(cluster.nodes)
         self.of_label = cluster.domains.of(wanted.key)
         self.domains: NDArray[np.intp] = np.zeros(0, np.intp)
-        """Each row's domain, whether or not it counts. Shapes: (capacity,)."""
+        """The domain of each row, included or not. Shapes: (capacity,)."""
         self._wanted = wanted
         self._cluster = cluster
         self._tests = tuple(_tests(wanted, cluster))
@@ -88,7 +87,7 @@ class CountedRows(Grouping):
         self._populated: NDArray[np.intp] | None = None
 
     def refresh(self) -> None:
-        """Look at the rows again that changed.
+        """Evaluate the rows that changed.
 
         Cost: O(rows that changed).
         """
@@ -109,12 +108,12 @@ class CountedRows(Grouping):
 
     @property
     def count(self) -> int:
-        """How many domains there are, that of the rows that do not count included."""
+        """The number of domains, with NO_DOMAIN."""
         return self.of_label.count
 
     @property
     def populated(self) -> NDArray[np.intp]:
-        """The domains that have a row which counts."""
+        """The domains with an included row."""
         if self._populated is None:
             self._populated = np.flatnonzero(np.bincount(self.of_row)[1:]) + 1
         return self._populated
@@ -140,7 +139,7 @@ class CountedRows(Grouping):
 
 
 class Labelled:
-    """Which rows have some labels: looked at again when labels of nodes change."""
+    """The rows with all of some labels, cached until a label of a node changes."""
 
     __slots__ = ("_cluster", "_keys", "_mask", "_seen", "_test")
 
@@ -152,9 +151,9 @@ class Labelled:
         self._mask: Mask | None = None
 
     def mask(self) -> Mask | None:
-        """Tell which rows in use have all the labels, None where every row has.
+        """Return which rows in use have all the labels; None if all rows have them.
 
-        Shapes: (N,), not to be changed.
+        Shapes: (N,); callers must not change the array.
         """
         nodes = self._cluster.nodes
         now = (nodes.size, self._cluster.journal.about_nodes)

@@ -1,8 +1,8 @@
-"""The score of PodTopologySpread: the fewer pods there are already, weighted by how many domains share them.
+"""The score of PodTopologySpread: fewer matching pods are better, weighted by the number of domains.
 
-What a domain's pods count for depends on how many domains the feasible nodes have, so a score is only known once those
-are. Rows that lack a label are passed over, unless the constraints are the system's own. Rows in the same domains, with
-as many pods, have the same score: it is worked out once for each such combination.
+The weight of a constraint depends on the number of domains of the feasible rows, so scores are computed in
+NormalizeScore. Rows without a label are ignored, unless the constraints are the system defaults. Rows in the same
+domains, with equal numbers of pods, have equal scores; each such combination is computed once.
 
 Shapes: N rows in use, K places.
 Source: plugins/podtopologyspread/scoring.go, v1.36.
@@ -36,7 +36,7 @@ _EVEN: Final = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.5313837699
 
 
 class Scored:
-    """The rows that are scored: those that are feasible and have the labels that are demanded.
+    """The scored rows: the feasible rows with the required labels.
 
     Shapes: `mask` (N,).
     """
@@ -49,7 +49,7 @@ class Scored:
         self.whole = self.count == mask.size
 
     def present(self, places: Places, count: int) -> Places:
-        """Return the places that these rows have, of so many that there are, each once.
+        """Return the distinct places of the scored rows, out of `count` places.
 
         Shapes: (N,) -> (found,).
         """
@@ -58,7 +58,7 @@ class Scored:
         return there.nonzero()[0]
 
     def of(self, values: NDArray[T]) -> NDArray[T]:
-        """Return values in which no others occur than those of these rows.
+        """Return values in which other rows have a value of a scored row.
 
         Shapes: (N,) -> (N,); without any such row (0,).
         """
@@ -66,9 +66,9 @@ class Scored:
 
 
 class SoftOverNodes:
-    """A soft constraint over nodes: each row is its own domain, whatever its label says and whether or not it counts.
+    """A soft constraint over the host name: each row is its own domain, included or not.
 
-    A row's place is its number of pods; one more, the last, is for rows without the label.
+    A row's place is its number of pods; the last place is for rows without the label.
     """
 
     __slots__ = ("_count", "_counter", "_labelled", "_offset", "_places")
@@ -81,7 +81,7 @@ class SoftOverNodes:
         self._count = 0
 
     def weighted(self, scored: Scored) -> Floats:
-        """Weight each number of pods up to the highest: one value a place.
+        """Return the weighted number of pods of each place.
 
         Shapes: (K,), a new array.
         """
@@ -99,16 +99,16 @@ class SoftOverNodes:
         return weighted
 
     def places(self, size: int) -> Places:  # noqa: ARG002 - they are of as many rows as were scored
-        """Give each row's number of pods; ask for the weighted ones first. Shapes: (N,), not to be changed."""
+        """Return the place of each row; call `weighted` first, and do not change the array. Shapes: (N,)."""
         return self._places
 
     def present(self, scored: Scored) -> Places:
-        """Return the places that scored rows have, each once. Shapes: (found,)."""
+        """Return the distinct places of the scored rows. Shapes: (found,)."""
         return scored.present(self._places, self._count)
 
 
 class SoftOverDomains:
-    """A soft constraint over the values of any other label: a row's place is its domain."""
+    """A soft constraint over the values of any other label; a row's place is its domain."""
 
     __slots__ = ("_domains", "_offset", "_present", "_rows", "_sums")
 
@@ -120,7 +120,7 @@ class SoftOverDomains:
         self._present = PresentNumbers()
 
     def weighted(self, scored: Scored) -> Floats:
-        """Weight the pods of each domain. Shapes: (K,), a new array."""
+        """Return the weighted number of pods of each domain. Shapes: (K,), a new array."""
         self._sums.refresh()
         domains = self._domains.among(self._rows.domains, self._rows.version, scored.mask)
         weighted: Floats = self._sums.values.astype(np.float64)
@@ -130,11 +130,11 @@ class SoftOverDomains:
         return weighted
 
     def places(self, size: int) -> Places:
-        """Return the domains. Shapes: (N,), not to be changed."""
+        """Return the domain of each row; callers must not change the array. Shapes: (N,)."""
         return self._rows.of_label.of_row[:size]
 
     def present(self, scored: Scored) -> Places:
-        """Return the places that scored rows have, looking at them again where they or their domains changed."""
+        """Return the distinct places of the scored rows, cached until the rows or domains change."""
         return self._present.among(self._rows.of_label.of_row, self._rows.version, scored.mask)
 
 
@@ -142,15 +142,15 @@ SoftConstraint = SoftOverNodes | SoftOverDomains
 
 
 class SoftState:
-    """The constraints that a pod would like to be kept.
+    """The score state: the soft constraints of a pod class.
 
-    While no node has one of the labels that are demanded, every row is passed over and nothing else is asked.
+    While no node has a required label, all rows are ignored, and no constraint is evaluated.
 
     Args:
-        constraints: at least one.
-        make: makes what scores one of them.
-        labels: those without which a row is passed over.
-        cluster: the rows.
+        constraints: the constraints, at least one.
+        make: creates the score of a constraint.
+        labels: the required labels; rows without one are ignored.
+        cluster: the cluster.
     """
 
     __slots__ = ("_constraints", "_keys", "_labelled", "_make", "_soft", "in_range", "nodes")
@@ -168,7 +168,7 @@ class SoftState:
         self._soft: tuple[SoftConstraint, ...] = ()
         self._keys = labels
         self.in_range = all(one.max_skew >= 1 for one in constraints)
-        """Whether no score can be below 0: that takes a maxSkew that the API server refuses."""
+        """Whether no score can be below 0; API servers reject a maxSkew below 1."""
         self._labelled = Labelled(labels, cluster)
 
     @property
@@ -177,7 +177,7 @@ class SoftState:
         return ARRAYS_PER_CONSTRAINT * len(self._constraints)
 
     def finals(self, feasible: Mask) -> Scores:
-        """Score the rows, 0 to 100.
+        """Return the final scores of all rows, 0 to 100.
 
         Shapes: (N,) -> (N,).
         """
@@ -197,7 +197,7 @@ class SoftState:
         return finals
 
     def _by_combination(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
-        """Score combinations of places, of which there are fewer than rows, and look up each row's."""
+        """Score each combination of places, and look up the score of each row."""
         size = scored.mask.size
         first, *others = self._soft
         total, places = weighted[0], first.places(size)
@@ -209,7 +209,7 @@ class SoftState:
         return _normalized(raw, raw[present]).take(places)
 
     def _by_row(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
-        """Score each row by itself."""
+        """Score each row separately, if there are more combinations than rows."""
         size = scored.mask.size
         total = np.zeros(size)
         for soft, part in zip(self._soft, weighted, strict=True):
@@ -219,13 +219,13 @@ class SoftState:
 
 
 def _rounded(scores: Floats) -> Scores:
-    """Round halves away from 0; the array is used up."""
+    """Round halves away from 0; the array is changed."""
     scores += 0.5
     return np.floor(scores, out=scores).astype(np.int64)
 
 
 def _normalized(scores: Scores, scored: Scores) -> Scores:
-    """Turn scores around and scale them to 0..100 by the lowest and highest of those that are scored; use them up."""
+    """Invert scores and scale them to 0..100 by the lowest and highest of the scored rows; the array is changed."""
     highest = int(scored[scored.argmax()]) if scored.size else 0
     if highest <= 0:
         scores.fill(MAX_NODE_SCORE)
@@ -233,7 +233,7 @@ def _normalized(scores: Scores, scored: Scores) -> Scores:
     lowest = int(scored[scored.argmin()])
     np.subtract(highest + lowest, scores, out=scores)
     if lowest < 0:
-        # kube-scheduler marks rows that it passes over with -1, and takes others of that score for such
+        # kube-scheduler marks ignored rows with -1, and also ignores scored rows with this score
         return np.where(scores == highest + lowest + 1, 0, quotients(scores * MAX_NODE_SCORE, highest))
     scores *= MAX_NODE_SCORE
     scores //= highest
@@ -242,7 +242,7 @@ def _normalized(scores: Scores, scored: Scores) -> Scores:
 
 @functools.lru_cache(maxsize=4096)
 def natural_log(number: int) -> float:
-    """Return the logarithm as Go computes it, which is not always the double that other libraries round to.
+    """Return the natural logarithm as Go computes it; other libraries may round to another float64.
 
     Source: Go's math/log.go.
     """
