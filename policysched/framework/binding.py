@@ -85,7 +85,7 @@ class Wait:
 
 
 Undo: TypeAlias = "Callable[[Handle], Awaitable[None]]"
-"""Takes back outside what was written for a pod."""
+"""Sends requests that revert what was written for a pod."""
 
 
 class WaitingPod:
@@ -163,7 +163,7 @@ class WaitingPod:
 
 
 class PodInPreBind:
-    """A pod whose PreBind plugins run: until the last one is done its binding can be cancelled."""
+    """A pod whose PreBind plugins run; its binding can be cancelled until the last plugin ends."""
 
     __slots__ = ("_running", "_why")
 
@@ -172,26 +172,26 @@ class PodInPreBind:
         self._why = ""
 
     def cancel(self, why: str) -> None:
-        """End the binding with an error, so that the pod is tried again after a backoff."""
+        """End the binding with an error, for a retry after a backoff."""
         self._why = self._why or why
         self._cancel_running()
 
     @property
     def failure(self) -> Status | None:
-        """The failure of a binding that was cancelled, None as long as it was not."""
+        """The failure of a cancelled binding; None if it is not cancelled."""
         return Status(Code.ERROR, (self._why,)) if self._why else None
 
     async def run(
         self, plugins: Iterable[PreBindPlugin], ask: Callable[[PreBindPlugin], Coroutine[Any, Any, Status | None]]
     ) -> Status | None:
-        """Run plugins side by side until all have ended; the first that fails has the others cancelled.
+        """Run plugins in parallel until all have ended; after the first failure, the others are cancelled.
 
         Args:
-            plugins: The plugins; one that cannot be cancelled is waited for.
-            ask: Runs PreBind of one.
+            plugins: The plugins; plugins that cannot be cancelled are awaited.
+            ask: Runs PreBind of a plugin.
 
         Returns:
-            The first failure.
+            The first failure, or None.
         """
         self._running = {asyncio.create_task(ask(plugin)): plugin for plugin in plugins}
         failure: Status | None = None

@@ -105,7 +105,7 @@ class FailingScore(ZeroScore, ScorePlugin[NodeTable]):
 def filter_only(plugin: FilterPlugin[Any] | OutOfTreePlugin) -> FilterPlugin[Any] | OutOfTreePlugin:
     """Return a filter for a profile that does not enable its PreFilter."""
     if isinstance(plugin, OutOfTreePlugin):
-        return plugin.but("preFilter")
+        return plugin.without_point("preFilter")
     if not plugin.filters_alone:
         return FailingFilter(plugin)
     made = copy(plugin)
@@ -116,7 +116,7 @@ def filter_only(plugin: FilterPlugin[Any] | OutOfTreePlugin) -> FilterPlugin[Any
 def score_only(plugin: ScorePlugin[Any] | OutOfTreePlugin) -> ScorePlugin[Any] | OutOfTreePlugin:
     """Return a score plugin for a profile that does not enable its PreScore."""
     if isinstance(plugin, OutOfTreePlugin):
-        return plugin.but("preScore")
+        return plugin.without_point("preScore")
     if not plugin.scores_alone:
         return FailingScore(plugin.name, "preScore")
     if isinstance(plugin, PerPod):

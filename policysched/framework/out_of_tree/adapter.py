@@ -1,10 +1,9 @@
-"""`OutOfTreePlugin`: an out-of-tree plugin as a profile takes it, its calls timed and its answers checked.
+"""`OutOfTreePlugin`: adapts an out-of-tree plugin to a profile, measures its calls and checks its results.
 
-Whatever a plugin raises or answers amiss becomes a status with code ERROR that says so; it never goes further. The
-points up to Score take a `PodCycle`, which all plugins of a pod share; those from Reserve on the `AssumedPod`, which
-holds the state of its attempt.
+An exception or an invalid result becomes a status with code ERROR. The points up to Score use a `PodCycle`, which all
+plugins of a pod share; the points from Reserve on use the `AssumedPod` with the state of the attempt.
 
-Source: pkg/scheduler/framework/runtime/framework.go (the runPlugin functions and what their callers make of codes).
+Source: pkg/scheduler/framework/runtime/framework.go (the runPlugin functions and their callers).
 """
 
 from __future__ import annotations
@@ -71,19 +70,19 @@ EXTENSIONS: Final = {"add_pod": "AddPod", "remove_pod": "RemovePod"}
 
 @dataclass(slots=True, eq=False)
 class PodCycle:
-    """The scheduling cycle of one pod: what its out-of-tree plugins share."""
+    """The data that out-of-tree plugins share in the scheduling cycle of one pod."""
 
     pod: Pod
     cluster: Cluster
     state: CycleState = field(default_factory=CycleState)
     extended: list[OutOfTreePlugin] = field(default_factory=list)
-    """The plugins that take part in what-ifs with AddPod and RemovePod, in the order of PreFilter."""
+    """The plugins with AddPod or RemovePod, in the order of PreFilter."""
     apart: dict[int, CycleState] = field(default_factory=dict)
-    """The states in which single rows are filtered instead, so that what Filter writes there is gone afterwards; a
-    plugin that filters many nodes at once gets the shared one."""
+    """The states for Filter of single rows, dropped afterwards; a plugin that filters many nodes gets the shared
+    state."""
 
     def clone(self) -> PodCycle:
-        """Return the same for a what-if."""
+        """Return a copy for a what-if."""
         return PodCycle(self.pod, self.cluster, self.state.clone(), self.extended)
 
     def tell(self, method: str, other: Pod, node: NodeInfo) -> Status | None:
@@ -95,17 +94,17 @@ class PodCycle:
 
 
 class StatusByNode:
-    """What kept a pod off the nodes."""
+    """The statuses that rejected nodes, for PostFilter."""
 
     def __init__(self, failed: FailedDecision) -> None:
         self._failed = failed
 
     def get(self, node_name: str) -> Status | None:
-        """Return the status of a node, None for a name that no node has."""
+        """Return the status of a node; None if there is no node of the name."""
         return self._failed.status_of(node_name)
 
     def nodes(self, code: Code) -> NodeInfos:
-        """Return the nodes that have a status of this code."""
+        """Return the nodes that have a status with a code."""
         return NodeInfos(self._failed.cluster, self._failed.rows_with(code))
 
 
@@ -120,13 +119,13 @@ class OutOfTreePlugin(
     BindPlugin,
     PostBindPlugin,
 ):
-    """An out-of-tree plugin under the name by which it is registered.
+    """An out-of-tree plugin at all its extension points.
 
     Args:
-        name: The name.
-        plugin: The object, with methods of `policysched.framework.out_of_tree.methods`.
-        handle: Its profile's handle.
-        without: The points of which it has the methods and where its profile does not enable it.
+        name: The name in the registry.
+        plugin: The object with methods of `policysched.framework.out_of_tree.methods`.
+        handle: The handle of its profile.
+        without: The points with a method that the profile does not enable.
 
     Raises:
         UsageError: a method is misspelt or has a wrong signature, or `reads` is not an Aspect.
@@ -147,16 +146,16 @@ class OutOfTreePlugin(
         self.reads: Aspect | None = getattr(plugin, "reads", None)
         if not isinstance(self.reads, Aspect | None):
             raise UsageError(f"plugin {name}: reads must be an Aspect, got {self.reads!r}")
-        """The aspects of a node that Filter and Score read, if beside the pod's class that is all they read."""
+        """The aspects of a node that Filter and Score read beside the pod's class; None if they may read anything."""
 
-    def but(self, point: str) -> OutOfTreePlugin:
-        """Return the same plugin where it is not enabled at a point."""
+    def without_point(self, point: str) -> OutOfTreePlugin:
+        """Return the plugin for a profile that does not enable a point."""
         made = OutOfTreePlugin(self.name, self.plugin, self.handle, self.without | {point})
         made._threads = self._threads
         return made
 
     def has(self, method: str) -> bool:
-        """Return whether the plugin has a method, wherever it is enabled."""
+        """Return whether the plugin has a method, enabled or not."""
         return hasattr(self.plugin, method)
 
     @staticmethod
@@ -164,20 +163,20 @@ class OutOfTreePlugin(
         """Return True: out-of-tree plugins are called for each pod."""
         return True
 
-    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature
-        """Ask whether the pod may enter the active queue."""
-        answer = self._asked("PreEnqueue", lambda: self.plugin.pre_enqueue(pod))
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the base's signature
+        """Run PreEnqueue."""
+        answer = self._call("PreEnqueue", lambda: self.plugin.pre_enqueue(pod))
         return self._status("PreEnqueue", answer)
 
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
-        """Return a sort key that compares as the plugin does."""
+        """Return a sort key that compares with the plugin's `less`."""
         return (_Ordered(self, QueuedPodInfo(pod, queued_at)),)
 
     def events(self) -> Sequence[Hint]:
-        """Return the changes that can help pods which it rejected.
+        """Return the events that can help pods which the plugin rejected.
 
         Raises:
-            UsageError: It does not say so in hints.
+            UsageError: the plugin's `events` fails or returns other objects than hints.
         """
         events = self._method("events")
         if events is None:
@@ -193,12 +192,12 @@ class OutOfTreePlugin(
         return hints
 
     def pre_filter(self, cycle: PodCycle) -> Nothing | Status | frozenset[str] | None:
-        """Run PreFilter: SKIP, a status that rejects the pod or fails, the only nodes that can match, or nothing."""
+        """Run PreFilter; return SKIP, a rejection or failure, the names of the only possible nodes, or None."""
         ask = self._method("pre_filter", "preFilter")
         if ask is None:
             return None
         nodes = NodeInfos.of_all(cycle.cluster)
-        answer = self._asked("PreFilter", lambda: narrowed(ask(cycle.state, cycle.pod, nodes)))
+        answer = self._call("PreFilter", lambda: narrowed(ask(cycle.state, cycle.pod, nodes)))
         names, answer = (answer, None) if isinstance(answer, frozenset) else (None, answer)
         status = self._status("PreFilter", answer)
         if status is not None and status.code is Code.SKIP:
@@ -211,12 +210,12 @@ class OutOfTreePlugin(
         return status if status.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) else failing(status)
 
     def extend(self, method: str, cycle: PodCycle, other: Pod, node: NodeInfo) -> Status | None:
-        """Run AddPod or RemovePod; return what has gone wrong."""
+        """Run AddPod or RemovePod; return a failure or None."""
         ask = self._method(method)
         if ask is None:
             return None
         point = EXTENSIONS[method]
-        answer = self._asked(point, lambda: ask(cycle.state, cycle.pod, other, node))
+        answer = self._call(point, lambda: ask(cycle.state, cycle.pod, other, node))
         status = self._status(point, answer)
         if status is None:
             return None
@@ -227,20 +226,20 @@ class OutOfTreePlugin(
 
         Args:
             cycle: The cycle of the pod.
-            rows: The rows that all filters before it let pass.
-            code_of: Gives a rejection a code above 0.
+            rows: The rows that pass all filters before.
+            code_of: Returns a positive code for a rejection.
 
-        Shapes: rows (R,) -> (R,), 0 where the pod may go.
+        Shapes: rows (R,) -> (R,), 0 for feasible rows.
 
         Returns:
             The codes, or the status of a failure.
         """
         ask = self._filter_many if self._method("filter_nodes") is not None else self._filter_each
-        answer: Codes | Status = self._asked("Filter", lambda: ask(cycle, rows, code_of))
+        answer: Codes | Status = self._call("Filter", lambda: ask(cycle, rows, code_of))
         return answer
 
     def filter_changed(self, cycle: PodCycle, changed: ChangedRow) -> Status | None:
-        """Run Filter on one node as it would be with other pods, or as it is where none go or come."""
+        """Run Filter on one node as if other pods were there."""
 
         def ask() -> Status | None:
             one = self._method("filter")
@@ -250,15 +249,15 @@ class OutOfTreePlugin(
             said = self.plugin.filter_nodes(cycle.state, cycle.pod, nodes) or ()
             return next((self._rejection(status) for mask, status in said if np.asarray(mask, np.bool_)[0]), None)
 
-        answer: Status | None = self._asked("Filter", ask)
+        answer: Status | None = self._call("Filter", ask)
         return None if answer is None else answer.by(self.name)
 
     def pre_score(self, cycle: PodCycle, rows: RowNumbers) -> Nothing | Status | None:
-        """Run PreScore on the rows that are left: SKIP, the status of a failure, or nothing."""
+        """Run PreScore on the feasible rows; return SKIP, a failure, or None."""
         ask = self._method("pre_score", "preScore")
         if ask is None:
             return None
-        answer = self._asked("PreScore", lambda: ask(cycle.state, cycle.pod, NodeInfos(cycle.cluster, rows)))
+        answer = self._call("PreScore", lambda: ask(cycle.state, cycle.pod, NodeInfos(cycle.cluster, rows)))
         status = self._status("PreScore", answer)
         if status is not None and status.code is Code.SKIP:
             cycle.state.skip_score_plugins |= {self.name}
@@ -271,10 +270,10 @@ class OutOfTreePlugin(
         Shapes: rows (R,) -> (R,).
 
         Returns:
-            The scores before they are normalised, or the status of a failure.
+            The scores before normalization, or the status of a failure.
         """
         ask = self._score_many if self._method("score_nodes") is not None else self._score_each
-        answer: Scores | Status = self._asked("Score", lambda: ask(cycle, rows))
+        answer: Scores | Status = self._call("Score", lambda: ask(cycle, rows))
         return answer
 
     def normalize_rows(self, cycle: PodCycle, rows: RowNumbers, scores: Scores) -> Scores | Status:
@@ -283,7 +282,7 @@ class OutOfTreePlugin(
         Shapes: rows (R,), scores (R,) -> (R,).
 
         Returns:
-            The scores, 0 to 100 if the plugin is right, or the status of a failure.
+            The final scores, not checked for 0 to 100, or the status of a failure.
         """
         normalize = self._method("normalize_score")
         if normalize is None:
@@ -297,7 +296,7 @@ class OutOfTreePlugin(
                 raise AnsweredError(status)
             return whole_scores([one.score for one in listed], rows.size)
 
-        answer: Scores | Status = self._asked("NormalizeScore", ask)
+        answer: Scores | Status = self._call("NormalizeScore", ask)
         return answer
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
@@ -307,35 +306,35 @@ class OutOfTreePlugin(
             answer = self.plugin.post_filter(failed.state, pod, StatusByNode(failed))
             return answer if isinstance(answer, PostFilterResult) else self._status("PostFilter", answer)
 
-        answer = self._asked("PostFilter", ask)
+        answer = self._call("PostFilter", ask)
         return answer if isinstance(answer, PostFilterResult) else PostFilterResult(answer)
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Run Reserve."""
         ask = self._method("reserve")
-        return None if ask is None else self._decided("Reserve", ask, assumed)
+        return None if ask is None else self._call_for("Reserve", ask, assumed)
 
     def unreserve(self, assumed: AssumedPod) -> None:
         """Run Unreserve."""
         ask = self._method("unreserve")
         if ask is not None:
-            self._decided("Unreserve", ask, assumed)
+            self._call_for("Unreserve", ask, assumed)
 
-    def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:  # noqa: ARG002 - the protocol's
+    def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:  # noqa: ARG002 - the base's
         """Run Permit."""
 
         def ask(*given: Any) -> Any:
             return permitted(self.plugin.permit(*given))
 
-        answer: Status | Wait | None = self._decided("Permit", ask, assumed)
+        answer: Status | Wait | None = self._call_for("Permit", ask, assumed)
         return answer
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight | Status:
-        """Run PreBindPreFlight: what there is to do, or what has gone wrong."""
+        """Run PreBindPreFlight."""
         point, ask = "PreBindPreFlight", self._method("pre_bind_pre_flight")
         if ask is None:
             return PreFlight()
-        answer = self._decided(point, lambda *given: pre_flight(ask(*given)), assumed)
+        answer = self._call_for(point, lambda *given: pre_flight(ask(*given)), assumed)
         parallel, said = answer if isinstance(answer, tuple) else (False, answer)
         status = self._status(point, said)
         if status is None or status.code is Code.SKIP:
@@ -344,30 +343,30 @@ class OutOfTreePlugin(
 
     @property
     def runs_to_its_end(self) -> bool:
-        """Whether PreBind runs in a thread, which nobody can cancel."""
+        """Whether PreBind runs in a thread, which cannot be cancelled."""
         return not inspect.iscoroutinefunction(self.plugin.pre_bind)
 
-    async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the protocol's
+    async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the base's
         """Run PreBind."""
-        answer: Status | None = await self._later(self.plugin.pre_bind, assumed)
+        answer: Status | None = await self._call_later(self.plugin.pre_bind, assumed)
         return answer
 
-    async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the protocol's
+    async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the base's
         """Run Bind."""
-        answer: Status | None = await self._later(self.plugin.bind, assumed)
+        answer: Status | None = await self._call_later(self.plugin.bind, assumed)
         return answer
 
-    async def post_bind(self, assumed: AssumedPod, handle: Handle) -> None:  # noqa: ARG002 - the protocol's
+    async def post_bind(self, assumed: AssumedPod, handle: Handle) -> None:  # noqa: ARG002 - the base's
         """Run PostBind."""
-        await self._later(self.plugin.post_bind, assumed)
+        await self._call_later(self.plugin.post_bind, assumed)
 
     def _method(self, name: str, point: str = "") -> Callable[..., Any] | None:
-        """Return one of the plugin's methods, None where it has none or is not enabled at its point."""
+        """Return a method of the plugin; None if it has no such method, or its point is not enabled."""
         found: Callable[..., Any] | None = None if point in self.without else getattr(self.plugin, name, None)
         return found
 
-    def _asked(self, point: str, ask: Callable[[], Any]) -> Any:
-        """Ask; of what is raised make a status."""
+    def _call(self, point: str, ask: Callable[[], Any]) -> Any:
+        """Call a function and measure it; return its result, or a status for an exception."""
         watch = self.handle.watch
         watch.begin(self.name, point)
         try:
@@ -383,7 +382,7 @@ class OutOfTreePlugin(
             watch.end()
 
     def _status(self, point: str, answer: Any) -> Status | None:
-        """Return a plugin's answer as a status of its own, None for success."""
+        """Return a result as a status with the plugin's name; None for success."""
         if answer is None or (isinstance(answer, Status) and answer.code is Code.SUCCESS):
             return None
         if isinstance(answer, Status):
@@ -396,10 +395,10 @@ class OutOfTreePlugin(
         return Status(Code.ERROR, (repr(error),), self.name)
 
     def _rejection(self, answer: Any) -> Status | None:
-        """Check what Filter says of a node.
+        """Return a result of Filter as a rejection; None for success.
 
         Raises:
-            AnsweredError: It has failed.
+            AnsweredError: the status is a failure.
         """
         status = self._status("Filter", answer)
         if status is not None and not status.rejects:
@@ -438,10 +437,10 @@ class OutOfTreePlugin(
         return whole_scores(scores, rows.size)
 
     def _scored(self, answer: Any) -> Any:
-        """Return the score in an answer that may have a status beside it.
+        """Return the score of a result of Score, which may be a pair with a status.
 
         Raises:
-            AnsweredError: The status is none of success.
+            AnsweredError: the status is a failure.
         """
         if not isinstance(answer, tuple):
             return answer
@@ -454,12 +453,12 @@ class OutOfTreePlugin(
         given = self.plugin.score_nodes(cycle.state, cycle.pod, NodeArrays(cycle.cluster, rows))
         return whole_scores(given, rows.size)
 
-    def _decided(self, point: str, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
-        """Ask about a pod that counts on its node."""
-        return self._asked(point, lambda: ask(assumed.state, assumed.placed, assumed.node))
+    def _call_for(self, point: str, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
+        """Call a method for an assumed pod."""
+        return self._call(point, lambda: ask(assumed.state, assumed.placed, assumed.node))
 
-    async def _later(self, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
-        """Ask about such a pod and wait: on the loop if the plugin does so, else in a thread."""
+    async def _call_later(self, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
+        """Call and await a method for an assumed pod; a method that is no coroutine function runs in a thread."""
         call = partial(ask, assumed.state, assumed.placed, assumed.node)
         try:
             answer = call() if inspect.iscoroutinefunction(ask) else await self._threads.run(call)
@@ -477,7 +476,7 @@ class OutOfTreePlugin(
 
 @total_ordering
 class _Ordered:
-    """A waiting pod that is compared by the plugin at QueueSort."""
+    """A pending pod, compared by the plugin at QueueSort."""
 
     __slots__ = ("_info", "_plugin")
 

@@ -1,6 +1,6 @@
-"""What out-of-tree plugins answer, checked and brought into one form.
+"""Check the results of out-of-tree plugins and convert them to one form.
 
-Source: pkg/scheduler/framework/runtime/framework.go (what the callers of plugins make of codes), v1.36.
+Source: pkg/scheduler/framework/runtime/framework.go (the callers of plugins), v1.36.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from policysched.framework.plugin import Scores
 from policysched.framework.status import Code, Status
 
 NO_ERROR: Final = "%!w(<nil>)"
-"""What kube-scheduler writes in the place of an error where a plugin answers Wait or Skip at a point without them."""
+"""kube-scheduler's text for a missing error: a plugin returned Wait or Skip at a point without these codes."""
 
 
 class AnsweredError(Exception):
-    """A plugin has answered with a status that ends its turn."""
+    """A plugin returned a status that ends its call."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -28,17 +28,17 @@ class AnsweredError(Exception):
 
 
 def error_of(status: Status) -> str:
-    """Return a status as kube-scheduler writes it where it makes an error of it."""
+    """Return the error text of a status, as in kube-scheduler."""
     return NO_ERROR if status.code in (Code.SUCCESS, Code.WAIT, Code.SKIP) else status.message
 
 
 def failing(status: Status) -> Status:
-    """Return the failure that a status is at a point where its code means nothing."""
+    """Return the failure for a status whose code is not allowed at the point."""
     return status if status.code is Code.ERROR else Status(Code.ERROR, (error_of(status),), status.plugin)
 
 
 def with_texts(answer: Any) -> Any:
-    """Return a status with texts for its reasons, of whatever type the plugin gave them; any other answer as it is."""
+    """Return a status with its reasons as strings; other results unchanged."""
     if not isinstance(answer, Status):
         return answer
     given = answer.reasons if isinstance(answer.reasons, tuple) else (answer.reasons,)
@@ -55,7 +55,7 @@ def _text(reason: object) -> str:
 
 
 def narrowed(answer: Any) -> Any:
-    """Return the names that PreFilter narrows the nodes to; any other answer as it is."""
+    """Return the names of the only possible nodes from a result of PreFilter; other results unchanged."""
     if not isinstance(answer, PreFilterResult):
         return answer
     names = answer.node_names
@@ -65,7 +65,7 @@ def narrowed(answer: Any) -> Any:
 
 
 def permitted(answer: Any) -> Any:
-    """Return what Permit says as a status or a wait."""
+    """Return a result of Permit as a status or a Wait."""
     status, timeout = answer if isinstance(answer, tuple) else (answer, 0.0)
     if isinstance(status, Status) and status.code is Code.WAIT:
         status = Wait(timeout)
@@ -75,7 +75,7 @@ def permitted(answer: Any) -> Any:
 
 
 def pre_flight(answer: Any) -> tuple[bool, Any]:
-    """Return whether PreBindPreFlight allows plugins beside it, and what it says beside that."""
+    """Return whether a result of PreBindPreFlight allows parallel plugins, and its status."""
     if isinstance(answer, PreBindPreFlightResult):
         answer = (answer, None)
     result, status = answer if isinstance(answer, tuple) else (None, answer)
@@ -85,7 +85,7 @@ def pre_flight(answer: Any) -> tuple[bool, Any]:
 
 
 def whole_scores(given: Any, size: int) -> Scores:
-    """Return scores as an array, if they are so many whole numbers."""
+    """Return `size` integer scores as an array."""
     if isinstance(given, list):
         for score in given:
             if type(score) is not int and not hasattr(score, "__index__"):

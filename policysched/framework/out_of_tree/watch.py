@@ -1,7 +1,7 @@
-"""`PluginWatch`: which out-of-tree plugin runs inside a scheduling cycle, since when, and what each has taken.
+"""`PluginWatch`: the out-of-tree plugin that runs in the scheduling cycle, and the run time of each plugin.
 
-A cycle waits for its plugins, and nothing can stop one. So one that takes long is logged and counted, and a thread of
-the application asks now and then which one is running: see `policysched.app.running.watchdog`.
+A cycle waits for its plugins and cannot stop them. So long calls are logged and counted, and a thread checks which
+plugin is running (`policysched.app.running.watchdog`).
 """
 
 from __future__ import annotations
@@ -14,48 +14,48 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 LONG: Final = 1.0
-"""What a plugin may take at one point of a cycle without a word. Units: seconds."""
+"""Duration of a call above which it is logged and counted as long. Units: seconds."""
 
 
 @dataclass(slots=True)
 class Spent:
-    """What a plugin took at a point."""
+    """The run time of a plugin at one point."""
 
     calls: int = 0
-    """How many pods it was asked about."""
+    """The number of calls."""
     seconds: float = 0.0
     long: int = 0
-    """How often it took longer than `LONG`."""
+    """The number of calls that took longer than LONG."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A plugin that has been asked and has not answered."""
+    """A running call of a plugin."""
 
     plugin: str
     point: str
     since: float
-    """Units: seconds of the monotonic clock."""
+    """The start of the call. Units: seconds of the monotonic clock."""
     thread: int
 
 
 class PluginWatch:
-    """What plugins take; without a clock nothing is noted."""
+    """Measures the calls of plugins; without a clock, it does nothing."""
 
     def __init__(self, monotonic: Callable[[], float] | None = None) -> None:
         self.monotonic = monotonic
         self.spent: dict[tuple[str, str], Spent] = {}
-        """By plugin and point."""
+        """The run times by plugin and point."""
         self.running: Running | None = None
-        """The plugin that runs just now; it may be read from any thread."""
+        """The running call; any thread may read it."""
 
     def begin(self, plugin: str, point: str) -> None:
-        """Note that a plugin is asked."""
+        """Note the start of a call."""
         if self.monotonic is not None:
             self.running = Running(plugin, point, self.monotonic(), threading.get_ident())
 
     def end(self) -> None:
-        """Note that it has answered."""
+        """Note the end of the call."""
         running, self.running = self.running, None
         if running is None or self.monotonic is None:
             return

@@ -1,8 +1,7 @@
-"""A daemon thread pool per out-of-tree plugin: one that hangs blocks neither others nor the exit.
+"""Daemon threads for each out-of-tree plugin: a plugin that hangs blocks neither other plugins nor the exit.
 
-A thread that hangs in a plugin must not keep the process from ending, so these are daemons, which the threads of
-`concurrent.futures` are not. Each plugin has its own ones, so that one that hangs keeps no other waiting; they end once
-nobody holds their `WorkerThreads` any more, as when a reload of the configuration has made the plugin anew.
+The threads of `concurrent.futures` are no daemons, so a hanging plugin would block the end of the process. The threads
+end when their `WorkerThreads` is no longer referenced, for example after a reload of the configuration.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from typing import Any, Final, TypeAlias
 
 log = logging.getLogger(__name__)
 MOST: Final = 64
-"""How many threads there may be; what comes beyond waits for one."""
+"""Maximum number of threads; further calls wait for a free thread."""
 Job = Callable[[], None]
 _Jobs: TypeAlias = "queue.SimpleQueue[Job | None]"
-"""None stands for their end."""
+"""Jobs; None ends a thread."""
 
 
 class WorkerThreads:
-    """The threads of a plugin, which are started as they are needed, and kept."""
+    """The threads of a plugin, started when they are needed."""
 
     def __init__(self, plugin: str = "", most: int = MOST) -> None:
         self._plugin, self._most = plugin, most
@@ -36,10 +35,10 @@ class WorkerThreads:
         weakref.finalize(self, self._jobs.put, None).atexit = False
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Call a function in a thread and wait for what it returns, or raises.
+        """Call a function in a thread; return its result or raise its exception.
 
-        Called from one loop. Whatever it raises comes out as it is, but what would end the thread's process, or be
-        taken for the end of the task that waits: of that a RuntimeError is made.
+        Exceptions that would end the process, or be mistaken for a cancellation of the waiting task, are raised as
+        RuntimeError. Use it from one event loop.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
@@ -57,7 +56,7 @@ class WorkerThreads:
         return await answer
 
     def _take_thread(self) -> None:
-        """Count one job more, and start a thread for it if there may be another one."""
+        """Count a job, and start a thread for it if there are fewer than MOST."""
         self._busy += 1
         if self._busy <= self._count:
             return
@@ -80,7 +79,7 @@ class WorkerThreads:
 
 
 def _serve(jobs: _Jobs) -> None:
-    """Do jobs until they end, and tell the next thread so."""
+    """Run jobs until None, and pass None on to the next thread."""
     while (job := jobs.get()) is not None:
         job()
         del job  # while it waits for the next one it holds nothing
@@ -88,7 +87,7 @@ def _serve(jobs: _Jobs) -> None:
 
 
 def plain(error: BaseException) -> Exception:
-    """Return an exception as one that is an error of the plugin and nothing more."""
+    """Return an exception that only means an error of the plugin."""
     try:
         text = repr(error)
     except Exception:  # it cannot even be told
