@@ -31,11 +31,12 @@ TEMPLATES: dict[str, tuple[str, str, str, str, dict[str, Any], int]] = {
     "preferred affinity, NSSelector": ("podAffinity", PREFERRED, "red", HOST, SELECTED, 5000),
     "preferred anti-affinity, NSSelector": ("podAntiAffinity", PREFERRED, "yellow", HOST, SELECTED, 5000),
 }
-"""Kind, sort, color, topology key and namespaces of the term, and how many pods of it are placed before."""
+"""Value of each template: kind of affinity, required or preferred, color, topology key, namespaces, number of pods
+placed before."""
 
 
 class Workload:
-    """Pods of one template and the cluster that they are placed on."""
+    """A cluster with placed pods, and a source of pods of one affinity template."""
 
     def __init__(self, template: str, nodes: int, placed: int, zones: int) -> None:
         kind, sort, self._color, key, namespaces, self._before = TEMPLATES[template]
@@ -55,7 +56,7 @@ class Workload:
         self._place(placed, nodes)
 
     def _place(self, count: int, nodes: int) -> None:
-        """Place pods round robin: those of the template on the first nodes, plain ones everywhere."""
+        """Place pods round robin: pods of the template on the first nodes, plain pods on all nodes."""
         before = min(self._before, count, nodes)
         for index in range(before):
             self.cluster.assume(self.of_template(f"init-ns-{index % TEAMS}" if self._teams else "sched-0"), index)
@@ -63,14 +64,14 @@ class Workload:
             self.cluster.assume(self.plain(), index % nodes)
 
     def of_template(self, namespace: str = "") -> Pod:
-        """Make a pod of one of the template's classes."""
+        """Return a new pod of a random class of the template."""
         self._serial += 1
         labels = {"color": self._color, "class": str(self.rng.randrange(CLASSES))}
         own = "measure-ns-0" if self._teams else "sched-1"
         return pod(self._serial, namespace or own, labels, affinity=self._affinity)
 
     def plain(self) -> Pod:
-        """Make a pod without terms."""
+        """Return a new pod without affinity."""
         self._serial += 1
         return pod(self._serial, "default", {"app": f"a{self._serial % CLASSES}"})
 

@@ -41,31 +41,31 @@ from policysched.model.kinds import NODES, PODS
 
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 REPORTED_EVERY: Final = 10.0
-"""How often a node reports. Units: seconds of the day, as below."""
+"""Interval between two status reports of a node. Units: seconds of the simulated day, as below."""
 CORDONED_EVERY, CORDONED_FOR = 60.0, 600.0
 LIFE: Final = 7200.0
-"""How long a pod runs on average."""
+"""Mean lifetime of a pod."""
 STARTING: Final = 2.0
-"""How long it takes from its binding until it runs."""
+"""Time from a pod's binding until it runs."""
 LARGEST_GROUP: Final = 20
 APPS: Final = 200
 DAY, HOUR = 86_400.0, 3_600.0
 STEP: Final = 0.25
-"""How much of the day is played at most before the scheduler's process gets its turn."""
+"""Largest part of the day that is simulated without a pause for the scheduler."""
 REPLAYED: Final = 50_000
-"""How many of the newest events a watch can begin with."""
+"""Number of latest events that are kept for new watches; a watch cannot start before them."""
 BUFFER: Final = 1 << 18
-"""How much the kernel keeps of a watch that is not read. Units: bytes."""
+"""Size of the send buffer of a watch. Units: bytes."""
 PAUSE: Final = 0.002
-"""Units: seconds of the clock."""
+"""Pause after each step. Units: seconds of wall-clock time."""
 PROGRESS: Final = 15.0
-"""How often is told how far it is. Units: seconds of the clock."""
+"""Interval of progress messages. Units: seconds of wall-clock time."""
 STUCK: Final = 120.0
-"""After how long without any binding of those that wait the run has failed. Units: seconds of the clock."""
+"""Longest time without a binding while pods are pending; then the run fails. Units: seconds of wall-clock time."""
 
 
 class Stream:
-    """What happens to a list: the newest events, and those who watch."""
+    """The events of one list: the latest events, and the connected watches."""
 
     def __init__(self) -> None:
         self.version = int(VERSION)
@@ -75,14 +75,14 @@ class Stream:
         self.begun = asyncio.Event()
 
     def tell(self, kind: bytes, made: bytes) -> None:
-        """Note an event; `flush` sends it."""
+        """Append an event; `flush` sends it."""
         self.version += 1
         line = b'{"type":"%b","object":%b}\n' % (kind, made.replace(b'"RV"', b'"%d"' % self.version, 1))
         self._events.append((self.version, line))
         self._due.append(line)
 
     async def flush(self) -> None:
-        """Send what is due, and wait until those who watch have taken nearly all of it."""
+        """Send appended events, and wait until the watches have read nearly all of them."""
         data, self._due = b"".join(self._due), []
         for writer in [*self._watching]:
             if data:
@@ -90,14 +90,14 @@ class Stream:
             await writer.drain()
 
     async def serve(self, query: Mapping[str, str], writer: asyncio.StreamWriter) -> None:
-        """Serve one watch for as long as it was asked for, from the version that the client has."""
+        """Serve a watch for its requested time, from the client's resource version."""
         since = int(query.get("resourceVersion") or VERSION)
         unsent = len(self._due)
         known = [*self._events]
         missed = b"".join(line for version, line in known[: len(known) - unsent] if version > since)
         if missed:
             writer.write(_chunk(missed))
-        # what waits in buffers is behind time already: without this it would be a second of the day and more
+        # Small buffers: buffered events would be late by a second of the day or more.
         writer.transport.set_write_buffer_limits(0)
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
         self._watching.add(writer)
@@ -116,30 +116,30 @@ def _chunk(data: bytes) -> bytes:
 
 @dataclass
 class Hour:
-    """What an hour of the day came to. Units: seconds, milliseconds for latencies, MiB."""
+    """The figures of one hour of the day. Units: seconds; milliseconds for latencies; MiB."""
 
     hour: int
     until: float = 0.0
-    """The time of the day at its end, or when the run ended."""
+    """Time of the day at the end of the hour or of the run."""
     reports: int = 0
-    """How many node events there were."""
+    """Number of node events."""
     pod_events: int = 0
     bound: int = 0
     placed: int = 0
-    """How many pods ran at its end."""
+    """Number of running pods at the end."""
     took: float = 0.0
-    """How long it took by the clock."""
+    """Wall-clock time of the hour."""
     cpu: float = 0.0
-    """The scheduler's processor time."""
+    """Processor time of the scheduler."""
     mib: float = 0.0
     latency: dict[str, float] = field(default_factory=dict)
-    """By the clock: p50, p99, worst."""
+    """Wall-clock latencies: p50, p99, worst."""
     own: dict[str, float] = field(default_factory=dict)
-    """The same of the scheduler's processor time."""
+    """Latencies in processor time of the scheduler: p50, p99, worst."""
 
 
 class Day(Server):
-    """The API server of the day, which plays it."""
+    """An API server that simulates a day of nodes and pods."""
 
     def __init__(self, sizes: Sizes, per_day: int, in_force: Iterable[Mapping[str, Any]]) -> None:
         super().__init__(Lists(sizes, in_force))
@@ -153,14 +153,14 @@ class Day(Server):
         self._reported = self._turn = 0
         self._number = sizes.waiting + sizes.placed
         self._due: list[tuple[float, int, str, int, str]] = []
-        """When what happens to which pod or node, with the node it is on."""
+        """Heap of future events: time, serial number, kind, number of the pod or node, node of the pod."""
         self._waiting: dict[str, tuple[int, float, float]] = {}
-        """The number of a pod, and when it was told, by name."""
+        """Number, creation time and scheduler's processor time then of each pending pod, by name."""
         self._last_binding = 0.0
         self._latencies: list[tuple[float, float]] = []
         self._placed = sizes.placed
         self.now = 0.0
-        """The time of the day. Units: seconds."""
+        """Time of the day. Units: seconds."""
         self.hours: list[Hour] = []
         self._hour = Hour(0)
         for index in range(sizes.placed):
@@ -169,12 +169,12 @@ class Day(Server):
         self._later(CORDONED_EVERY, "cordon", 0, "")
 
     async def watch(self, path: str, query: Mapping[str, str], writer: asyncio.StreamWriter) -> None:
-        """Serve a watch; of most kinds nothing ever changes."""
+        """Serve a watch; only nodes and pods have events."""
         stream = self._streams.get(path)
         await (stream.serve(query, writer) if stream else super().watch(path, query, writer))
 
     def written(self, path: str, body: bytes) -> None:
-        """Take a binding: note when it came, tell of the pod, which runs a little later."""
+        """Record a binding, and send the pod's events."""
         super().written(path, body)
         if not path.endswith("/binding"):
             return
@@ -191,10 +191,10 @@ class Day(Server):
         self._later(self.now + STARTING, "runs", number, on)
 
     async def play(self, until: float, speed: float, deadline: float) -> None:
-        """Play the day up to a time of it, no faster than so many times its own speed.
+        """Simulate the day until a time, at most `speed` times as fast as real time.
 
         Raises:
-            RuntimeError: pods wait and none is bound any more.
+            RuntimeError: pods are pending and none is bound any more.
         """
         for stream in self._streams.values():
             await stream.begun.wait()
@@ -214,14 +214,14 @@ class Day(Server):
                 now = cpu_of(self.pid)
                 self._end_hour(clock - mark, now - used)
                 mark, used = clock, now
-            # what was lost to others is not caught up with
+            # lost time is not made up
             began = max(began, clock - self.now / speed - STEP)
             await asyncio.sleep(PAUSE)
         if self.now > self._hour.hour * HOUR:
             self._end_hour(time.monotonic() - mark, cpu_of(self.pid) - used)
 
     def _report(self) -> None:
-        """Have the nodes report whose turn has come."""
+        """Send the status of each node whose report is due."""
         stream, due = self._streams[NODES.path], int(self.now / REPORTED_EVERY * len(self._nodes))
         stamp = datetime.fromtimestamp(1_793_491_200 + self.now, UTC).strftime('"%Y-%m-%dT%H:%M:%SZ"').encode()
         for place in range(self._reported, due):
@@ -250,7 +250,7 @@ class Day(Server):
             self._is_cordoned[number] = 0
 
     def _come(self) -> None:
-        """Have a group of pods come, and the next one later: half as many at night as on average, more by day."""
+        """Create a group of pods and schedule the next group: half the mean rate at night, more by day."""
         for _ in range(self._rng.randint(1, LARGEST_GROUP)):
             number = self._number
             self._number += 1
@@ -289,7 +289,7 @@ def _name(number: int) -> str:
 
 
 def _reporting(index: int, *, cordoned: bool = False) -> dict[str, Any]:
-    """Make a node as its kubelet reports it, but for the version and the time."""
+    """Return a node as its kubelet reports it, with placeholders for version and time."""
     made = node(index)
     made["metadata"]["resourceVersion"] = "RV"
     if cordoned:
@@ -315,7 +315,7 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 async def run(given: argparse.Namespace) -> list[Hour]:
-    """Play a day, and write what there is after each hour."""
+    """Simulate a day, and write the figures so far after each hour."""
     compile_modules()
     placed = int(given.pods / DAY * LIFE)
     day = Day(Sizes(given.nodes, 1, placed), given.pods, policies.make(given.policies))
@@ -341,7 +341,7 @@ def _write(given: argparse.Namespace, hours: Sequence[Hour]) -> None:
 
 
 def as_markdown(hours: Sequence[Mapping[str, Any]]) -> str:
-    """Write the table, with a row for each hour, and the totals."""
+    """Return the table with a row for each hour and the totals."""
     heads = ("until", "node events", "pod events", "bound", "placed", "CPU s", "MiB", "p50 ms", "p99 ms", "worst ms")
     own = ("own p50 ms", "own p99 ms", "own worst ms")
     lines = ["| " + " | ".join((*heads, *own)) + " |", "|" + "--:|" * (len(heads) + len(own))]
@@ -367,13 +367,13 @@ def as_markdown(hours: Sequence[Mapping[str, Any]]) -> str:
 
 
 def publish(found: Mapping[str, Any], source: str) -> None:
-    """Write the table of a run beside its figures."""
+    """Write the table of a run into bench/results/."""
     text = f"# A day of a large cluster\n\n{as_markdown(found['hours'])}\n"
     (RESULTS / source).with_suffix(".md").write_text(text, "utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play and print, or publish a run."""
+    """Simulate a day and print the figures, or publish a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
     parser.add_argument("--pods", type=int, default=250_000, help="pods created in a day")

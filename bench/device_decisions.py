@@ -36,17 +36,17 @@ from policysched.state.cluster import Cluster
 ZONES = 3
 PLUGIN = "DynamicResources"
 SUITABLE = range(1, DEVICES, 2)
-"""The places of the devices that the template's selector chooses."""
+"""Indexes of the devices that the template's selector matches."""
 Figures = dict[str, dict[str, float]]
 
 
 class DeviceCluster:
-    """Nodes with devices, and the pods that come.
+    """A cluster of nodes with devices, with an engine and a source of pods.
 
     Args:
-        nodes: How many nodes there are.
-        held: How many suitable devices of each node are taken from the start.
-        has_devices: Whether there is anything of devices at all.
+        nodes: Number of nodes.
+        held: Number of suitable devices of each node that are allocated from the start.
+        has_devices: Whether there are a device class and slices.
     """
 
     def __init__(self, nodes: int, held: int = 0, *, has_devices: bool = True) -> None:
@@ -67,11 +67,11 @@ class DeviceCluster:
                 self._hold(one, place)
 
     def plain(self) -> Pod:
-        """Make a pod without claims."""
+        """Return a new pod without claims."""
         return workloads.pod(next(self._numbers), "plain", {})
 
     def claiming(self) -> Pod:
-        """Make a pod of the template, and its claim."""
+        """Return a new pod of the template, after adding its claim to the cluster."""
         number = next(self._numbers)
         stated = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
         made = workloads.pod(number, "default", {}, resourceClaims=stated)
@@ -82,21 +82,21 @@ class DeviceCluster:
         told = [PodClaimStatus(name="gpu", resource_claim_name=f"c-{number}")]
         made = replace(made, status=replace(made.status, resource_claim_statuses=told))
         for plugin in self.engine.profile.pre_enqueue:
-            plugin.pre_enqueue(made, self.cluster)  # as the queue does when a pod comes
+            plugin.pre_enqueue(made, self.cluster)  # as the queue does for a new pod
         return made
 
     def release(self) -> None:
-        """Have a pod end that holds a device."""
+        """Delete a random claim that has a device."""
         place = self.rng.randrange(len(self.held))
         self.held[place], self.held[-1] = self.held[-1], self.held[place]
         self.cluster.drop(self.held.pop())
 
     def place(self, one: Pod, before: Callable[[], object] = lambda: None) -> float:
-        """Decide for a pod and run Reserve; give how long that took.
+        """Decide a pod and run Reserve; return the time of both.
 
         Args:
             one: The pod.
-            before: What happens before, and counts.
+            before: Called first; its time counts.
 
         Units: microseconds.
         """
@@ -117,14 +117,14 @@ class DeviceCluster:
         return took
 
     def change_node(self) -> None:
-        """Give a node another label."""
+        """Change a label of a random node."""
         number = self.rng.randrange(self.nodes)
         raw = workloads.node(number, ZONES)
         raw["metadata"]["labels"]["changed"] = str(next(self._numbers))
         self.cluster.set_node(decode_node(raw))
 
     def _write(self, assumed: AssumedPod) -> None:
-        """Write the pod's claims, and have the watch bring them."""
+        """Store the pod's claims with their allocations, as the API server and the watch would."""
         known = self.cluster.resource_claims
         taken = assumed.state.get(PLUGIN)
         for one in taken.claims if taken is not None else ():
@@ -152,7 +152,7 @@ class DeviceCluster:
 
 
 def measure(nodes: int, decisions: int) -> Figures:
-    """Measure all states of a cluster. Units: microseconds."""
+    """Measure decisions in all states of the cluster. Units: microseconds."""
     figures = dict(_steady(nodes, decisions))
     work = DeviceCluster(nodes, 2)
     _warm(work)
@@ -163,7 +163,7 @@ def measure(nodes: int, decisions: int) -> Figures:
 
 
 def _steady(nodes: int, decisions: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Measure decisions between which nothing but pods comes and goes."""
+    """Measure decisions while only pods are created and deleted."""
     for name, held in (("empty", 0), ("half full", len(SUITABLE) // 2), ("full", len(SUITABLE))):
         work = DeviceCluster(nodes, held)
         if name == "full":
@@ -201,11 +201,10 @@ def _slice_change(work: DeviceCluster) -> Callable[[], object]:
 
 
 def plain_pods(nodes: int, decisions: int) -> Figures:
-    """Measure pods without claims: where there are devices, and where there are none.
+    """Measure pods without claims, with and without devices in the cluster.
 
-    Once only pods without claims are placed, and once each comes after a pod with a claim. What runs between two of
-    them leaves less of the processor's caches to the next one, so where there are no devices that pod is placed in a
-    cluster beside.
+    The pods are placed once after other plain pods, and once after pods with a claim. Because these evict other data
+    from the processor's caches, the cluster without devices has a second cluster with devices beside it.
     """
     devices, without = DeviceCluster(nodes), DeviceCluster(nodes, has_devices=False)
     beside = DeviceCluster(nodes)
@@ -229,11 +228,11 @@ def plain_pods(nodes: int, decisions: int) -> Figures:
 
 
 _Turn = tuple[DeviceCluster, Callable[[], object]]
-"""A cluster, and what happens before a pod is placed there and measured."""
+"""A cluster, and a function that is called before each measured pod."""
 
 
 def _alternating(one: _Turn, other: _Turn, decisions: int) -> list[dict[str, float]]:
-    """Measure plain pods in two clusters by turns."""
+    """Measure plain pods in two clusters alternately."""
     took: list[list[float]] = [[], []]
     for number in range(decisions + 20):
         for (work, before), times in zip((one, other), took, strict=True):
@@ -246,7 +245,7 @@ def _alternating(one: _Turn, other: _Turn, decisions: int) -> list[dict[str, flo
 
 
 def _other(work: DeviceCluster, namespace: str = "default") -> Pod:
-    """Make a plain pod of another class."""
+    """Return a plain pod of another class."""
     made = work.plain()
     return replace(made, metadata=replace(made.metadata, namespace=namespace))
 

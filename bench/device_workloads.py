@@ -20,7 +20,7 @@ Request = Mapping[str, Any]
 
 
 def device(node: int, place: int) -> dict[str, Any]:
-    """Make a device: of ten attributes one is its own."""
+    """Return a device with ten attributes, one of which is unique."""
     attributes: dict[str, Any] = {f"a{one}": {"string": f"value-{one}"} for one in range(5)}
     attributes |= {
         "serial": {"string": f"{node:08x}-{place:08x}"},
@@ -33,7 +33,7 @@ def device(node: int, place: int) -> dict[str, Any]:
 
 
 def partitions(node: int) -> list[dict[str, Any]]:
-    """Make the partitions of a node: eight of different sizes that share ten counters' worth."""
+    """Return the partitions of a node: eight of different sizes that consume shared counters."""
     return [
         device(node, place) | {"consumesCounters": [{"counterSet": "set", "counters": {"c": {"value": str(size)}}}]}
         for place, size in enumerate((6, 5, 4, 4, 3, 3, 2, 2))
@@ -41,7 +41,7 @@ def partitions(node: int) -> list[dict[str, Any]]:
 
 
 def slices(node: int, *, partitioned: bool) -> list[ResourceSlice]:
-    """Make the slices of a node."""
+    """Return the slices of a node."""
     parts = partitions(node) if partitioned else [device(node, place) for place in range(DEVICES)]
     made = [{"devices": parts}]
     if partitioned:
@@ -55,18 +55,18 @@ def slices(node: int, *, partitioned: bool) -> list[ResourceSlice]:
 
 
 def device_class() -> DeviceClass:
-    """Make the class of all devices."""
+    """Return the class of all devices."""
     spec = {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}
     return decode_devices(DeviceClass, {"metadata": {"name": "gpu"}, "spec": spec})
 
 
 def claim(name: str, *requests: Request, **devices: Any) -> ResourceClaim:
-    """Make a claim."""
+    """Return a claim."""
     asked = [{"name": f"r{place}", "exactly": {"deviceClassName": "gpu", **one}} for place, one in enumerate(requests)]
     spec = {"devices": {"requests": asked} | devices}
     return decode_devices(ResourceClaim, {"metadata": {"name": name, "uid": name}, "spec": spec})
 
 
 def selected(count: int = 1) -> Request:
-    """Return a request for devices that a selector chooses."""
+    """Return a request for devices that match a selector."""
     return {"count": count, "selectors": [{"cel": {"expression": SELECTOR}}]}

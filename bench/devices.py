@@ -31,7 +31,7 @@ FIGURES = ("first", "lowest", "median", "worst", "bytes")
 
 
 def cluster(nodes: int, *, partitioned: bool = False) -> DeviceTables:
-    """Make a cluster with one class of all devices."""
+    """Return device tables with one class of all devices."""
     tables = DeviceTables()
     tables.set_class(device_class())
     for node in range(nodes):
@@ -42,14 +42,14 @@ def cluster(nodes: int, *, partitioned: bool = False) -> DeviceTables:
 
 
 def timed(action: Callable[..., object], *arguments: Any) -> float:
-    """Return how long a call takes. Units: microseconds."""
+    """Return the processor time of a call. Units: microseconds."""
     started = time.process_time()
     action(*arguments)
     return (time.process_time() - started) * 1e6
 
 
 def place(tables: DeviceTables, make: Callable[[int], ResourceClaim], number: int) -> None:
-    """Decide for a claim, and have it take its devices on a node that can give them."""
+    """Allocate the devices of a new claim on a node that has them."""
     one = make(number)
     allocator = Allocator(tables, [one])
     codes = allocator.answers().codes
@@ -87,7 +87,7 @@ def measure(nodes: int, decisions: int) -> dict[str, dict[str, float]]:
 
 
 def new_slices(nodes: int, changes: int) -> dict[str, float]:
-    """Measure slices that change, together with the decision that comes after."""
+    """Measure the change of a slice together with the next decision."""
     tables = cluster(nodes)
     asked = Allocator(tables, [claim("c", selected())])
     asked.answers()
@@ -102,7 +102,7 @@ def new_slices(nodes: int, changes: int) -> dict[str, float]:
 
 
 def refused(nodes: int) -> dict[str, float]:
-    """Measure a claim that asks each node for one device more than it has."""
+    """Measure a claim for one device more than any node has."""
     tables = cluster(0)
     for node in range(nodes):
         parts = [device(node, 1) | {"name": f"gpu-{place}"} for place in range(31)]
@@ -116,7 +116,7 @@ def refused(nodes: int) -> dict[str, float]:
 
 
 def memory(nodes: int) -> float:
-    """Return what tables take of memory for each device, once a claim was asked about."""
+    """Return the memory of the tables per device, after one decision. Units: bytes."""
     tracemalloc.start()
     tables = cluster(nodes)
     Allocator(tables, [claim("c", selected())]).answers()
@@ -143,7 +143,7 @@ def show(title: str, figures: Mapping[str, Mapping[str, float]]) -> None:
 
 
 def main() -> None:
-    """Measure each size in a process of its own, so that the first pod imports what it needs, and print."""
+    """Measure each size in its own process, so that the first pod includes imports, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="*", default=[500, 5000], help="number of nodes")
     parser.add_argument("--decisions", type=int, default=300, help="number of timed decisions")

@@ -45,7 +45,7 @@ SCORES = (
 
 
 def node(index: int) -> dict[str, Any]:
-    """Make a node as the API server prints it."""
+    """Return a node as the API server returns it."""
     cpu, memory = SIZES[index % len(SIZES)]
     labels = {
         "kubernetes.io/hostname": f"node-{index}",
@@ -63,7 +63,7 @@ def node(index: int) -> dict[str, Any]:
 
 
 def pod(index: int, identity: int) -> Pod:
-    """Make a pod of a class; `identity` tells siblings apart."""
+    """Return a pod of a class; `identity` distinguishes pods of the same class."""
     spec: dict[str, Any] = {
         "schedulerName": "policysched",
         "containers": [
@@ -83,7 +83,7 @@ def pod(index: int, identity: int) -> Pod:
 
 
 def policies(rules: int) -> PolicySet:
-    """Make policies of at most five rules each, with constants of their own."""
+    """Return policies of at most five rules each, with their own constants."""
     compiled = []
     for start in range(0, rules, 5):
         count = min(5, rules - start)
@@ -101,7 +101,7 @@ def policies(rules: int) -> PolicySet:
 
 
 def measure(nodes: int, rules: int, decisions: int) -> dict[str, float]:
-    """Time decisions over a cluster.
+    """Measure decisions in a cluster.
 
     Units: microseconds, memory in MiB.
     """
@@ -140,7 +140,7 @@ def show(rows: Sequence[dict[str, float]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure all sizes and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000, 50000], help="number of nodes")
     parser.add_argument("--rules", type=int, nargs="*", default=[1, 10, 100], help="number of rules")

@@ -43,12 +43,12 @@ ROOT = Path(__file__).resolve().parent.parent
 ME = "default-scheduler"
 VERBS = ("first/filter", "second/filter", "first/prioritize", "second/prioritize")
 PATIENCE = 300.0
-"""Units: seconds."""
+"""Longest wait for the bindings. Units: seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one scheduler did."""
+    """The figures of one scheduler."""
 
     scheduler: str
     told: str
@@ -59,15 +59,15 @@ class Measured:
 
 @dataclass
 class Extenders:
-    """Two services that let every node pass."""
+    """Two HTTP extenders that accept every node."""
 
     go: threading.Event = field(default_factory=threading.Event)
     asked: Counter[str] = field(default_factory=Counter)
     last: float = 0.0
-    """When the last question came."""
+    """Time of the last request."""
 
     async def respond(self, request: web.Request) -> web.Response:
-        """Answer a question."""
+        """Respond to a request of a scheduler."""
         verb = request.match_info["verb"]
         question = msgspec.json.decode(await request.read())
         while not self.go.is_set():
@@ -83,7 +83,7 @@ class Extenders:
 
 @contextmanager
 def served(extenders: Extenders) -> Iterator[str]:
-    """Answer from a thread until the end; give the URL."""
+    """Serve the extenders in a thread during the block; yield the URL."""
     ready, over, urls = threading.Event(), threading.Event(), list[str]()
 
     async def serve() -> None:
@@ -105,7 +105,7 @@ def served(extenders: Extenders) -> Iterator[str]:
 
 
 class Policysched:
-    """policysched as a process with a configuration."""
+    """A policysched process with a configuration."""
 
     def __init__(self, plane: ControlPlane, configuration: Json) -> None:
         self._warden = Warden(plane.logs)
@@ -136,7 +136,7 @@ SCHEDULERS: Mapping[str, Any] = {"kube-scheduler": KubeScheduler, "policysched":
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run it and print a table."""
+    """Measure the schedulers and print a table."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.extenders", description="Measure decisions with two HTTP extenders."
     )
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(name: str, plane: ControlPlane, nodes: int, pods: int, *, by_name: bool) -> Measured:
-    """Let one scheduler decide about all pods."""
+    """Run one scheduler on all pods, and return its figures."""
     told = "names" if by_name else "whole nodes"
     print(name, told, file=sys.stderr, flush=True)
     extenders, api = Extenders(), plane.api
@@ -177,7 +177,7 @@ def measure(name: str, plane: ControlPlane, nodes: int, pods: int, *, by_name: b
 
 
 def configuration(url: str, *, by_name: bool) -> Json:
-    """Make a configuration with both extenders."""
+    """Return a configuration with both extenders."""
     verbs = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 1, "httpTimeout": "120s"}
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -190,7 +190,7 @@ def configuration(url: str, *, by_name: bool) -> Json:
 
 
 def report(found: Sequence[Measured], nodes: int, pods: int) -> None:
-    """Print one line a run."""
+    """Print one line for each run."""
     heads = ["told of", "scheduler", "decisions/s", "requests a pod", "CPU ms a pod"]
     rows = [
         [

@@ -33,7 +33,7 @@ FLAGS = ("-trimpath", "-ldflags=-s -w")
 
 @dataclass(frozen=True)
 class Case:
-    """One plugin in its forms."""
+    """One plugin in Go and in Python."""
 
     name: str
     go: str
@@ -52,26 +52,26 @@ CASES = (
 
 
 def code_lines(path: Path) -> int:
-    """Count the lines of a file that are no comments and not empty; a docstring of one line is a comment."""
+    """Return the number of code lines of a file, without empty lines, comments and one-line docstrings."""
     comments = ("//", "#", '"""')
     lines = (line.strip() for line in path.read_text("utf-8").splitlines())
     return sum(bool(line) and not line.startswith(comments) for line in lines)
 
 
 def module_lines() -> int:
-    """Count the lines of go.mod that somebody has to write: what is required directly, and the replacements."""
+    """Return the number of lines of go.mod that an author writes: direct requirements and replacements."""
     lines = (line.strip() for line in (GO / "go.mod").read_text("utf-8").splitlines())
     return sum(bool(line) and "// indirect" not in line for line in lines)
 
 
 def rule_lines(path: Path) -> int:
-    """Count the lines of a policy's rules, without what says that it is an object."""
+    """Return the number of lines of a policy's rules, without the lines of kind and metadata."""
     _, _, spec = path.read_text("utf-8").partition("\nspec:\n")
     return len(spec.splitlines())
 
 
 def lines_table() -> Table:
-    """Count what somebody writes."""
+    """Return the table of the lines that an author writes."""
     table = Table("", "Go: plugin", "main", "go.mod", "Dockerfile", "files", "Python plugin", "policy", box=box.SIMPLE)
     shared = module_lines(), code_lines(GO / "Dockerfile")
     for one in CASES:
@@ -83,7 +83,7 @@ def lines_table() -> Table:
 
 
 def built(package: str, target: Path, **variables: str) -> float:
-    """Build a program and give the seconds of the processor that it took."""
+    """Build a program, and return the processor time of the build. Units: seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", **variables}
     command = [str(find_go()), "build", *FLAGS, "-o", str(target), f"./{package}"]
@@ -93,7 +93,7 @@ def built(package: str, target: Path, **variables: str) -> float:
 
 
 def build_table(cases: Iterable[Case], *, cold: bool) -> Table:
-    """Build each once so that the cache has it, and measure another build after an edit."""
+    """Return the table of build times: each program is built to fill the cache, edited, and built again."""
     table = Table("", "build after an edit, CPU s", "program, MB", box=box.SIMPLE)
     with tempfile.TemporaryDirectory() as folder:
         for one in cases:

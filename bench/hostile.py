@@ -39,16 +39,16 @@ SCHEDULERS = ("kube-scheduler", "policysched")
 CONTROLLERS = ("serviceaccount-controller", "namespace-controller", "node-lifecycle-controller")
 PODS = 5
 PATIENCE = 60.0
-"""How long an ordinary pod may wait until it counts as never bound. Units: seconds."""
+"""Longest wait for an ordinary pod; then it counts as never bound. Units: seconds."""
 SETTLING = 3.0
-"""How long a process has to give memory back. Units: seconds."""
+"""Wait before the second measurement of memory, in which a process can release it. Units: seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one scheduler made of one object.
+    """The figures of one scheduler with one hostile object.
 
-    Units: milliseconds; MiB. A wait of None: not bound within a minute, or the process ended.
+    Units: milliseconds; MiB. A wait of None: the pod was not bound within a minute, or the process ended.
     """
 
     hostile: str
@@ -61,7 +61,7 @@ class Outcome:
 
 
 class Scheduler:
-    """One scheduler process, and what the system says of it."""
+    """One scheduler process, with its processor time and memory."""
 
     def __init__(self, name: str, plane: ControlPlane, warden: Warden) -> None:
         kubeconfig = f"--kubeconfig={plane.kubeconfig()}"
@@ -84,23 +84,23 @@ class Scheduler:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self._program.running
 
     def memory_mib(self) -> float:
-        """Return resident memory, 0 of a process that ended."""
+        """Return resident memory; 0 if the process has ended."""
         with contextlib.suppress(OSError):
             lines = Path(f"/proc/{self._program.pid}/status").read_text("utf-8").splitlines()
             return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
         return 0.0
 
     def cpu_ms(self) -> float:
-        """Return the processor time used so far, 0 of a process that ended."""
+        """Return the processor time used so far; 0 if the process has ended."""
         return cpu_ms(self._program.pid)
 
 
 def cpu_ms(pid: int) -> float:
-    """Return the processor time that a process has used so far, 0 of one that ended. Units: milliseconds."""
+    """Return the processor time of a process; 0 if it has ended. Units: milliseconds."""
     with contextlib.suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
@@ -108,7 +108,7 @@ def cpu_ms(pid: int) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it and print a table; exit code 1 where policysched ended or an ordinary pod never got its turn."""
+    """Measure and print a table; return 1 if policysched ended or did not bind an ordinary pod."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.hostile", description="Measure ordinary pods beside hostile objects."
     )
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(chosen: Sequence[Hostile], schedulers: Sequence[str], nodes: int, rounds: int) -> Iterator[Outcome]:
-    """Try each object with each scheduler on one control plane; in each round the schedulers take turns."""
+    """Measure each object with each scheduler on one control plane; the schedulers alternate in each round."""
     with ControlPlane(controllers=CONTROLLERS, kubelets=False) as plane:
         api = plane.api
         plane.load([yaml.safe_load((ROOT / "crds" / "schedulingpolicies.yaml").read_text("utf-8"))])
@@ -155,7 +155,7 @@ def measure(chosen: Sequence[Hostile], schedulers: Sequence[str], nodes: int, ro
 
 
 def median_outcome(rounds: Sequence[Outcome]) -> Outcome:
-    """Return the median of each figure; where one round has a pod that was not bound, or an end, so has the result."""
+    """Return the median of each figure; if a pod was not bound or a process ended in one round, so in the result."""
     waits = [one.wait_ms for one in rounds if one.wait_ms is not None]
     return Outcome(
         rounds[0].hostile,
@@ -169,7 +169,7 @@ def median_outcome(rounds: Sequence[Outcome]) -> Outcome:
 
 
 def one_outcome(hostile: Hostile, name: str, plane: ControlPlane, warden: Warden) -> Outcome:
-    """Try one object with one scheduler."""
+    """Measure one scheduler with one object."""
     api = plane.api
     with Scheduler(name, plane, warden) as scheduler:
         bound(api, scheduler, "warm-up", 120.0)
@@ -190,7 +190,7 @@ def one_outcome(hostile: Hostile, name: str, plane: ControlPlane, warden: Warden
 
 
 def created(api: Api, obj: Object) -> Object:
-    """Create an object; what the server refuses is no attack, and ends the run."""
+    """Create an object; an object that the API server rejects ends the run."""
     try:
         return api.create(obj)
     except RefusedError as error:
@@ -198,7 +198,7 @@ def created(api: Api, obj: Object) -> Object:
 
 
 def bound(api: Api, scheduler: Scheduler, name: str, seconds: float) -> float | None:
-    """Create an ordinary pod and wait until it has a node; None if it never does. Units: milliseconds."""
+    """Create an ordinary pod, and return the time until it has a node; None if it gets none. Units: milliseconds."""
     began = time.perf_counter()
     api.create(ordinary(name))
     while time.perf_counter() - began < seconds and scheduler.running:
@@ -209,7 +209,7 @@ def bound(api: Api, scheduler: Scheduler, name: str, seconds: float) -> float | 
 
 
 def removed(api: Api, obj: Object) -> None:
-    """Delete an object at once."""
+    """Delete an object without grace period."""
     api.delete(obj["kind"], obj["metadata"]["name"], gracePeriodSeconds=0)
 
 
@@ -221,7 +221,7 @@ def clear(api: Api) -> None:
 
 
 def report(outcomes: Sequence[Outcome], nodes: int, rounds: int) -> None:
-    """Print one line an object."""
+    """Print one line for each object."""
     found = {(one.hostile, one.scheduler): one for one in outcomes}
     rows: list[list[str]] = []
     for name in dict.fromkeys(one.hostile for one in outcomes):
@@ -237,12 +237,12 @@ def report(outcomes: Sequence[Outcome], nodes: int, rounds: int) -> None:
 
 
 def cell(outcome: Outcome | None, show: Callable[[Outcome], str]) -> str:
-    """Show a figure, a dash where there is none."""
+    """Return the text of a figure, or a dash if it is absent."""
     return "–" if outcome is None else show(outcome)
 
 
 def wait(one: Outcome) -> str:
-    """Say how long the slowest ordinary pod waited."""
+    """Return the wait of the slowest ordinary pod as text."""
     if one.ended:
         return "the process ended"
     return "never bound" if one.wait_ms is None else f"{one.wait_ms:,.0f}"

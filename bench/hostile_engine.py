@@ -35,7 +35,7 @@ SIZES: Final = ("decided", "placed", "gone", "forgotten")
 
 
 class Bench:
-    """One shape over a cluster of its own."""
+    """One shape of pod, and a cluster for it."""
 
     def __init__(self, nodes: int) -> None:
         self.cluster = Cluster()
@@ -45,7 +45,7 @@ class Bench:
         self._serial = 0
 
     def ordinary(self) -> float:
-        """Decide for ordinary pods of a few classes and place them; give what the costliest decision took."""
+        """Decide and place ordinary pods of a few classes; return the time of the slowest decision."""
         took = []
         for _ in range(10):
             self._serial += 1
@@ -60,7 +60,7 @@ class Bench:
 
 
 def timed(action: Callable[[], object]) -> float:
-    """Tell how much processor time something takes.
+    """Return the processor time of an action.
 
     Units: milliseconds.
     """
@@ -70,7 +70,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def measure(name: str, nodes: int, *, memory: bool) -> tuple[list[float], list[float]]:
-    """Measure a shape.
+    """Measure one shape.
 
     Units: milliseconds, MiB.
     """
@@ -98,7 +98,7 @@ def measure(name: str, nodes: int, *, memory: bool) -> tuple[list[float], list[f
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure all shapes and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
     parser.add_argument("--shape", choices=SHAPES, nargs="*", default=list(SHAPES), help="shapes to measure")

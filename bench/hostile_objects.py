@@ -16,19 +16,19 @@ DEPTH = 900
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """One attack."""
+    """One attack: its name, and a function that returns its objects."""
 
     name: str
     make: Callable[[], list[Object]]
     kind: str = "Pod"
 
     def objects(self) -> list[Object]:
-        """Make the objects."""
+        """Return the objects."""
         return self.make()
 
 
 def node(number: int) -> Object:
-    """Make an ordinary node: 4 cores, 32 GiB, one of three zones."""
+    """Return an ordinary node: 4 cores, 32 GiB, one of three zones."""
     name = f"node-{number:05}"
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % 3}", "kubelet": "none"}
     amounts = {"cpu": "4", "memory": "32Gi", "pods": "110"}
@@ -37,7 +37,7 @@ def node(number: int) -> Object:
 
 
 def ordinary(name: str) -> Object:
-    """Make an ordinary pod."""
+    """Return an ordinary pod."""
     return pod(name, requests=[{"cpu": "100m", "memory": "100Mi"}])
 
 
@@ -48,7 +48,7 @@ def pod(
     metadata: Object | None = None,
     **spec: Any,
 ) -> Object:
-    """Make a pod with a container for each of some requests."""
+    """Return a pod with a container for each of the given requests."""
     containers = [
         {
             "name": f"c{number}",
@@ -66,28 +66,28 @@ def pod(
 
 
 def limits(requests: dict[str, str]) -> dict[str, str]:
-    """Return what must be limited where it is requested: extended resources."""
+    """Return the limits that requests for extended resources need."""
     return {name: amount for name, amount in requests.items() if "/" in name}
 
 
 def placed(one: Object, number: int = 0) -> Object:
-    """Put a pod on a node, as its author may."""
+    """Set the node of a pod, as the creator of a pod can."""
     one["spec"]["nodeName"] = f"node-{number:05}"
     return one
 
 
 def affinity(kind: str, form: str, terms: list[Object]) -> Object:
-    """Make the affinity of a pod."""
+    """Return the affinity of a pod."""
     return {kind: {f"{form}DuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def extended(count: int) -> dict[str, str]:
-    """Request many resources that no node has."""
+    """Return requests for many extended resources that no node has."""
     return {f"example.com/r{number}": "1" for number in range(count)}
 
 
 def anti_terms(count: int) -> list[Object]:
-    """Repel pods that look like ordinary ones, by many topology keys."""
+    """Return anti-affinity terms against ordinary pods, with many topology keys."""
     return [
         {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": f"example.com/key-{number}"}
         for number in range(count)
@@ -95,7 +95,7 @@ def anti_terms(count: int) -> list[Object]:
 
 
 def spread(count: int, unsatisfiable: str) -> list[Object]:
-    """Spread by many topology keys."""
+    """Return spread constraints with many topology keys."""
     return [
         {
             "maxSkew": 1,
@@ -108,12 +108,12 @@ def spread(count: int, unsatisfiable: str) -> list[Object]:
 
 
 def crowd(count: int) -> list[Object]:
-    """Place pods that share no label, each on a node of its own."""
+    """Return pods with different labels, each on its own node."""
     return [placed(pod(f"crowd-{n}", metadata={"labels": {"app": f"crowd-{n}"}}), n) for n in range(count)]
 
 
 def excluding(count: int) -> list[Object]:
-    """Prefer to be beside all pods but one, many times."""
+    """Return many preferred affinity terms, each for all pods but one."""
     selectors = (
         {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [f"no-{n}"]}]} for n in range(count)
     )
@@ -124,7 +124,7 @@ def excluding(count: int) -> list[Object]:
 
 
 def fields(count: int) -> Object:
-    """Name many nodes by their fields."""
+    """Return a required node affinity for many absent nodes by name."""
     terms = [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"absent-{number}"]}]}
         for number in range(count)
@@ -133,7 +133,7 @@ def fields(count: int) -> Object:
 
 
 def preferred_nodes(count: int) -> Object:
-    """Prefer nodes by many terms."""
+    """Return a node affinity with many preferred terms."""
     terms = [
         {"weight": 1, "preference": {"matchExpressions": [{"key": f"k{number}", "operator": "DoesNotExist"}]}}
         for number in range(count)
@@ -142,7 +142,7 @@ def preferred_nodes(count: int) -> Object:
 
 
 def deep() -> Object:
-    """Nest the record of who owns which field."""
+    """Return metadata with a deeply nested `managedFields` entry."""
     owned: Object = {"f:a": {}}
     for _ in range(DEPTH):
         owned = {"f:a": owned}
@@ -151,27 +151,27 @@ def deep() -> Object:
 
 
 def policy(spec: Object) -> list[Object]:
-    """Make a policy."""
+    """Return a policy."""
     head = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "hostile"}}
     return [head | {"spec": spec}]
 
 
 def doubling() -> list[Object]:
-    """Double a text forty times."""
+    """Return a policy that doubles the length of a text forty times."""
     first = {"name": "a0", "value": 'concat(pod.name, "aaaaaaaa")'}
     lets = [first] + [{"name": f"a{n + 1}", "value": f"concat(a{n}, a{n})"} for n in range(40)]
     return policy({"let": lets, "filters": [{"name": "f", "require": 'a40 != "x"'}]})
 
 
 def many_cases() -> list[Object]:
-    """Write a score of many long cases."""
+    """Return a policy with a score of many long cases."""
     listed = ", ".join(f'"name-{number:04}"' for number in range(250))
     cases = [f'node.name in [{listed}] and node.name != "n{number}" → 50' for number in range(256)]
     return policy({"scores": [{"name": "s", "cases": cases}]})
 
 
 def several(count: int, make: Callable[[int], Object]) -> list[Object]:
-    """Make several pods."""
+    """Return several pods."""
     return [make(number) for number in range(count)]
 
 

@@ -18,14 +18,14 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many of one thing a pod states, and the spec that states so many."""
+    """A number of entries, and a function that returns a pod spec with as many."""
 
     count: int
     spec: Callable[[int], Object]
 
 
 def hostile(spec: Object) -> Pod:
-    """Make a pod of a spec; its labels and owners may be given there, too."""
+    """Return a pod with a spec, which can also have labels and owner references."""
     containers = [{"name": "c", "image": "i"}]
     metadata = {"name": "p-0", "namespace": "default", "uid": "p-0", "labels": {"app": "w"}}
     metadata |= {key: spec[key] for key in ("labels", "ownerReferences") if key in spec}
@@ -77,7 +77,7 @@ def _preferences(kind: str, key: str, count: int) -> Object:
 
 
 def _beside(name: str) -> Object:
-    """Make a restartable init container with a resource of its own."""
+    """Return a restartable init container with its own resource."""
     amounts = {f"example.com/{name}": "1"}
     return {"name": name, "image": "i", "restartPolicy": "Always", "resources": {"requests": amounts}}
 
@@ -88,7 +88,7 @@ def _claiming(count: int, claim: str) -> Object:
 
 
 def _images(count: int) -> Object:
-    """Use images of Ceph's, each with a few monitors."""
+    """Return many Ceph RBD volumes, each with its own image and three monitors."""
     images = [{"monitors": ["a", "b", "c"], "pool": "p", "image": image} for image in _numbered("i", count)]
     return {"volumes": [{"name": image["image"], "rbd": image} for image in images]}
 

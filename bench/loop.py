@@ -42,23 +42,23 @@ from policysched.sandbox import Sandbox
 
 Object = dict[str, Any]
 AT_ONCE = 32
-"""How many requests those who use the API server make at once."""
+"""Largest number of concurrent requests of the clients."""
 LIMIT = 0.010
-"""How long a piece of work should be at most. Units: seconds."""
+"""Target for the longest time without yielding to the event loop. Units: seconds."""
 
 
 @dataclass
 class Pieces:
-    """What the loop did, piece by piece."""
+    """The processor times of the event loop's callbacks."""
 
     phase: str = "start"
     taken: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
-    """Seconds of the processor and what it was, by phase."""
+    """Processor time (seconds) and name of each callback, by phase."""
     _collecting: float = 0.0
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Time every callback of the loop, and the collections of garbage among them."""
+        """Measure every callback of the event loop during the block, including garbage collections."""
         run = events.Handle._run
 
         def timed(handle: events.Handle) -> None:
@@ -84,7 +84,7 @@ class Pieces:
 
 
 def _name(handle: events.Handle) -> str:
-    """Say what a callback was: the coroutine of a task, else a function."""
+    """Return the name of a callback: the coroutine of its task, or the function."""
     called = handle._callback  # type: ignore[attr-defined]
     task = getattr(called, "__self__", None)
     if isinstance(task, asyncio.Task):
@@ -93,19 +93,19 @@ def _name(handle: events.Handle) -> str:
 
 
 def node(index: int) -> Object:
-    """Make a node."""
+    """Return a node."""
     return {"apiVersion": "v1", "kind": "Node", **rules.node(index)}
 
 
 def pod(index: int, name: str, **spec: Any) -> Object:
-    """Make a pod of one of the classes of `bench.rules`."""
+    """Return a pod of a class of `bench.rules`."""
     made = msgspec.to_builtins(rules.pod(index % rules.CLASSES, index))
     metadata = {"name": name, "namespace": "default", "labels": made["metadata"]["labels"]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made["spec"] | spec}
 
 
 def policy(number: int, version: int = 0) -> Object:
-    """Make a policy; a version differs in its constants."""
+    """Return a policy, whose constants depend on the version."""
     made = rules.policies(number + 1)[number]
     spec = rules._filled(msgspec.to_builtins(made.spec), 0)
     spec["filters"][0] = {"name": "f0", "require": f'node.name != "none-{number}-{version}"'}
@@ -113,13 +113,13 @@ def policy(number: int, version: int = 0) -> Object:
 
 
 class Users:
-    """Those who use the API server, and wait for what the scheduler makes of it."""
+    """The clients of the API server, which create objects and wait for the scheduler."""
 
     def __init__(self, sandbox: Sandbox, api: Api) -> None:
         self.sandbox, self.api = sandbox, api
 
     async def each(self, work: Iterable[Callable[[], Awaitable[Any]]]) -> None:
-        """Make requests, some at once."""
+        """Send requests, some concurrently."""
         room = asyncio.Semaphore(AT_ONCE)
 
         async def one(ask: Callable[[], Awaitable[Any]]) -> None:
@@ -133,10 +133,10 @@ class Users:
         await self.each([partial(self.api.create, made) for made in objects])
 
     async def until(self, so: Callable[[], bool], what: str, seconds: float = 600.0) -> None:
-        """Wait for something.
+        """Wait until a condition is true.
 
         Raises:
-            SystemExit: it never came.
+            SystemExit: it was not true in time.
         """
         end = time.monotonic() + seconds
         while not so():
@@ -145,18 +145,18 @@ class Users:
             await asyncio.sleep(0.5)
 
     def settled(self, prefix: str, placed: bool) -> bool:
-        """Tell whether all pods of a name's beginning have a node, or say why they wait."""
+        """Return whether all pods with a name prefix have a node, or a reason if they should have none."""
         pods = [one for one in self.sandbox.objects("Pod") if one["metadata"]["name"].startswith(prefix)]
         return all(one["spec"].get("nodeName") or (not placed and one["status"].get("conditions")) for one in pods)
 
     def observed(self) -> bool:
-        """Tell whether the newest generation of every policy is in force."""
+        """Return whether the latest generation of every policy is in force."""
         found = ((one["metadata"]["generation"], one.get("status") or {}) for one in self.sandbox.objects(KIND))
         return all(status.get("activeGeneration") == generation for generation, status in found)
 
 
 async def use(users: Users, given: argparse.Namespace) -> None:
-    """Go through the phases."""
+    """Run all phases."""
 
     async def phase(name: str, work: Awaitable[None], so: Callable[[], bool]) -> None:
         say(name)
@@ -190,7 +190,7 @@ async def use(users: Users, given: argparse.Namespace) -> None:
 
 
 def _roomy(name: str, pods: int) -> Object:
-    """Make a node that has room for many pods, and what those ask for that wait."""
+    """Return a node with room for many pods and the extended resource that the waiting pods request."""
     made = node(0)
     amounts = {"cpu": "9999", "memory": "99Ti", "pods": str(pods), "example.com/none": str(pods)}
     return {
@@ -201,7 +201,7 @@ def _roomy(name: str, pods: int) -> Object:
 
 
 async def serve(given: argparse.Namespace) -> None:
-    """Serve the API and use it, saying on the standard output what is done: in a process of its own."""
+    """Serve the API and run its clients in a separate process; the phases are written to the standard output."""
     sandbox = new_sandbox(kubelet_seconds=None)
     sandbox.load([node(number) for number in range(given.nodes)])
     sandbox.load(pod(n, f"placed-{n}", nodeName=f"node-{n % given.nodes}") for n in range(given.placed))
@@ -219,12 +219,12 @@ async def serve(given: argparse.Namespace) -> None:
 
 
 def say(line: str) -> None:
-    """Tell the other process."""
+    """Write a line to the scheduler's process."""
     print(line, flush=True)
 
 
 async def schedule(arguments: Sequence[str], pieces: Pieces) -> None:
-    """Run the scheduler until the users of the API server are done."""
+    """Run the scheduler until the clients have finished."""
     command = (sys.executable, "-m", "bench.loop", "--serve", *arguments)
     pipe = asyncio.subprocess.PIPE
     users = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
@@ -246,7 +246,7 @@ async def schedule(arguments: Sequence[str], pieces: Pieces) -> None:
 
 
 def show(pieces: Pieces) -> None:
-    """Print what pieces of work there were, by phase, and the longest."""
+    """Print the callbacks of each phase, and the longest callbacks."""
     table = Table(title="pieces of work between two turns of the loop, ms of processor time")
     for title in ("phase", "pieces", "median", "p99", "longest", f"over {LIMIT * 1000:g} ms"):
         table.add_column(title, justify="left" if title == "phase" else "right")

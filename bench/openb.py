@@ -42,25 +42,25 @@ _REASON = re.compile(r"(?:available: |, )\d+ ([^,]+?)(?=, \d|\. |\.$)")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the pods."""
+    """The placements and reasons of the pods."""
 
     nodes: Sequence[Object]
     pods: Sequence[Object]
     seconds: float
-    """From the first pod's creation to the last decision."""
+    """Time from the creation of the first pod to the last decision."""
 
     @property
     def placed(self) -> list[Object]:
-        """The pods that have a node."""
+        """Pods that have a node."""
         return [pod for pod in self.pods if pod["spec"].get("nodeName")]
 
     def reasons(self) -> Counter[str]:
-        """Count the sets of reasons that the other pods give."""
+        """Return how often each set of reasons occurs among the other pods."""
         waiting = (_before_preemption(_why(pod)) for pod in self.pods if not pod["spec"].get("nodeName"))
         return Counter(", ".join(sorted(set(_REASON.findall(message)))) or message for message in waiting)
 
     def faults(self) -> list[str]:
-        """List the pods on a model that they do not allow, and those that wait and do not say why."""
+        """Describe the pods on a GPU model that they do not accept, and the waiting pods without a reason."""
         models = {node["metadata"]["name"]: node["metadata"]["labels"].get(MODEL) for node in self.nodes}
         found = [f"{pod['metadata']['name']} waits without a reason" for pod in self.pods if not _settled(pod)]
         for pod in self.placed:
@@ -72,7 +72,7 @@ class Outcome:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; exit code 1 where a pod is where it must not be, 2 without the data."""
+    """Run the benchmark; return 1 if a placement is wrong, 2 if the data is missing."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.openb", description="Place pods on a production GPU cluster."
     )
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read(data: str | None, count: int) -> tuple[list[Object], list[Object]]:
-    """Read the nodes and the first pods of the trace.
+    """Return the nodes and the first pods of the trace.
 
     Raises:
         UsageError: the data is not there.
@@ -114,7 +114,7 @@ def read(data: str | None, count: int) -> tuple[list[Object], list[Object]]:
 
 
 async def place(nodes: Sequence[Object], pods: Sequence[Object], seed: int | None = None) -> Outcome:
-    """Create the pods one after another and wait until each is placed or says why not."""
+    """Create the pods one after another, each when the previous one has a node or a reason."""
     (policy,) = load([str(POLICY)])
     async with scheduled_sandbox(nodes, kubelet_seconds=None, seed=seed) as on:
         await on.apply(dict(policy.object))
@@ -132,7 +132,7 @@ async def _decided(on: ScheduledSandbox) -> list[Object] | None:
 
 
 def report(outcome: Outcome) -> None:
-    """Print what became of the pods."""
+    """Print the placements and reasons."""
     count, placed = len(outcome.pods), len(outcome.placed)
     print(f"{len(outcome.nodes)} nodes, {count} pods in order of arrival: {placed} placed, {count - placed} waiting")
     print(f"{outcome.seconds:.1f} s, {count / outcome.seconds:.0f} pods/s, sandbox and scheduler in one process")
@@ -174,7 +174,7 @@ def _settled(pod: Object) -> bool:
 
 
 def _before_preemption(message: str) -> str:
-    """Return why no node is feasible, without what PostFilter adds."""
+    """Return why no node is feasible, without the message of PostFilter."""
     return message.partition(" preemption: ")[0]
 
 

@@ -32,7 +32,7 @@ from policysched.model.policy import API_VERSION, KIND
 Object = dict[str, Any]
 DRIVER: Final = "gpu.example.com"
 WHOLE: Final = 1000
-"""How much a GPU has. Units: milli."""
+"""Capacity of a GPU. Units: milli."""
 V1: Final = "resource.k8s.io/v1"
 PACK: Final = {
     "apiVersion": API_VERSION,
@@ -43,37 +43,37 @@ PACK: Final = {
         "scores": [{"name": "fullest", "value": "scale(node.requested.cpu / node.allocatable.cpu, 0%, 100%)"}],
     },
 }
-"""Fills nodes one after another, so that GPUs are shared."""
+"""Policy that fills nodes one after another, so that GPUs are shared."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceOutcome:
-    """What became of the pods and their claims."""
+    """The placements of the pods, and the allocations of their claims."""
 
     nodes: Sequence[Object]
     pods: Sequence[Object]
     claims: Sequence[Object]
     seconds: float
-    """From the first pod's creation to the last decision."""
+    """Time from the creation of the first pod to the last decision."""
 
     @property
     def placed(self) -> list[Object]:
-        """The pods that have a node."""
+        """Pods that have a node."""
         return [pod for pod in self.pods if pod["spec"].get("nodeName")]
 
     def results(self) -> list[tuple[Object, Object]]:
-        """List the devices of all claims, each with its claim."""
+        """Return each allocated device with its claim."""
         return [(claim, one) for claim in self.claims for one in _results(claim)]
 
     def used(self) -> Counter[tuple[str, str]]:
-        """Add up what claims have of each GPU, by its node and name. Units: milli."""
+        """Return the allocated capacity of each GPU, by node and name. Units: milli."""
         taken: Counter[tuple[str, str]] = Counter()
         for _, one in self.results():
             taken[one["pool"], one["device"]] += _milli(one["consumedCapacity"]["milli"])
         return taken
 
     def faults(self) -> list[str]:
-        """List claims with other devices than asked for, GPUs of which too much is taken, and pods without a word."""
+        """Return descriptions of claims with wrong devices, overcommitted GPUs, and waiting pods without a reason."""
         models = {node["metadata"]["name"]: node["metadata"]["labels"].get(MODEL) for node in self.nodes}
         pods = {pod["metadata"]["name"]: pod for pod in self.pods}
         found = [f"{key[0]}/{key[1]} has {amount} milli taken" for key, amount in self.used().items() if amount > WHOLE]
@@ -100,7 +100,7 @@ def _faults_of(claim: Object, pod: Object, models: dict[str, str | None]) -> Ite
 
 
 def published(nodes: Sequence[Object]) -> list[Object]:
-    """Make the class of all GPUs, and a slice for each node that has some; nodes say nothing of GPUs any more."""
+    """Return the device class of all GPUs and a slice for each node with GPUs, which are removed from the nodes."""
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     made = [{"apiVersion": V1, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"selectors": [selector]}}]
     policy = {"default": str(WHOLE), "validRange": {"min": "10", "step": "10"}}
@@ -123,7 +123,7 @@ def published(nodes: Sequence[Object]) -> list[Object]:
 
 
 def claimed(pod: Object, milli: str) -> Object | None:
-    """Let a pod claim what it requested; return the claim, None where it wants no GPU."""
+    """Replace the GPU request of a pod by a claim and return it; None if the pod has no GPU."""
     resources = pod["spec"]["containers"][0]["resources"]
     count = int(resources["limits"].pop(GPU, 0))
     resources["requests"].pop(GPU, None)
@@ -141,13 +141,13 @@ def claimed(pod: Object, milli: str) -> Object | None:
 
 
 def shares(data: str, count: int) -> list[str]:
-    """Read how much of each of its GPUs a pod wants, for the first pods. Units: milli."""
+    """Return the requested share of each GPU of the first pods. Units: milli."""
     with (Path(data) / PODS_FILE).open(encoding="utf-8", newline="") as file:
         return [row["gpu_milli"] for row, _ in zip(csv.DictReader(file), range(count), strict=False)]
 
 
 async def place(nodes: Sequence[Object], pods: Sequence[Object], milli: Sequence[str]) -> DeviceOutcome:
-    """Create the pods one after another, each after its claim, and wait until each is placed or says why not."""
+    """Create the pods one after another, each after its claim, when the previous one has a node or a reason."""
     devices = published(nodes)
     async with scheduled_sandbox([*nodes, *devices], kubelet_seconds=None) as on:
         await on.apply(PACK)
@@ -183,7 +183,7 @@ def _milli(amount: str) -> int:
 
 
 def report(outcome: DeviceOutcome) -> None:
-    """Print what became of the pods and the GPUs."""
+    """Print the placements and the use of GPUs."""
     count, placed, used = len(outcome.pods), len(outcome.placed), outcome.used()
     print(f"{len(outcome.nodes)} nodes, {count} pods in order of arrival: {placed} placed, {count - placed} waiting")
     print(f"{outcome.seconds:.1f} s, {count / outcome.seconds:.0f} pods/s, sandbox and scheduler in one process")
@@ -205,7 +205,7 @@ def report(outcome: DeviceOutcome) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; exit code 1 where a claim has what it must not have, 2 without the data."""
+    """Run the benchmark; return 1 if an allocation is wrong, 2 if the data is missing."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.openb_devices", description="Share the GPUs of a production cluster by resource claims."
     )

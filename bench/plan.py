@@ -24,7 +24,7 @@ ZONES: Final = 3
 
 
 def node(number: int, generation: str = "old") -> Object:
-    """A node of a zone and a pool."""
+    """Return a node with a zone and a pool."""
     labels = {
         "kubernetes.io/hostname": f"{generation}-{number}",
         "topology.kubernetes.io/zone": f"zone-{number % ZONES}",
@@ -37,7 +37,7 @@ def node(number: int, generation: str = "old") -> Object:
 
 
 def pod(number: int, place: str) -> Object:
-    """A pod of a Deployment, on a node."""
+    """Return a pod of a Deployment, on a node."""
     workload = f"app-{number % WORKLOADS}"
     owner = {
         "apiVersion": "apps/v1",
@@ -58,7 +58,7 @@ def pod(number: int, place: str) -> Object:
 
 
 def policy(name: str, zone: int = 0, **spec: Any) -> Object:
-    """A policy with a filter and a score, which prefers a zone."""
+    """Return a policy with a filter, and a score that prefers a zone."""
     rules = {
         "filters": [{"name": "pool", "require": 'node.labels["pool"] != "pool-6"'}],
         "scores": [{"name": "zone", "cases": [f'node.zone == "zone-{zone}" → 100', "else → 0"]}],
@@ -68,7 +68,7 @@ def policy(name: str, zone: int = 0, **spec: Any) -> Object:
 
 
 def changes(nodes: int) -> Mapping[str, Mapping[str, Any]]:
-    """The changes, by what they are."""
+    """Return the changes to plan, by description."""
     few = {"podSelector": {"matchLabels": {"team": "team-3"}}}
     return {
         "the same policy again": {"policies": [policy("there")]},
@@ -82,14 +82,14 @@ def changes(nodes: int) -> Mapping[str, Mapping[str, Any]]:
 
 
 def cluster(nodes: int, pods: int) -> list[Object]:
-    """The objects, the pods on nodes at random, and a policy for a few of them."""
+    """Return nodes, pods on random nodes, and a policy that applies to a few pods."""
     chance = random.Random(1)
     placed = (pod(number, f"old-{chance.randrange(nodes)}") for number in range(pods))
     return [*(node(number) for number in range(nodes)), *placed, policy("there")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print."""
+    """Measure each kind of change and print the figures."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.plan", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -39,32 +39,32 @@ FORMS = ("no rule", "policy", "array plugin", "scalar plugin, reads", "scalar pl
 
 
 class Scalar:
-    """The rule one node at a time, as kube-scheduler's framework asks."""
+    """The rule as a plugin for one node at a time, as in kube-scheduler's framework."""
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:  # noqa: ARG002 - the protocol's
-        """Reject nodes without the label."""
+        """Reject nodes without the label `disk`."""
         return None if "disk" in node.labels else NO_DISK
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:  # noqa: ARG002 - the protocol's
-        """Prefer a value of it."""
+        """Prefer nodes with the value `ssd`."""
         return 100 if node.labels["disk"] == "ssd" else 0
 
 
 class Declared(Scalar):
-    """The same, which says that it reads labels alone."""
+    """The scalar plugin with a declaration that it reads only labels."""
 
     reads = Aspect.LABELS
 
 
 class Arrays:
-    """The rule for all nodes at once."""
+    """The rule as a plugin for all nodes at once."""
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: NodeArrays) -> Rejections:  # noqa: ARG002 - the protocol's
-        """Reject nodes without the label."""
+        """Reject nodes without the label `disk`."""
         return [(~nodes.has_label("disk"), NO_DISK)]
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: NodeArrays) -> Any:  # noqa: ARG002 - the protocol's
-        """Prefer a value of it."""
+        """Prefer nodes with the value `ssd`."""
         return np.where(nodes.label_is("disk", "ssd"), 100, 0)
 
 
@@ -79,7 +79,7 @@ POLICY = {
 
 
 def profile_of(form: str) -> Profile:
-    """Make the default profile with the rule in one of its forms."""
+    """Return the default profile with the rule in one of its forms."""
     if form == "no rule":
         return default_profile()
     if form == "policy":
@@ -96,7 +96,7 @@ def profile_of(form: str) -> Profile:
 
 
 def measure(form: str, nodes: int) -> dict[str, Any]:
-    """Time decisions over a cluster.
+    """Measure decisions in a cluster.
 
     Units: microseconds of processor time.
     """
@@ -129,7 +129,7 @@ def show(rows: Sequence[dict[str, Any]], sizes: Sequence[int]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure each form and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1000, 5000], help="number of nodes")
     parser.add_argument("--passes", type=int, default=3, help="number of passes; the lowest figures are printed")

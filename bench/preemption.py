@@ -39,14 +39,14 @@ NAME = "default-scheduler"
 
 
 def node(index: int) -> dict[str, Any]:
-    """Make a node of the benchmark."""
+    """Return a node with 4 cores."""
     labels = {"kubernetes.io/hostname": f"node-{index}"}
     amounts = {"cpu": "4", "memory": "32Gi", "pods": "110"}
     return {"metadata": {"name": f"node-{index}", "labels": labels}, "status": {"allocatable": amounts}}
 
 
 def pod(name: str, priority: int, cpu: str, **spec: Any) -> Pod:
-    """Make a pod of the benchmark; half of them are of an app that budgets select."""
+    """Return a pod; half of the pods are of an app that budgets select."""
     container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "500Mi"}}}
     return decode_pod(
         {
@@ -57,7 +57,7 @@ def pod(name: str, priority: int, cpu: str, **spec: Any) -> Pod:
 
 
 class Full:
-    """A cluster on which nothing is free."""
+    """A cluster whose nodes are all full."""
 
     def __init__(self, nodes: int) -> None:
         self.cluster = Cluster()
@@ -78,7 +78,7 @@ class Full:
         return replace(low, metadata=metadata, spec=spec, status=status)
 
     def disturb(self, number: int) -> None:
-        """Let a pod start anew on one node, so that nothing can be taken from before."""
+        """Restart a pod on one node, so that no cached result is valid for it."""
         index = number * 7919 % self.cluster.nodes.count
         placed = self.cluster.pods.on_row(index)[0].pod
         self.cluster.remove_pod(placed.metadata.uid)
@@ -86,12 +86,12 @@ class Full:
 
 
 def plain(full: Full) -> Pod:  # noqa: ARG001 - every case is handed the cluster
-    """Ask for three of a node's four cores."""
+    """Return a pod that requests three of a node's four cores."""
     return pod("high", HIGH, "3")
 
 
 def guarded(full: Full) -> Pod:
-    """Have budgets that allow nothing for half of the pods."""
+    """Add disruption budgets that allow no eviction of half of the pods, and return the pod to place."""
     kind = KINDS["PodDisruptionBudget"]
     for app in ("app-0", "app-2"):
         metadata = {"name": app, "namespace": "default"}
@@ -101,21 +101,21 @@ def guarded(full: Full) -> Pod:
 
 
 def beside_nominated(full: Full) -> Pod:
-    """Have a thousand nodes, or all, that are kept for another pod."""
+    """Add nominations for at most a thousand nodes, and return the pod to place."""
     for index in range(min(1000, full.cluster.nodes.count)):
         full.cluster.nominations.set(pod(f"promised-{index}", HIGH, "3"), f"node-{index}")
     return pod("high", HIGH, "3")
 
 
 def apart(full: Full) -> Pod:  # noqa: ARG001 - as above
-    """Ask for a node without pods of its own app."""
+    """Return a pod with anti-affinity to an app."""
     term = {"labelSelector": {"matchLabels": {"app": "app-1"}}, "topologyKey": "kubernetes.io/hostname"}
     rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     return pod("high", HIGH, "3", affinity=rule)
 
 
 def hopeless(full: Full) -> Pod:  # noqa: ARG001 - as above
-    """Ask for what pods of equal priority hold."""
+    """Return a pod of the same priority as the placed pods, so that there are no victims."""
     return pod("high", 0, "3")
 
 
@@ -134,7 +134,7 @@ GUARDS = {
     "guard by age and label": 'victim.age < 1h or victim.labels["app"] == "app-0"',
     "guard that keeps all": "victim.priority < 0",
 }
-"""The conditions on victims of the cases that have one."""
+"""Victim guard of each case that has one."""
 
 
 def _policies(require: str | None) -> Iterator[CompiledPolicy]:
@@ -147,7 +147,7 @@ def _policies(require: str | None) -> Iterator[CompiledPolicy]:
 
 
 def measure(nodes: int, case: str, rounds: int) -> dict[str, Any]:
-    """Time one case."""
+    """Measure one case. Times are in milliseconds."""
     full = Full(nodes)
     high = CASES[case](full)
     profile = PolicySet.of(_policies(GUARDS.get(case))).join(default_profile(NAME))
@@ -176,7 +176,7 @@ def measure(nodes: int, case: str, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure every case at every size."""
+    """Measure every case at every size and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="*", default=list(SIZES), help="number of nodes")
     parser.add_argument("--rounds", type=int, default=20, help="number of rounds")

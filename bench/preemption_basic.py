@@ -38,14 +38,14 @@ ME = "default-scheduler"
 PER_NODE = 4
 CONNECTIONS = 4
 PATIENCE = 900.0
-"""How long anything may take. Units: seconds."""
+"""Longest wait for a step; then the run fails. Units: seconds."""
 PODS = "/api/v1/namespaces/default/pods?limit=1&fieldSelector="
 UNBOUND, NOMINATED = "spec.nodeName%3D", "status.nominatedNodeName%21%3D"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one scheduler did."""
+    """The figures of one scheduler."""
 
     scheduler: str
     pods_per_second: float
@@ -55,20 +55,20 @@ class Outcome:
 
 
 def low(number: int, nodes: int) -> Json:
-    """Make a pod of low priority on its node."""
+    """Return a pod of low priority on its node."""
     requests = {"cpu": "900m", "memory": "500Mi"}
     on = f"n{number % nodes}"
     return pod(f"low-{number}", requests=requests, scheduler=ME, nodeName=on, terminationGracePeriodSeconds=0)
 
 
 def high(number: int) -> Json:
-    """Make a pod of high priority that has no node yet."""
+    """Return a pending pod of high priority."""
     requests = {"cpu": "3", "memory": "500Mi"}
     return pod(f"high-{number}", requests=requests, scheduler=ME, priorityClassName="high")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run it and print a table."""
+    """Measure the schedulers and print a table."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.preemption_basic", description="Measure preemption on a real API server."
     )
@@ -90,14 +90,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def prepare(plane: ControlPlane, nodes: int) -> None:
-    """Create the nodes and the high priority."""
+    """Create the nodes and the priority class."""
     head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
     plane.api.create(head | {"value": 10})
     create(plane, (node(f"n{number}") for number in range(nodes)))
 
 
 def measure(name: str, plane: ControlPlane, warden: Warden, nodes: int, pods: int) -> Outcome:
-    """Fill the nodes, let one scheduler make room, and delete what is left."""
+    """Fill the nodes, run one scheduler until all pods are bound, and delete the pods."""
     print(name, file=sys.stderr, flush=True)
     create(plane, (low(number, nodes) for number in range(nodes * PER_NODE)))
     create(plane, map(high, range(pods)))
@@ -116,7 +116,7 @@ def measure(name: str, plane: ControlPlane, warden: Warden, nodes: int, pods: in
 
 
 def is_any(api: Api, selected: str) -> bool:
-    """Tell whether there is any pod with such fields."""
+    """Return whether any pod matches a field selector."""
     return bool(api.call("GET", PODS + selected)["items"])
 
 
@@ -130,7 +130,7 @@ def create(plane: ControlPlane, objects: Iterable[Json]) -> None:
 
 
 def report(outcomes: Sequence[Outcome], nodes: int, pods: int) -> None:
-    """Print one line a scheduler."""
+    """Print one line for each scheduler."""
     heads = ["scheduler", "pods/s", "seconds", "CPU seconds", "pods that went"]
     rows = [
         [one.scheduler, f"{one.pods_per_second:.1f}", f"{one.seconds:.1f}", f"{one.cpu_seconds:.1f}", str(one.evicted)]

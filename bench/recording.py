@@ -28,7 +28,7 @@ from policysched.cli.rich_output import print_parts
 
 
 class Taken:
-    """The processor's seconds of functions, by what they are."""
+    """Processor time of functions, by description. Units: seconds."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -36,7 +36,7 @@ class Taken:
 
     @contextmanager
     def timing(self, of: type, name: str, what: str) -> Iterator[None]:
-        """Time a method while this lasts."""
+        """Measure a method during the block."""
         method: Callable[..., Any] = getattr(of, name)
 
         def timed(*given: Any) -> Any:
@@ -54,7 +54,7 @@ class Taken:
             setattr(of, name, method)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Discard all times."""
         self.seconds.clear()
         self.calls.clear()
 
@@ -73,7 +73,7 @@ async def measure(nodes: int, pods: int, policies: int, folder: Path, taken: Tak
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print."""
+    """Measure and print a table."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.recording", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

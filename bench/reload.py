@@ -27,11 +27,11 @@ from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 
 KNOWN = 10
-"""How many pod classes there are."""
+"""Number of pod classes."""
 
 
 class Edited:
-    """An engine with policies of which one is edited again and again."""
+    """An engine with policies, one of which is edited repeatedly."""
 
     def __init__(self, nodes: int, pods: int, count: int) -> None:
         self._cluster, self._store, self._profile = loaded(nodes, pods), PolicyStore(), default_profile()
@@ -42,11 +42,11 @@ class Edited:
         self._number = 1
 
     def weight(self) -> None:
-        """Give a policy another weight."""
+        """Change the weight of a policy."""
         self._edit(weight=self._number % 5 + 1)
 
     def rule(self) -> None:
-        """Give the first filter of a policy another constant."""
+        """Change a constant of a policy's first filter."""
         spec = self._policies[0].spec
         first = replace(spec.filters[0], require=f'node.name != "edited{self._number}"')
         self._edit(filters=(first, *spec.filters[1:]))
@@ -57,12 +57,12 @@ class Edited:
         self._use(policy("more", self._number, texts, [{"value": "scale(node.age, 0s, {n}h)"}]))
 
     def less(self) -> None:
-        """Take it away."""
+        """Remove the added policy."""
         self._store.remove(PolicyKey("more"))
         self._engine.use(self._store.policy_set().join(self._profile))
 
     def nothing_known(self) -> None:
-        """Forget all that is known of classes."""
+        """Clear all cached results of classes."""
         self._engine.classes.forget()
 
     def _edit(self, **fields: object) -> None:
@@ -74,7 +74,7 @@ class Edited:
         self._engine.use(apply(self._store, one).join(self._profile))
 
     def first_decisions(self, edit: Callable[[], None], times: int) -> dict[str, float]:
-        """Make an edit some times; return its time and those of the first decisions. Units: milliseconds."""
+        """Make an edit several times; return its time and those of the first decisions. Units: milliseconds."""
         edits, firsts = [], []
         for _ in range(times):
             for index in range(KNOWN):

@@ -36,14 +36,14 @@ ME = "default-scheduler"
 HOST = "kubernetes.io/hostname"
 NODES = 4
 SETTLING = 3.0
-"""How long nothing happens at the end, so that who was woken is tried. Units: seconds."""
+"""Wait at the end without changes, for the last attempts. Units: seconds."""
 PATIENCE = 120.0
-"""Units: seconds."""
+"""Longest wait for the rejections. Units: seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one scheduler did.
+    """The figures of one scheduler.
 
     Units: attempts per waiting pod, by kind; seconds of processor time.
     """
@@ -80,7 +80,7 @@ GUARD: Json = {"labels": {"app": "guard"}, "affinity": _affinity("podAntiAffinit
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run it and print a table."""
+    """Measure the schedulers and print a table."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.retries", description="Count attempts for pods that no event can help."
     )
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 class Policysched:
-    """policysched as a process that logs every move of a pod."""
+    """A policysched process that logs every move of a pod in the queue."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._warden = Warden(plane.logs)
@@ -120,7 +120,7 @@ class Policysched:
         self._warden.dismiss()
 
     def moves(self) -> list[Move]:
-        """Give the moves of pods so far."""
+        """Return the moves of pods so far."""
         log = self.program.log
         return list(moves_in(log.read_text("utf-8", "replace").splitlines())) if log.exists() else []
 
@@ -136,7 +136,7 @@ def _kube_scheduler(plane: ControlPlane) -> KubeScheduler:
 
 
 def measure(name: str, start: Callable[[ControlPlane], Any], plane: ControlPlane, waiting: int, rounds: int) -> Outcome:
-    """Let pods wait under one scheduler, let things happen, and count who was tried."""
+    """Run one scheduler with waiting pods, make changes, and return the attempts for each pod."""
     print(name, file=sys.stderr, flush=True)
     api = plane.api
     for number in range(NODES):
@@ -159,7 +159,7 @@ def measure(name: str, start: Callable[[ControlPlane], Any], plane: ControlPlane
 
 
 def happen(api: Api, number: int) -> Iterator[None]:
-    """Let one thing after the other happen, none of which helps a pod that waits."""
+    """Yield after each of several changes that do not help any waiting pod."""
     home = f"n{number % NODES}"
     visitor: Json = {"labels": {"app": "visitor"}}
     api.create(pod(f"ordinary-{number}", scheduler=ME))
@@ -191,7 +191,7 @@ def _attempts(moves: Sequence[Move], names: dict[str, str]) -> Counter[str]:
 
 
 def report(outcomes: Sequence[Outcome], waiting: int, rounds: int) -> None:
-    """Print one line a kind of pods."""
+    """Print one line for each kind of pod."""
     heads = ["attempts per pod that", *(one.scheduler for one in outcomes)]
     rows = [[text, *(f"{one.attempts[text]:.1f}" for one in outcomes)] for text in KINDS]
     rows.append(["CPU of the scheduler, s", *(f"{one.cpu_seconds:.1f}" for one in outcomes)])

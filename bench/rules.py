@@ -40,9 +40,9 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 
 RULES = 10
-"""How many rules the policies have that are compiled and edited."""
+"""Number of rules of the policies that are compiled and edited."""
 NOW = 1_767_225_600.0
-"""2026-01-01. Units: seconds since 1970."""
+"""Time of the benchmark's clock: 2026-01-01. Units: seconds since 1970."""
 CLASSES = 200
 APPS = 40
 TEAMS = 10
@@ -81,7 +81,7 @@ LOAD = {"name": "load", "query": "load", "maxAge": "10min"}
 
 
 def node(index: int) -> dict[str, Any]:
-    """Make a node as the API server prints it."""
+    """Return a node as the API server returns it."""
     labels = {
         "kubernetes.io/hostname": f"node-{index}",
         "topology.kubernetes.io/zone": f"zone-{index % ZONES}",
@@ -102,7 +102,7 @@ def node(index: int) -> dict[str, Any]:
 
 
 def pod(index: int, identity: int, on: str = "") -> Pod:
-    """Make a pod of a class; `identity` tells siblings apart."""
+    """Return a pod of a class; `identity` distinguishes pods of the same class."""
     labels = {"app": f"a{index % APPS}", "team": f"t{index % TEAMS}", "tier": f"{index // APPS}"}
     if index % 11 == 0:
         labels["license"] = f"matlab{index % 3}"
@@ -117,7 +117,7 @@ def pod(index: int, identity: int, on: str = "") -> Pod:
 
 
 def policies(count: int) -> list[Policy]:
-    """Make policies of three filters and two scores."""
+    """Return policies of three filters and two scores."""
     filters, scores = cycle(FILTERS), cycle(SCORES)
     return [
         policy(f"policy-{index}", index, list(islice(filters, 3)), list(islice(scores, 2))) for index in range(count)
@@ -127,7 +127,7 @@ def policies(count: int) -> list[Policy]:
 def policy(
     name: str, number: int, filters: Sequence[str], scores: Sequence[dict[str, Any]], generation: int = 1
 ) -> Policy:
-    """Make a policy; its number is in its constants."""
+    """Return a policy with its number in its constants."""
     spec = {
         "metrics": [LOAD],
         "let": [{"name": "in_zone", "value": IN_ZONE}],
@@ -148,7 +148,7 @@ def _filled(value: Any, number: int) -> Any:
 
 
 def loaded(nodes: int, pods: int) -> Cluster:
-    """Make a cluster with placed pods."""
+    """Return a cluster with placed pods."""
     cluster = Cluster()
     cluster.time.move(NOW)
     for index in range(nodes):
@@ -161,7 +161,7 @@ def loaded(nodes: int, pods: int) -> Cluster:
 
 
 def apply(store: PolicyStore, given: Policy) -> PolicySet:
-    """Take a policy as it is now and give the set that is in force then."""
+    """Store a policy, and return the resulting policy set."""
     store.apply(given)
     entry = store.get(given.key)
     if entry is None or entry.result.policy is None:
@@ -170,7 +170,7 @@ def apply(store: PolicyStore, given: Policy) -> PolicySet:
 
 
 def measure(nodes: int, pods: int, count: int, decisions: int) -> dict[str, float]:
-    """Time decisions over a cluster.
+    """Measure decisions in a cluster.
 
     Units: microseconds of processor time, memory in MiB.
     """
@@ -207,13 +207,13 @@ def _edit(store: PolicyStore, number: int, engine: Engine, profile: Any) -> None
 
 
 def _compile(number: int) -> None:
-    """Compile a policy with constants that no other one has."""
+    """Compile a policy with constants of its own, so that nothing is cached."""
     if compile_policy(policy("new", number, FILTERS[:6], SCORES[:4])).policy is None:
         raise SystemExit("a policy of the benchmark does not compile")
 
 
 def _equal(cluster: Cluster) -> float:
-    """Time the comparison of a label with a text as policies run it, nothing of it being remembered."""
+    """Return the time of comparing a label with a text on all nodes, as policies do, without cached results."""
     program, context = (
         compile_expression('node.labels["pool"] == "spot"', Environment()).program,
         evaluation_context(cluster),
@@ -266,7 +266,7 @@ def show(rows: Sequence[dict[str, float]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
     parser.add_argument("--pods", type=int, default=50_000, help="number of pods")

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 CLASSES: Final = 20
 SIZES: Final = {"nodes": 5_000, "placed pods": 10_000, "policies": 20}
-"""The sizes that a series does not vary."""
+"""Sizes of what a series does not vary."""
 SERIES: Final[dict[str, tuple[int, ...]]] = {
     "nodes": (1_000, 5_000, 20_000, 50_000),
     "placed pods": (10, 10_000, 50_000, 200_000),
@@ -64,7 +64,7 @@ COLUMNS: Final = {
     "start clock": ("by the clock s", 2),
     "start MiB": ("peak MiB", 0),
 }
-"""Figures of a size: title of the column, and number of decimals."""
+"""Title and number of decimals of each column."""
 PLOTTED: Final = {
     "median": "decision, µs",
     "start CPU": "start, CPU s",
@@ -75,7 +75,7 @@ GROWTH: Final = (
     ("start CPU", 1e6, "µs of the start"),
     ("start MiB", 1024.0, "KiB"),
 )
-"""Figures whose growth is published: name, factor and unit."""
+"""Name, factor and unit of each figure whose growth is published."""
 PLOT: Final = "scale"
 BEGIN, END = "<!-- bench.scale writes from here -->", "<!-- bench.scale writes to here -->"
 Row = dict[str, Any]
@@ -139,7 +139,7 @@ def start_of(series: str, size: int, passes: int) -> Row:
 
 
 def alone(work: Callable[..., Row], *given: Any) -> Row:
-    """Measure in a fresh process, whose memory no other measurement has grown."""
+    """Run a measurement in a fresh process, so that no other measurement affects its memory."""
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=fresh) as pool:
         return pool.submit(work, *given).result()

@@ -21,7 +21,7 @@ BLUE = {"color": "blue"}
 
 
 def constraint(key: str, action: str, max_skew: int = 5, **more: Any) -> dict[str, Any]:
-    """Make a spread constraint."""
+    """Return a spread constraint."""
     selector = {"matchLabels": BLUE}
     return {
         "maxSkew": max_skew, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": selector, **more
@@ -42,7 +42,7 @@ TEMPLATES: dict[str, list[dict[str, Any]]] = {
 
 
 class Workload:
-    """Pods of one template and the cluster that they are placed on."""
+    """A cluster with placed pods, and a source of pods of one spreading template."""
 
     def __init__(self, template: str, nodes: int, placed: int, zones: int) -> None:
         self._constraints = TEMPLATES[template]
@@ -58,13 +58,13 @@ class Workload:
             self.cluster.assume(one, index % nodes)
 
     def of_template(self) -> Pod:
-        """Make a pod of one of the template's classes."""
+        """Return a new pod of a random class of the template."""
         self._serial += 1
         labels = BLUE | {"class": str(self.rng.randrange(CLASSES))}
         return pod(self._serial, NAMESPACE, labels, topologySpreadConstraints=self._constraints)
 
     def plain(self) -> Pod:
-        """Make a pod that is not spread."""
+        """Return a new pod without spread constraints."""
         self._serial += 1
         return pod(self._serial, NAMESPACE, {"app": f"a{self._serial % CLASSES}"})
 

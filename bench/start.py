@@ -38,9 +38,9 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 START: Final = "from policysched.cli import main; main()"
 ME: Final = "default-scheduler"
 PODS_PER_NODE: Final = 30
-"""More than so many leave no room on nodes of scheduler_perf's size, which are full with 40."""
+"""Largest number of placed pods per node of scheduler_perf's size, which is full with 40; above it, nodes are large."""
 PATIENCE: Final = 240.0
-"""How long the first binding is waited for. Units: seconds."""
+"""Longest wait for the first binding; then the run fails. Units: seconds."""
 VERSION: Final = "1000"
 _CREATED: Final = "2026-11-01T00:00:00Z"
 _LENGTH: Final = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -61,7 +61,7 @@ _FIELDS: Final = {
         **{f"f:{name}": {} for name in ("dnsPolicy", "enableServiceLinks", "restartPolicy", "schedulerName")},
     },
 }
-"""Who manages which fields of a pod, as the API server notes it."""
+"""`managedFields` of a pod, as the API server returns them."""
 _CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 _FILLED: Final = {
     "restartPolicy": "Always",
@@ -79,16 +79,16 @@ _FILLED: Final = {
         for key in ("not-ready", "unreachable")
     ],
 }
-"""What the API server fills in of a pod's spec."""
+"""Fields of a pod spec that the API server sets by default."""
 
 
 def compile_modules() -> None:
-    """Compile the package's modules, as installing it does; without that each start of a process would."""
+    """Compile the package's modules to bytecode, as an installation does, so that no run has to."""
     compileall.compile_dir(ROOT / "policysched", quiet=1)
 
 
 def node(index: int, *, large: bool = False) -> dict[str, Any]:
-    """Make a node as an API server prints it, one of scheduler_perf's size or one with room for 250 pods."""
+    """Return a node as an API server returns it, of scheduler_perf's size or with room for 250 pods."""
     made = templates.node(f"scheduler-perf-{index:05}", f"zone{index % 3}")
     if large:
         made["status"]["capacity"] = {"cpu": "64", "memory": "256Gi", "pods": "250"}
@@ -98,7 +98,7 @@ def node(index: int, *, large: bool = False) -> dict[str, Any]:
 
 
 def pod(index: int, on: str = "") -> dict[str, Any]:
-    """Make a pod as an API server prints it, one that waits or one that runs on a node."""
+    """Return a pod as an API server returns it, pending or running on a node."""
     made = templates.pod("pod-default", f"pod-{index:06}", "default", {"app": "perf"})
     made["metadata"] |= _identity(f"p{index}") | {"generateName": "pod-", "managedFields": _managed("kubectl")}
     made["spec"] = _FILLED | made["spec"]
@@ -134,23 +134,23 @@ def _managed(manager: str) -> list[dict[str, Any]]:
 
 
 def _without_items(path: str) -> str:
-    """Name the kind of a list that has none: who lists looks at it."""
+    """Return the kind of an empty list, which clients check."""
     found = next((one.kind for one in KINDS.values() if one.path == path), "Nothing")
     return f"{found}List"
 
 
 class Sizes(NamedTuple):
-    """How large a cluster is."""
+    """The size of a cluster."""
 
     nodes: int
     waiting: int
-    """Pods without a node."""
+    """Number of pending pods."""
     placed: int
-    """Pods that run."""
+    """Number of running pods."""
 
 
 class Lists:
-    """What the server has, encoded; pages are put together as they are asked for."""
+    """The encoded objects of the server, from which pages are joined."""
 
     def __init__(self, sizes: Sizes, policies: Iterable[Mapping[str, Any]] = ()) -> None:
         encode = msgspec.json.encode
@@ -166,7 +166,7 @@ class Lists:
         }
 
     def page(self, path: str, limit: int, begin: int) -> tuple[bytes, bool]:
-        """Return a page of a list, and whether it is the last one."""
+        """Return a page of a list, and whether it is the last."""
         items = self._items.get(path, [])
         end = begin + limit if limit else len(items)
         metadata: dict[str, str] = {"resourceVersion": VERSION}
@@ -177,17 +177,17 @@ class Lists:
 
 
 class Server:
-    """The API server, as far as a scheduler needs one to bind its first pod."""
+    """An API server with just enough function for a scheduler to bind its first pod."""
 
     def __init__(self, lists: Lists) -> None:
         self._lists = lists
         self.pid = 0
         self.began = 0.0
         self.marks: dict[str, tuple[float, float]] = {}
-        """When what happened, and the processor time of the scheduler until then."""
+        """Time of each mark since the start, and the scheduler's processor time then, by name."""
         self.bound = asyncio.Event()
         self._serving: set[asyncio.Task[Any] | None] = set()
-        """What nothing else holds while it waits."""
+        """Tasks that serve connections, referenced here so that they are not garbage-collected."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
@@ -223,11 +223,11 @@ class Server:
         await writer.drain()
 
     async def watch(self, path: str, query: Mapping[str, str], writer: asyncio.StreamWriter) -> None:  # noqa: ARG002
-        """Tell what changes in a list, until the stream ends: nothing does."""
+        """Keep a watch open without events."""
         await asyncio.Event().wait()
 
     def written(self, path: str, body: bytes) -> None:  # noqa: ARG002 - what is bound to which node changes nothing
-        """Take what the scheduler wrote."""
+        """Record a write of the scheduler; the first binding ends the run."""
         if path.endswith("/binding"):
             self._mark("first binding")
             self.bound.set()
@@ -242,7 +242,7 @@ def _write(writer: asyncio.StreamWriter, body: bytes, status: str = "200 OK") ->
 
 
 def cpu_of(pid: int) -> float:
-    """Return the processor time of all threads of a process, those that ended left out. Units: seconds."""
+    """Return the processor time of the live threads of a process. Units: seconds."""
     total = 0
     for one in Path(f"/proc/{pid}/task").iterdir():
         with suppress(OSError):
@@ -251,10 +251,10 @@ def cpu_of(pid: int) -> float:
 
 
 async def once(lists: Lists) -> dict[str, float]:
-    """Start a scheduler and end it after its first binding; return what it took until then.
+    """Run a scheduler until its first binding; return the times and the peak memory until then.
 
     Raises:
-        RuntimeError: it bound nothing.
+        RuntimeError: the scheduler bound nothing.
     """
     server = Server(lists)
     async with scheduler(server) as pid:
@@ -268,10 +268,10 @@ async def once(lists: Lists) -> dict[str, float]:
 
 @asynccontextmanager
 async def scheduler(server: Server) -> AsyncIterator[int]:
-    """Run a scheduler against a server, from its first binding on; give the id of its process, which is ended.
+    """Start a scheduler, wait for its first binding, and yield its process ID; kill it at the end of the block.
 
     Raises:
-        RuntimeError: it bound nothing.
+        RuntimeError: the scheduler bound nothing.
     """
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, limit=1 << 20)
     port = listening.sockets[0].getsockname()[1]
@@ -310,7 +310,7 @@ def _kubeconfig(folder: Path, port: int) -> Path:
 
 
 def measure(sizes: Sizes, passes: int, policies: Iterable[Mapping[str, Any]] = ()) -> dict[str, float]:
-    """Start a scheduler several times over; return the lowest of each figure."""
+    """Start a scheduler several times; return the lowest of each figure."""
     compile_modules()
     lists = Lists(sizes, policies)
     rows = [asyncio.run(once(lists)) for _ in range(passes)]
@@ -318,7 +318,7 @@ def measure(sizes: Sizes, passes: int, policies: Iterable[Mapping[str, Any]] = (
 
 
 def show(title: str, found: dict[str, float]) -> None:
-    """Print the way to the first binding, and the memory."""
+    """Print the times of each mark until the first binding, and the peak memory."""
     table = Table(title=title)
     for head in ("until", "CPU s", "clock s"):
         table.add_column(head, justify="left" if head == "until" else "right")
@@ -330,7 +330,7 @@ def show(title: str, found: dict[str, float]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")
     parser.add_argument("--waiting", type=int, default=4000, help="number of waiting pods")

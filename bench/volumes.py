@@ -35,7 +35,7 @@ TEMPLATES = ("CSI volumes", "in-tree volumes", "migrated in-tree volumes", "volu
 
 
 def node(index: int) -> dict[str, Any]:
-    """Make a node of the benchmark."""
+    """Return a node of one of three zones."""
     labels = {
         "kubernetes.io/hostname": f"node-{index}",
         ZONE: ZONES[index % 3],
@@ -49,7 +49,7 @@ def node(index: int) -> dict[str, Any]:
 
 
 def volume(index: int, template: str) -> dict[str, Any]:
-    """Make the volume of a pod."""
+    """Return the volume of a pod."""
     source: dict[str, Any] = {"csi": {"driver": DRIVER, "volumeHandle": f"vol-{index}"}}
     if "in-tree" in template:
         source = {"awsElasticBlockStore": {"volumeID": f"vol-{index}"}}
@@ -65,7 +65,7 @@ def volume(index: int, template: str) -> dict[str, Any]:
 
 
 def claim(index: int, *, bound: bool) -> dict[str, Any]:
-    """Make the claim of a pod."""
+    """Return the claim of a pod."""
     spec: dict[str, Any] = {
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": "waits",
@@ -79,13 +79,13 @@ def claim(index: int, *, bound: bool) -> dict[str, Any]:
 
 
 def pod(index: int) -> Pod:
-    """Make a pod with its claim."""
+    """Return a pod that uses its claim."""
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": f"c-{index}"}}]
     return workloads.pod(index, "default", {}, volumes=volumes)
 
 
 def cluster(template: str, nodes: int, pods: int) -> Cluster:
-    """Make nodes, and a volume and a claim for each pod."""
+    """Return a cluster with nodes, and with a volume and a claim for each pod."""
     made = Cluster()
     migrated = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
     annotations = migrated if template.startswith("migrated") else {}
@@ -105,7 +105,7 @@ def cluster(template: str, nodes: int, pods: int) -> Cluster:
 
 
 def place(engine: Engine, one: Pod) -> tuple[float, float]:
-    """Decide for a pod, reserve what it takes and place it; give how long deciding and reserving took.
+    """Decide, reserve and place a pod; return the times of deciding and reserving.
 
     Units: microseconds.
     """
@@ -124,7 +124,7 @@ def place(engine: Engine, one: Pod) -> tuple[float, float]:
 
 
 def measure(template: str, nodes: int, pods: int) -> dict[str, Any]:
-    """Time decisions of one template.
+    """Measure decisions of one template.
 
     Units: microseconds.
     """
@@ -159,7 +159,7 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure each template and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1000, help="number of nodes")
     parser.add_argument("--pods", type=int, default=2000, help="number of pods")

@@ -32,18 +32,18 @@ from tests.controlplane.programs import Warden
 
 ORDINARY = 20
 PATIENCE = 600.0
-"""How long anything may take. Units: seconds."""
+"""Longest wait for a step; then the step counts as failed. Units: seconds."""
 CALM = 3
-"""For how many seconds a process has to do next to nothing to count as being at rest."""
+"""Number of consecutive seconds in which a process must be idle."""
 IDLE_MS = 60.0
-"""How much processor time a process at rest may take in a second. Units: milliseconds."""
+"""Largest processor time per second by which a process counts as idle. Units: milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one scheduler made of the waiting pods.
+    """The figures of one scheduler.
 
-    Units: milliseconds. A wait of None: not bound in time.
+    Units: milliseconds. A wait of None: the pod was not bound in time.
     """
 
     scheduler: str
@@ -55,18 +55,18 @@ class Outcome:
 
 
 def needing(number: int) -> Object:
-    """Make a pod that needs a neighbour which is not there."""
+    """Return a pod with affinity to a pod that does not exist."""
     term = {"labelSelector": {"matchLabels": {"app": f"absent-{number}"}}, "topologyKey": "topology.kubernetes.io/zone"}
     return pod(f"waiting-{number}", affinity=affinity("podAffinity", "required", [term]))
 
 
 def gated(number: int) -> Object:
-    """Make a pod with a scheduling gate."""
+    """Return a pod with a scheduling gate."""
     return pod(f"waiting-{number}", schedulingGates=[{"name": "example.com/later"}])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run it and print a table."""
+    """Measure the schedulers and print a table."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.waiting", description="Measure ordinary pods beside very many waiting pods."
     )
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure(
     schedulers: Sequence[str], nodes: int, waiting: int, make: Callable[[int], Object] = needing
 ) -> list[Outcome]:
-    """Let the schedulers take turns on one control plane, on which the pods are known to be unschedulable."""
+    """Measure the schedulers in turn on one control plane, on which the waiting pods have been rejected once."""
     with ControlPlane(controllers=CONTROLLERS, kubelets=False) as plane:
         api = plane.api
         for number in range(nodes):
@@ -106,7 +106,7 @@ def measure(
 
 
 def turned_away(one: Object) -> bool:
-    """Tell whether a pod has been tried."""
+    """Return whether a pod has been tried."""
     return any(each["type"] == "PodScheduled" for each in one["status"].get("conditions", ()))
 
 
@@ -130,14 +130,14 @@ def one_outcome(name: str, plane: ControlPlane, warden: Warden, node_number: int
 
 
 def come_and_go(api: Api, scheduler: Scheduler, name: str) -> float | None:
-    """Have an ordinary pod bound and delete it; give how long it waited. Units: milliseconds."""
+    """Create an ordinary pod and delete it once it is bound; return its wait. Units: milliseconds."""
     wait = bound(api, scheduler, name, PATIENCE)
     removed(api, {"kind": "Pod", "metadata": {"name": name}})
     return wait
 
 
 def at_rest(scheduler: Scheduler) -> float:
-    """Wait until a process does nothing; give the processor time that it has used. Units: milliseconds."""
+    """Wait until a process is idle; return its processor time so far. Units: milliseconds."""
     calm, before, began = 0, scheduler.cpu_ms(), time.monotonic()
     while calm < CALM and time.monotonic() - began < PATIENCE:
         time.sleep(1.0)
@@ -148,7 +148,7 @@ def at_rest(scheduler: Scheduler) -> float:
 
 
 def report(outcomes: Sequence[Outcome], nodes: int, waiting: int) -> None:
-    """Print one line a scheduler."""
+    """Print one line for each scheduler."""
     heads = ["scheduler", "start CPU ms", "ordinary pod: wait ms", "CPU ms", "node comes: wait ms", "CPU ms"]
     rows = [[cell(value) for value in asdict(one).values()] for one in outcomes]
     print_parts([plain_table(None, heads, rows, range(1, len(heads)))])
@@ -156,7 +156,7 @@ def report(outcomes: Sequence[Outcome], nodes: int, waiting: int) -> None:
 
 
 def cell(value: str | float | None) -> str:
-    """Show a figure, a dash where there is none."""
+    """Return the text of a figure, or a dash if it is absent."""
     if isinstance(value, str):
         return value
     return "–" if value is None else f"{value:,.0f}"

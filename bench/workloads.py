@@ -25,20 +25,20 @@ ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 
 class Workload(Protocol):
-    """Pods of one template and the cluster that they are placed on."""
+    """A cluster with placed pods, and a source of pods of one template."""
 
     cluster: Cluster
     rng: random.Random
 
     def of_template(self) -> Pod:
-        """Make a pod of one of the template's classes."""
+        """Return a new pod of a class of the template."""
 
     def plain(self) -> Pod:
-        """Make a pod that the template's plugin has nothing to do with."""
+        """Return a new pod that the template's plugin ignores."""
 
 
 def node(index: int, zones: int) -> dict[str, Any]:
-    """Make a node as the API server prints it."""
+    """Return a node as the API server returns it."""
     labels = {HOST: f"node-{index}", ZONE: f"zone{index % zones + 1}"}
     amounts = {"cpu": "4", "memory": "32Gi", "pods": "110"}
     return {
@@ -48,7 +48,7 @@ def node(index: int, zones: int) -> dict[str, Any]:
 
 
 def pod(identity: int, namespace: str, labels: dict[str, str], **spec: Any) -> Pod:
-    """Make a pod of one small container as the API server prints it; `spec` is what it states besides."""
+    """Return a pod with one small container as the API server returns it; `spec` adds fields."""
     amounts = {"cpu": "100m", "memory": "500Mi"}
     container = {"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": amounts}}
     name = f"p-{identity}"
@@ -59,7 +59,7 @@ def pod(identity: int, namespace: str, labels: dict[str, str], **spec: Any) -> P
 
 
 def decide(engine: Engine, one: Pod, clock: Callable[[], float] = time.thread_time) -> float:
-    """Decide for a pod and place it; give how long the decision took, of the processor unless said otherwise.
+    """Decide and place a pod; return the time of the decision, by default processor time of the thread.
 
     Units: microseconds.
     """
@@ -73,7 +73,7 @@ def decide(engine: Engine, one: Pod, clock: Callable[[], float] = time.thread_ti
 
 
 def measure(template: str, work: Workload, decisions: int) -> dict[str, Any]:
-    """Time decisions about pods of a template, with a plain one now and then.
+    """Measure decisions of pods of a template, with occasional plain pods in between.
 
     Units: microseconds.
     """
@@ -98,12 +98,12 @@ def measure(template: str, work: Workload, decisions: int) -> dict[str, Any]:
 
 
 def lowest(passes: int, names: Sequence[Any], make: Callable[[Any], dict[str, Any]]) -> list[dict[str, Any]]:
-    """Measure everything several times over, keep the lowest of each figure: what slows a machine down comes and goes.
+    """Measure everything several times, and keep the lowest of each figure, because interference only adds time.
 
     Args:
-        passes: How often.
-        names: What is measured.
-        make: Measures one of them.
+        passes: Number of passes.
+        names: Names of the cases.
+        make: Function that measures a case.
     """
     rows = [[make(name) for name in names] for _ in range(passes)]
     return [{key: min(row[key] for row in same) for key in same[0]} for same in zip(*rows, strict=True)]
@@ -113,10 +113,10 @@ def run(description: str | None, templates: Collection[str], zones: int, make: C
     """Read the command line, measure each template, and print a table, or JSON with `--json`.
 
     Args:
-        description: What the benchmark is about.
-        templates: All templates.
-        zones: How many zones there are unless the command line says so.
-        make: Makes the workload of (template, nodes, placed pods, zones).
+        description: Description of the benchmark for the help.
+        templates: Names of all templates.
+        zones: Default number of zones.
+        make: Function that returns the workload of (template, nodes, placed pods, zones).
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5000, help="number of nodes")

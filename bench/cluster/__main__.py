@@ -40,11 +40,12 @@ SECONDS, QUICK_SECONDS = 12.0, 5.0
 QUICK_NODES, QUICK_PODS = 500, 400
 INTERRUPTED: Final = 130
 SETTLING: Final = 5.0
-"""How long is waited before a run at most, once the API server is ready. Units: seconds."""
+"""Longest wait for an idle machine before a run, once the API server is ready; then the run starts anyway. Units:
+seconds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it, print the tables and write the report."""
+    """Run the chosen schedulers and workloads, print the tables and write the report. Returns the exit code."""
     parser = _parser()
     given = parser.parse_args(arguments)
     chosen = list(_chosen(given))
@@ -105,7 +106,7 @@ def _count(text: str) -> int:
 
 
 def _chosen(given: argparse.Namespace) -> Iterator[tuple[Workload, list[str]]]:
-    """Say which workloads are run, in their sizes, with which schedulers."""
+    """Yield each chosen workload at its size, with the schedulers to run on it."""
     nodes, pods = given.nodes, given.pods
     if given.quick:
         nodes, pods = nodes or QUICK_NODES, pods or QUICK_PODS
@@ -119,7 +120,7 @@ def _chosen(given: argparse.Namespace) -> Iterator[tuple[Workload, list[str]]]:
 
 
 def _measure(chosen: Sequence[tuple[Workload, list[str]]], given: argparse.Namespace, report: Report) -> None:
-    """Run everything; the order of the schedulers turns round with each workload and pass."""
+    """Run all workloads; the order of the schedulers is reversed with each workload and each pass."""
     seconds = given.seconds or (QUICK_SECONDS if given.quick else SECONDS)
     compile_modules()
     Patience(given.wait).wait()
@@ -143,7 +144,7 @@ def _in_order(figures: Iterable[Figures]) -> list[Figures]:
 
 
 def _made(workload: Workload, state: State, report: Report) -> bool:
-    """Make a workload's objects; tell whether that succeeded."""
+    """Create the objects of a workload; return whether that succeeded."""
     try:
         state.make(workload)
     except (ExceptionGroup, RequestError, OSError, RuntimeError, AssertionError) as error:
@@ -161,7 +162,7 @@ def _one(workload: Workload, name: str, state: State, terms: Terms, report: Repo
 
 
 class _Shown:
-    """What is shown meanwhile: a line for each run, on a terminal with how far it is."""
+    """The progress display: one line for each run, and on a terminal the number of bound pods."""
 
     def __init__(self, bar: Progress, total: int) -> None:
         self._bar = bar
@@ -170,20 +171,20 @@ class _Shown:
         self._line = ""
 
     def say(self, text: str) -> None:
-        """Say what is done."""
+        """Show the current step."""
         self._line = text
         self._bar.update(self._pods, description=text, completed=0, total=None)
 
     def begin(self, workload: Workload, scheduler: str) -> None:
-        """A run begins."""
+        """Show that a run begins."""
         self.say(f"{workload.name}: {scheduler}")
 
     def bound(self, bound: int, pods: int) -> None:
-        """So many pods are bound."""
+        """Show how many of the pods are bound."""
         self._bar.update(self._pods, completed=bound, total=pods)
 
     def done(self) -> None:
-        """A run is over."""
+        """Count a run as complete, and print its line if the output is no terminal."""
         self._bar.advance(self._runs)
         if not self._bar.console.is_terminal:
             self._bar.console.print(f"{datetime.now(UTC):%H:%M:%S} {self._line}")

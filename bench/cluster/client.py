@@ -20,7 +20,7 @@ Json = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 AT_ONCE = 48
-"""How many objects are made at once."""
+"""Largest number of objects that are created concurrently."""
 _encode = msgspec.json.Encoder().encode
 _PATHS: Mapping[str, str] = {
     "Node": "/api/v1/nodes",
@@ -39,11 +39,11 @@ _PATHS: Mapping[str, str] = {
 
 
 class RequestError(Exception):
-    """The server's answer is a failure."""
+    """An error status in a response of the API server."""
 
 
 class Client:
-    """Requests of the user of a kubeconfig with a token; an asynchronous context manager."""
+    """A client for the user of a kubeconfig with a token; an asynchronous context manager."""
 
     def __init__(self, kubeconfig: Path, connections: int = 128) -> None:
         given = yaml.safe_load(kubeconfig.read_text("utf-8"))
@@ -64,11 +64,11 @@ class Client:
         await self._session.close()
 
     async def send(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
-        """Make a request and give the body of its answer.
+        """Send a request and return the body of the response.
 
         Raises:
-            RequestError: the answer is a failure.
-            aiohttp.ClientError: there is no answer.
+            RequestError: the response has an error status.
+            aiohttp.ClientError: the server did not respond.
         """
         headers = {} if body is None else {"Content-Type": kind}
         async with self._session.request(method, self._url + path, data=body, headers=headers) as answer:
@@ -90,7 +90,7 @@ class Client:
                     yield line
 
     async def create(self, obj: Json) -> None:
-        """Create an object; one without a namespace goes into `default`, and a claim gets what its status has."""
+        """Create an object, by default in namespace `default`; for a claim, its status is written as well."""
         path = _PATHS[obj["kind"]].format(obj["metadata"].get("namespace", "default"))
         await self.send("POST", path, _encode(obj))
         if obj["kind"] == "ResourceClaim" and "status" in obj:
@@ -98,7 +98,7 @@ class Client:
             await self.send("PATCH", f"{path}/{obj['metadata']['name']}/status", status, MERGE_PATCH)
 
     async def create_all(self, objects: Iterable[Json]) -> int:
-        """Create objects, many at once, in no order among themselves; give how many they were."""
+        """Create objects concurrently, in any order; return their number."""
         left, made = iter(objects), 0
 
         async def work() -> None:

@@ -17,37 +17,37 @@ API: Final = "resource.k8s.io/v1"
 DRIVER: Final = "test-driver.cdi.k8s.io"
 CLASS: Final = "test-class"
 DEVICES: Final = 10
-"""How many a node has."""
+"""Number of devices on each node."""
 EXTENDED: Final = "example.com/gpu-"
 RESOURCE: Final = "resource"
 _ALL: Final = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}]}
-"""Where devices are that no node has for itself."""
+"""Node selector that matches every node, for slices whose devices all nodes can use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What drivers publish, and what is taken of it.
+    """The published devices, and how many of them are allocated before the run.
 
-    `slices` names how devices are published: `node` has ten on each node, `roots` ten of two PCI roots, `parts` slices
-    for all nodes whose devices share counters, `shares` slices for all nodes with a device that is shared.
+    `slices` is the kind of slices: `node`, ten devices on each node; `roots`, the same with two PCI roots; `parts`,
+    slices for all nodes whose devices share counters; `shares`, slices for all nodes with one shareable device.
     """
 
     slices: str = "node"
     count: int = 0
-    """How many slices there are, where they are for all nodes."""
+    """Number of slices, for kinds whose slices are for all nodes."""
     taken: int = 0
-    """How many devices claims of others have, from the first node on by turns."""
+    """Number of devices that other claims have, distributed round robin from the first node."""
     left: int | None = None
-    """How many devices are left, however many nodes there are: claims of others have the rest."""
+    """Number of free devices at any number of nodes; other claims have all others. None: `taken` applies."""
     classes: int = 0
-    """How many classes stand for an extended resource each; 0: one class, for claims."""
+    """Number of device classes, each with its own extended resource; 0: one class, for claims."""
 
     def sized(self, share: float) -> Supply:
-        """Change the sizes as those of the nodes are changed."""
+        """Return a copy with sizes scaled by a factor, as the number of nodes is."""
         return replace(self, count=round(self.count * share), taken=round(self.taken * share))
 
     def objects(self, nodes: Sequence[str]) -> Iterator[Json]:
-        """Make all of it."""
+        """Yield the device classes, the slices and the claims with allocated devices."""
         yield from map(_class_of, range(self.classes)) if self.classes else [_class(self.slices)]
         if self.slices in _FOR_ALL:
             for number in range(self.count):
@@ -61,7 +61,7 @@ class Supply:
 
 
 def thing(kind: str, name: str, spec: Json, namespace: str = "") -> Json:
-    """Make an object of the API group of devices."""
+    """Return an object of the API group resource.k8s.io."""
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec}
 
@@ -78,7 +78,7 @@ def _class_of(number: int) -> Json:
 
 
 def node_slice(node: str, *, roots: bool, rest: int) -> Json:
-    """Publish ten devices of a node."""
+    """Return a slice with the ten devices of a node."""
     pool = {"name": node, "generation": 0, "resourceSliceCount": 1}
     made = [_gpu(number, roots=roots, rest=rest) for number in range(DEVICES)]
     return thing("ResourceSlice", node, {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": made})
@@ -98,7 +98,7 @@ def _gpu(number: int, *, roots: bool, rest: int) -> Json:
 
 
 def _parts(number: int) -> Iterator[Json]:
-    """Publish eight devices of which only seven go together: the first one takes twice the memory."""
+    """Yield slices with eight devices, of which seven can be allocated together: the first needs twice the memory."""
     pool = {"name": f"resourceslice-{number}", "generation": 1, "resourceSliceCount": 2}
     about = {"driver": DRIVER, "pool": pool, "nodeSelector": _ALL}
     cpus = {f"cpu{place}": {"value": "1"} for place in range(1, 9)}
@@ -117,7 +117,7 @@ def _part(place: int) -> Json:
 
 
 def _shares(number: int) -> Iterator[Json]:
-    """Publish a device that is shared by what is asked of its memory."""
+    """Yield a slice with one device that claims share by the requested memory."""
     name = f"resourceslice-{number}"
     pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
     policy = {"default": "1Gi", "validRange": {"min": "1Gi"}}
@@ -132,7 +132,7 @@ _SELECTED: Final = (
     f'device.attributes["{DRIVER}"].model == "A100" && device.attributes["dra.example.com"].rest == 7 && '
     f'device.capacity["{DRIVER}"].memory.compareTo(quantity("1Gi")) >= 0'
 )
-"""What devices on every tenth node have."""
+"""CEL expression that selects one device on each node, the device whose `rest` is 7 on every tenth node."""
 
 
 def _wanted(**more: Any) -> Json:
@@ -149,16 +149,16 @@ CLAIMS: Final[dict[str, Json]] = {
     },
     "shares": {"requests": [{"name": f"req-{number}", "exactly": _wanted(capacity=_OF_MEMORY)} for number in range(2)]},
 }
-"""What claims ask for."""
+"""Spec of the devices of each claim template, by its name."""
 
 
 def claim(template: str, name: str, namespace: str) -> Json:
-    """Make a claim."""
+    """Return a claim of a template."""
     return thing("ResourceClaim", name, {"devices": CLAIMS[template]}, namespace)
 
 
 def taken_claim(number: int, node: str, device: str) -> Json:
-    """Make a claim of somebody else that has a device already."""
+    """Return an allocated claim of no measured pod."""
     made = claim("one", f"taken-{number:05}", "default")
     results = [{"request": "req-0", "driver": DRIVER, "pool": node, "device": device}]
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
@@ -168,14 +168,14 @@ def taken_claim(number: int, node: str, device: str) -> Json:
 
 
 def using(claim_name: str) -> Json:
-    """Say what a pod states to use a claim."""
+    """Return the fields of a pod spec that use a claim."""
     container: Json = {"name": "pause", "image": "registry.k8s.io/pause:3.10.1"}
     container |= {"resources": {"claims": [{"name": RESOURCE}]}}
     return {"containers": [container], "resourceClaims": [{"name": RESOURCE, "resourceClaimName": claim_name}]}
 
 
 def asking(number: int) -> Json:
-    """Say what a pod states to have one of an extended resource."""
+    """Return the fields of a pod spec that request one device by an extended resource."""
     amounts = {f"{EXTENDED}{number}": "1"}
     container = {"name": "pause", "image": "registry.k8s.io/pause:3.10.1"}
     return {"containers": [container | {"resources": {"requests": amounts, "limits": amounts}}]}

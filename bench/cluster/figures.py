@@ -15,30 +15,30 @@ from bench.cluster.observation import Observation, Sample
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one scheduler did on one workload; None where there is nothing to say."""
+    """The figures of one scheduler on one workload; None for a figure that was not measured."""
 
     workload: str
     scheduler: str
     nodes: int
     pods: int
-    """How many pods were to be placed."""
+    """Number of measured pods."""
     bound: int
-    """How many were, before time was up."""
+    """Number of pods bound before the time limit."""
     pods_per_second: float | None = None
     middle_per_second: float | None = None
-    """Between 5 and 95 % of the pods."""
+    """Rate between the 5th and the 95th percentile of bindings. Units: pods a second."""
     told_per_second: float | None = None
-    """From the first binding until the last event was stored."""
+    """Rate of events, from the first binding to the last stored event. Units: pods a second."""
     told_behind: float | None = None
-    """How long after the last binding that was."""
+    """Time from the last binding to the last stored event. Units: seconds."""
     cpu_ms: float | None = None
-    """Of the scheduler, a pod, from the first binding until the last event."""
+    """Processor time of the scheduler per pod, from the first binding to the last event. Units: milliseconds."""
     servers_cpu_ms: float | None = None
-    """Of the API server and etcd."""
+    """Processor time of the API server and etcd per pod, in the same time. Units: milliseconds."""
     start_cpu: float | None = None
-    """Of the scheduler until the first binding."""
+    """Processor time of the scheduler until the first binding. Units: seconds."""
     first_binding: float | None = None
-    """After the start of the process."""
+    """Time from the start of the process to the first binding. Units: seconds."""
     p50: float | None = None
     p90: float | None = None
     p99: float | None = None
@@ -46,23 +46,23 @@ class Figures:
     peak_mib: float | None = None
     end_mib: float | None = None
     quality: float | None = None
-    """The mean of the chosen node's total over the best one's."""
+    """Mean of the chosen node's total score divided by the best node's; 1 is perfect."""
     wrong: int | None = None
-    """How many pods are where a filter would not have them."""
+    """Number of pods on a node that a filter rejects."""
     foreign_cores: float | None = None
-    """How many processors were busy with other things meanwhile."""
+    """Mean number of processors that other programs used during the run."""
     quiet: bool = False
-    """Whether the machine was quiet before."""
+    """Whether the machine was idle before the run."""
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Figures:
-        """Read what `asdict` wrote."""
+        """Return figures from the dict that `asdict` made; unknown keys are ignored."""
         known = {field.name for field in fields(cls)}
         return cls(**{key: value for key, value in given.items() if key in known})
 
 
 def middle_runs(figures: Iterable[Figures]) -> list[Figures]:
-    """Keep one of the runs of each scheduler on each workload: the one in the middle, the slower one of two."""
+    """Return the median run of each scheduler on each workload; of two, the slower."""
     runs: dict[tuple[str, str], list[Figures]] = {}
     for one in figures:
         runs.setdefault((one.workload, one.scheduler), []).append(one)
@@ -73,13 +73,13 @@ def middle_runs(figures: Iterable[Figures]) -> list[Figures]:
 def throughput(
     seen: Observation, started: float, *, at_rate: bool, from_start: bool = False
 ) -> dict[str, float | None]:
-    """Work out what the times of bindings and events come to.
+    """Return rates, delays and processor times from an observation.
 
     Args:
-        seen: What was observed.
-        started: When the scheduler was started.
-        at_rate: Whether pods came at a steady rate, which says nothing of what could have been reached.
-        from_start: Whether time counts from the scheduler's start instead of the first binding: much is done before it.
+        seen: The observation.
+        started: Start time of the scheduler.
+        at_rate: Whether pods were created at a steady rate; then latencies are returned instead of rates.
+        from_start: Whether to measure from the scheduler's start instead of the first binding.
     """
     if not seen.bound:
         return {}
@@ -106,12 +106,12 @@ def throughput(
 
 
 def rate(times: Sequence[float]) -> float | None:
-    """Say how many came a second; None of fewer than two."""
+    """Return the rate of events per second; None for fewer than two."""
     return (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 and times[-1] > times[0] else None
 
 
 def latencies(seconds: Sequence[float]) -> dict[str, float | None]:
-    """Say how long half, most and all took at most. Units: milliseconds."""
+    """Return the percentiles of latencies. Units: milliseconds."""
     if not seconds:
         return {}
     times = sorted(1000 * one for one in seconds)
@@ -120,12 +120,12 @@ def latencies(seconds: Sequence[float]) -> dict[str, float | None]:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Give the least value that so large a share of values does not exceed."""
+    """Return the smallest value that at least this share of the ordered values does not exceed."""
     return ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered) // 1) - 1))]
 
 
 def at(samples: Sequence[Sample], when: float) -> Sample:
-    """Say what had been used at a point in time, in proportion between two samples."""
+    """Return the processor time used until a point in time, interpolated between two samples."""
     place = bisect_left(samples, when, key=lambda one: one.at)
     if place in (0, len(samples)):
         return samples[min(place, len(samples) - 1)]
@@ -135,11 +135,11 @@ def at(samples: Sequence[Sample], when: float) -> Sample:
 
 
 def between(samples: Sequence[Sample], first: float, last: float) -> dict[str, float]:
-    """Say what was used from one point in time to another."""
+    """Return the processor time used between two points in time."""
     before, after = asdict(at(samples, first)), asdict(at(samples, last))
     return {name: after[name] - before[name] for name in before}
 
 
 def ratio(one: float | None, other: float | None) -> float | None:
-    """Divide, where there is something to divide."""
+    """Return the quotient of two figures, or None if one is absent."""
     return one / other if one is not None and other else None

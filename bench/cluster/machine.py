@@ -16,17 +16,17 @@ from typing import Final
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _IDLE: Final = (3, 4)
-"""The places of idle and iowait among the figures of a processor."""
+"""Indexes of idle and iowait in a processor's line of /proc/stat."""
 _COUNTED: Final = 8
-"""After steal come guests, which are in user time already."""
+"""Number of fields of /proc/stat that are added up; the guest fields after them are part of user time."""
 WINDOW: Final = 0.5
-"""How long the machine has to do next to nothing to count as quiet. Units: seconds."""
+"""Length of the interval in which the machine must be idle. Units: seconds."""
 QUIET: Final = 0.15
-"""How much may be done then. Units: processors."""
+"""Largest use of processors by which the machine counts as idle. Units: processors."""
 
 
 def cpu_of(pid: int) -> float:
-    """Return the processor time that a process has used, 0 of one that ended."""
+    """Return the processor time of a process; 0 if it has ended."""
     with suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
@@ -34,7 +34,7 @@ def cpu_of(pid: int) -> float:
 
 
 def memory_of(pid: int) -> tuple[float, float]:
-    """Return the resident memory of a process, the most so far and at present; 0 of one that ended."""
+    """Return the peak and the present resident memory of a process; 0 if it has ended."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
         found = {name: rest for name, _, rest in (line.partition(":") for line in lines)}
@@ -43,20 +43,20 @@ def memory_of(pid: int) -> tuple[float, float]:
 
 
 def cpu_of_all() -> float:
-    """Return the processor time that the machine has used, or that was taken from it."""
+    """Return the processor time that the whole machine has used, including time that the hypervisor took."""
     first = Path("/proc/stat").read_text("utf-8").splitlines()[0].split()[1:]
     return sum(int(one) for place, one in enumerate(first[:_COUNTED]) if place not in _IDLE) / _TICKS
 
 
 class Patience:
-    """How long it is waited for a quiet machine in all."""
+    """A limit for the total wait for an idle machine, shared by all runs."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.left = seconds
         self._clock = clock
 
     def wait(self, used: Callable[[], float] = cpu_of_all, sleep: Callable[[float], None] = time.sleep) -> bool:
-        """Wait until nothing else runs, or patience is at its end; tell whether the machine is quiet."""
+        """Wait until the machine is idle or the limit is reached; return whether it is idle."""
         while self.left > 0:
             began, before = self._clock(), used()
             sleep(WINDOW)
@@ -69,7 +69,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What figures depend on."""
+    """The properties of the machine that figures depend on."""
 
     processor: str
     cores: int
@@ -79,7 +79,7 @@ class Machine:
 
     @classmethod
     def here(cls) -> Machine:
-        """Look at this machine."""
+        """Return the properties of this machine."""
         info = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
         names = [line.partition(":")[2].strip() for line in info if line.startswith("model name")]
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -18,7 +18,7 @@ from bench.cluster.client import MERGE_PATCH, STRATEGIC_PATCH, Client
 
 Json = dict[str, Any]
 Device = tuple[str, str, bool]
-"""Pool, name, and whether it is shared."""
+"""Pool and name of a device, and whether claims can share it."""
 Key = tuple[str, str]
 """Namespace and name of a claim."""
 GROUP: Final = "/apis/resource.k8s.io/v1"
@@ -28,13 +28,13 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 ANNOTATION: Final = {"resource.kubernetes.io/extended-resource-claim": "true"}
 EXTENDED: Final = "example.com/gpu-"
 SHARES: Final = 2
-"""How many claims' requests a shared device serves."""
+"""Number of requests that a shareable device can serve."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Json).decode
 
 
 class Named(Protocol):
-    """What is read of a pod's metadata."""
+    """The metadata of a pod that requests need."""
 
     name: str
     uid: str
@@ -42,19 +42,19 @@ class Named(Protocol):
 
 
 class Devices:
-    """The devices that nobody has, and the claims as the API server last told them."""
+    """The free devices, and the claims as the API server last returned them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._free: dict[str, list[Device]] = defaultdict(list)
-        """By node; the empty name has those for all nodes."""
+        """Free devices by node; the devices for all nodes are under the empty name."""
         self._claims: dict[Key, Json] = {}
         self._turns: dict[Key, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._homes: dict[Key, str] = {}
         self.driver = ""
 
     async def load(self) -> None:
-        """Learn what there is; nothing of it is watched, as nobody else changes it while the scheduler is measured."""
+        """List the slices and claims; there is no watch, because nothing else changes them during the run."""
         slices = _decode(await self._client.send("GET", f"{SLICES}?resourceVersion=0"))["items"]
         for one in slices:
             spec = one["spec"]
@@ -69,11 +69,11 @@ class Devices:
                 self._free[result["pool"]].remove((result["pool"], result["device"], False))
 
     def home(self, key: Key) -> str:
-        """Give the node where a claim's devices are; empty where it has none yet."""
+        """Return the node of a claim's devices; empty if it has none."""
         return self._homes.get(key, "")
 
     def wanted(self, key: Key) -> int:
-        """Say how many devices a claim asks for."""
+        """Return how many devices a claim requests."""
         return sum(one["exactly"].get("count", 1) for one in self._requests(key))
 
     def _requests(self, key: Key) -> list[Json]:
@@ -81,11 +81,11 @@ class Devices:
         return found
 
     def has(self, node: str, count: int) -> bool:
-        """Whether there are so many devices for a node."""
+        """Return whether this many devices are free for a node."""
         return len(self._free.get(node, ())) >= count or len(self._free[""]) >= count
 
     def take(self, node: str, count: int, key: Key | None = None) -> list[Device]:
-        """Take devices; a claim's are its own from now on, and only on this node."""
+        """Take free devices for a node; a given claim is bound to that node from then on."""
         if key is not None:
             self._homes[key] = node
         free = self._free[node] if len(self._free.get(node, ())) >= count else self._free[""]
@@ -94,12 +94,12 @@ class Devices:
         return taken
 
     async def nominate(self, pod: Named, node: str) -> None:
-        """Write on which node a pod will be, as kube-scheduler does before its claims are written."""
+        """Write the nominated node of a pod, as kube-scheduler does before it writes the claims."""
         body = _encode({"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}})
         await self._client.send("PATCH", _status_path(pod), body, STRATEGIC_PATCH)
 
     async def allocate(self, key: Key, pod: Named, node: str, taken: list[Device]) -> None:
-        """Write what a claim has, or that another pod uses it, too."""
+        """Write the allocation of a claim, or only the reservation of another pod if nothing was taken."""
         path = f"{GROUP}/namespaces/{key[0]}/resourceclaims/{key[1]}"
         async with self._turns[key]:
             claim = self._claims[key]
@@ -123,7 +123,7 @@ class Devices:
         return made | more
 
     async def extend(self, pod: Named, resource: str, node: str, taken: list[Device]) -> None:
-        """Make a claim for an extended resource, allocate it, and name it in the pod's status."""
+        """Create and allocate a claim for an extended resource, and write it into the pod's status."""
         owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
         name = f"{pod.name}-extended-resources-"
         metadata = {"generateName": name, "annotations": ANNOTATION, "ownerReferences": [owner]}

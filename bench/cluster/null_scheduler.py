@@ -28,9 +28,9 @@ from bench.cluster.null_claims import EXTENDED, Device, Devices, Key
 
 NAME = "default-scheduler"
 BINDINGS, EVENTS = 64, 16
-"""How many are under way at once."""
+"""Largest numbers of bindings and events that are sent concurrently."""
 TRIES = 50
-"""How many nodes are drawn before all are looked through."""
+"""Number of random nodes to try before all nodes are checked for room."""
 
 
 class _Metadata(msgspec.Struct):
@@ -97,7 +97,7 @@ _encode = msgspec.json.Encoder().encode
 _change = msgspec.json.Decoder(_Change).decode
 _pod, _node = msgspec.json.Decoder(_Pod).decode, msgspec.json.Decoder(_Node).decode
 Amounts = tuple[int, int, int]
-"""Thousandths of a core, bytes, pods."""
+"""Amounts of CPU (thousandths of a core), memory (bytes) and pods."""
 
 
 _SUFFIX = re.compile(r"(?:[numkMGTPE]|[KMGTPE]i)?$")
@@ -108,7 +108,7 @@ _FACTORS |= {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE"
 
 @lru_cache(4096)
 def _amount(text: str, factor: int) -> int:
-    """Read a quantity, so many of which are one: `90k` pods, `100m` cores, `1Gi` bytes."""
+    """Return a quantity such as `100m` or `1Gi` multiplied by a factor, rounded."""
     [suffix] = _SUFFIX.findall(text)[:1]
     return round(float(text.removesuffix(suffix)) * _FACTORS[suffix] * factor)
 
@@ -131,13 +131,13 @@ _Given = tuple[list[tuple[Key, list[Device]]], list[tuple[str, list[Device]]]]
 
 
 class NullScheduler:
-    """The scheduler, over one client."""
+    """A scheduler that binds each pod to a random node with room."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._devices = Devices(client)
         self._given: dict[str, _Given] = {}
-        """What was taken for a pod that is to be bound."""
+        """Claims and devices taken for each pod that is to be bound, by the pod's UID."""
         self._random = random.Random(7)
         self._free: dict[str, list[int]] = {}
         self._names: list[str] = []
@@ -150,7 +150,7 @@ class NullScheduler:
         self._serial = 0
 
     async def run(self) -> None:
-        """Schedule until it is cancelled."""
+        """Schedule pods until the task is cancelled."""
         nodes = msgspec.json.decode(await self._client.send("GET", "/api/v1/nodes?resourceVersion=0"), type=_Nodes)
         for node in nodes.items:
             self._take_node("ADDED", node)
@@ -231,7 +231,7 @@ class NullScheduler:
         while True:
             await self._work.wait()
             while self._waiting:
-                # As many as can be sent soon: others get their turn in between.
+                # At most as many as can be sent soon, then the other tasks run.
                 for _ in range(min(BINDINGS, len(self._waiting))):
                     self._decide_one(self._waiting.popleft())
                 while self._bindings.qsize() > BINDINGS:
@@ -249,7 +249,7 @@ class NullScheduler:
             self._events.put_nowait((pod, ""))
 
     def _draw_with_devices(self, pod: _Pod, asked: Amounts) -> str:
-        """Give a random node with room and with devices that nobody has, which the pod has from now on."""
+        """Return a random node with room and free devices, and take the devices for the pod; empty if there is none."""
         keys = [(pod.metadata.namespace, one.resourceClaimName) for one in pod.spec.resourceClaims]
         home = next(filter(None, map(self._devices.home, keys)), "")
         missing = [key for key in keys if not self._devices.home(key)]
@@ -270,7 +270,7 @@ class NullScheduler:
         return name
 
     def _draw(self, asked: Amounts) -> str:
-        """Give a random node with room, nothing where there is none."""
+        """Return a random node with room; empty if there is none."""
         names, free, draw = self._names, self._free, self._random.random
         cpu, memory, _ = asked
         for _ in range(min(TRIES, 2 * len(names))):
@@ -309,7 +309,7 @@ class NullScheduler:
         self._events.put_nowait((pod, name))
 
     async def _tell(self, pod: _Pod, name: str) -> None:
-        """Write that a pod was bound, or that it fits nowhere."""
+        """Write the event of a bound pod, or the condition and event of a pod that fits nowhere."""
         of = pod.metadata
         if not name:
             condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}

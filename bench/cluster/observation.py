@@ -44,7 +44,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What had been used until a point in time."""
+    """Processor times used until a point in time. Units: seconds."""
 
     at: float
     scheduler: float
@@ -55,19 +55,19 @@ class Sample:
 
 @dataclass(slots=True)
 class Observation:
-    """What happened to the pods so far."""
+    """The times of creation, binding and event of the measured pods."""
 
     pods: Collection[Name]
     created: dict[Name, float] = field(default_factory=dict)
     bound: dict[Name, float] = field(default_factory=dict)
     told: dict[Name, float] = field(default_factory=dict)
-    """When the first event about a pod was stored after its binding."""
+    """Time when the first event after a pod's binding was stored, by pod."""
     sent: dict[Name, float] = field(default_factory=dict)
-    """When a binding that was made reached the API server: nearly in the order of decisions, however many are sent."""
+    """Time when the API server received a pod's successful binding, by pod; nearly in the order of decisions."""
     samples: list[Sample] = field(default_factory=list)
 
     def take(self, lines: Collection[bytes]) -> None:
-        """Read lines of the audit log."""
+        """Record creations, bindings and events from lines of the audit log."""
         for line in lines:
             found = _decode(line)
             if found.responseStatus.code != HTTPStatus.CREATED:
@@ -86,25 +86,25 @@ class Observation:
             self.told[pod] = at
 
     def sample(self, scheduler: int, servers: Collection[int]) -> None:
-        """Look at what processes have used until now."""
+        """Append a sample of the processor times of the scheduler and the servers."""
         used = sum(map(cpu_of, servers))
         self.samples.append(Sample(time.time(), cpu_of(scheduler), used, cpu_of_all(), time.process_time()))
 
     def until(self, end: float) -> None:
-        """Forget what came later."""
+        """Discard bindings and events after a point in time."""
         for of in (self.bound, self.told):
             for pod in [pod for pod, at in of.items() if at > end]:
                 del of[pod]
 
 
 class Tail:
-    """Reads whole lines of a file that grows."""
+    """A reader of the complete lines of a growing file."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._offset = path, 0
 
     def read(self) -> list[bytes]:
-        """Give the lines since the last time; none where there is no file yet."""
+        """Return the complete lines since the last call; none if the file does not exist yet."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:

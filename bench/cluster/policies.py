@@ -13,7 +13,7 @@ PATH = "/apis/policysched.io/v1alpha1/schedulingpolicies"
 
 
 def make(count: int) -> Iterator[Json]:
-    """Make so many policies, each with constants of its own."""
+    """Yield `count` policies, each with its own constants."""
     for number in range(count):
         yield {
             "apiVersion": "policysched.io/v1alpha1",
@@ -24,7 +24,7 @@ def make(count: int) -> Iterator[Json]:
 
 
 def name(number: int) -> str:
-    """Name a policy."""
+    """Return the name of a policy."""
     return f"policy-{number:02}"
 
 
@@ -46,5 +46,5 @@ def _spec(number: int) -> Json:
 
 
 def edit(turn: int) -> Json:
-    """Make the patch that gives a policy another weight."""
+    """Return a merge patch that alternates the weight of a policy."""
     return {"spec": {"weight": 2 + turn % 2}}

@@ -30,7 +30,7 @@ DOCS: Final = ROOT / "docs" / "inside"
 PAGE, README = DOCS / "performance.md", ROOT / "README.md"
 TARGETS_PAGE: Final = ROOT / "bench" / "results" / "targets.md"
 LINK: Final = "(docs/inside/performance.md#beside-kube-scheduler).\n"
-"""The end of the README's sentence that the plot follows."""
+"""End of the README's sentence before the plot."""
 IMAGE: Final = "\n![Pods a second of the schedulers until the last event is stored](docs/inside/throughput-short.svg)\n"
 BEGIN, END = "<!-- bench.cluster.publish writes from here -->", "<!-- bench.cluster.publish writes to here -->"
 TARGETS_BEGIN: Final = "<!-- bench.cluster.publish writes targets from here -->"
@@ -49,7 +49,7 @@ PLOTS: Final = {
     "throughput-short": "Pods a second until the last event is stored, by workload and scheduler",
     "latency": "Milliseconds from creation to binding at 100 pods a second, by scheduler",
 }
-"""Plots on the page, and their descriptions."""
+"""File names of the plots on the page, with their descriptions."""
 HEIGHT: Final = 4.6
 """Height of the plots. Unit: inches."""
 _SHARES: Final = ("p50", "p90", "p99", "worst")

@@ -29,17 +29,17 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 
 OVERLAP: Final = 160
-"""How many later bindings may arrive before one that was decided on earlier: more are never under way at once."""
+"""Largest number of later bindings that can arrive before the binding of an earlier decision."""
 RETRIED: Final = 8
-"""How many of those that wait for earlier ones are looked at again after each placement."""
+"""Number of rejected placements that are tried again after each successful placement."""
 LEAST: Final = 1e-9
-"""What the worst node is worth that no filter is against."""
+"""Quality of a feasible node whose score is 0; 0 itself means infeasible."""
 _CLASSES: Final = priority_classes(())
 Json = Mapping[str, Any]
 
 
 def judge(workload: Workload, seen: Observation, nodes: Mapping[Name, str]) -> dict[str, Any]:
-    """Give the mean of the chosen nodes' totals over the best ones', and how many are where a filter is against it."""
+    """Return the mean quality of the placements, and the number of wrong placements."""
     engine = Engine(*_cluster(workload), random.Random(7))
     pods = {(of["namespace"], of["name"]): pod for pod in workload.measured_pods() if (of := pod["metadata"])}
     order = sorted(seen.bound, key=lambda pod: seen.sent[pod])
@@ -48,9 +48,9 @@ def judge(workload: Workload, seen: Observation, nodes: Mapping[Name, str]) -> d
 
 
 def _replay(engine: Engine, placements: Sequence[tuple[Pod, str]]) -> list[float]:
-    """Place pods where they were placed; give what each node is worth among all, 0 where a filter is against it.
+    """Replay placements; return the quality of each, 0 if a filter rejects the node.
 
-    One that a filter is against waits for others that may have been decided on before it and arrived later.
+    A rejected placement is tried again after later placements, because their decisions may have been earlier.
     """
     shares: list[float] = []
     waiting: deque[tuple[int, Pod, str]] = deque()
@@ -74,7 +74,10 @@ def _try_again(engine: Engine, waiting: deque[tuple[int, Pod, str]], shares: lis
 
 
 def _placed(engine: Engine, pod: Pod, node: str, shares: list[float], *, anyway: bool = False) -> bool:
-    """Place a pod and note what its node is worth, where no filter is against it, or anyway; tell whether it was."""
+    """Place a pod and append its quality, if no filter rejects its node or `anyway` is set.
+
+    Return whether it was placed.
+    """
     row = engine.cluster.nodes.row_of.get(node)
     share = 0.0 if row is None else _share(engine, pod, row)
     if not share and not anyway:
@@ -86,7 +89,7 @@ def _placed(engine: Engine, pod: Pod, node: str, shares: list[float], *, anyway:
 
 
 def _cluster(workload: Workload) -> tuple[Cluster, Any]:
-    """Make the cluster before anything was placed, and the profile of its policies."""
+    """Return the cluster before the measured pods are placed, and the profile with the workload's policies."""
     cluster, compiled = Cluster(), []
     for raw in _objects(workload):
         kind = kind_of(raw)

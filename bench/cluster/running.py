@@ -25,27 +25,27 @@ from tests.controlplane.api import MERGE_PATCH, Api, RefusedError
 
 POLL: Final = 0.05
 START: Final = 120.0
-"""How long a scheduler may take until its first binding. Units: seconds."""
+"""Longest time until the first binding of a scheduler; then the run fails. Units: seconds."""
 STALL: Final = 15.0
-"""After how many seconds without any binding or event nothing more is waited for."""
+"""Longest time without a binding or event; then the run ends. Units: seconds."""
 WARM: Final = "warm-up"
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How runs are made."""
+    """The limits of a run, and its progress callback."""
 
     seconds: float
-    """How long pods are bound at most, from the first one on."""
+    """Longest time from the first binding to the end of the run. Units: seconds."""
     settling: float
-    """How long is waited for the API server to have done with its start. Units: seconds."""
+    """Longest wait for an idle machine after the API server's start. Units: seconds."""
     say: Callable[[int, int], None]
-    """Is told how many pods are bound, and how many are to be."""
+    """Callback with the numbers of bound and of all pods."""
 
 
 def run(workload: Workload, scheduler: str, state: State, terms: Terms) -> Figures:
-    """Run one scheduler on what `state` has kept of the workload.
+    """Run one scheduler on the stored objects of a workload, and return its figures.
 
     Raises:
         RuntimeError: the scheduler ended, or bound nothing.
@@ -79,12 +79,12 @@ def run(workload: Workload, scheduler: str, state: State, terms: Terms) -> Figur
 
 
 def last_line(log: str) -> str:
-    """Give the last line of a log; of a traceback that is the exception."""
+    """Return the last line of a log; for a traceback, that is the exception."""
     return (log.strip().splitlines() or ["it said nothing"])[-1].strip()
 
 
 class _Watch:
-    """Follows the audit log and the processes."""
+    """Reads the audit log and samples the processes while a scheduler runs."""
 
     def __init__(self, process: RunningScheduler, state: State, seen: Observation, terms: Terms) -> None:
         self._process, self._seen, self._terms = process, seen, terms
@@ -92,7 +92,7 @@ class _Watch:
         self._tail = Tail(state.plane.audit_log)
 
     def look(self) -> int:
-        """Take in what is new; give how many bindings and events there are.
+        """Read new lines and take a sample; return the number of bindings and events so far.
 
         Raises:
             RuntimeError: the scheduler has ended.
@@ -105,10 +105,10 @@ class _Watch:
         return len(self._seen.bound) + len(self._seen.told)
 
     def until_done(self, *, limited: bool) -> None:
-        """Look until all pods are bound and told of, time is up, or nothing happens any more.
+        """Read until all pods have events, the time limit is reached, or nothing happens any more.
 
         Raises:
-            RuntimeError: nothing was bound at all.
+            RuntimeError: no pod was bound.
         """
         count, moved = 0, time.monotonic()
         while len(self._seen.told) < len(self._seen.pods):
@@ -132,24 +132,24 @@ class _Watch:
 
 
 def _nodes_of_pods(state: State) -> dict[tuple[str, str], str]:
-    """Say where pods are that have a node."""
+    """Return the node of each pod; empty if it has none."""
     found = state.plane.objects("Pod")
     return {(of["namespace"], of["name"]): pod["spec"].get("nodeName", "") for pod in found if (of := pod["metadata"])}
 
 
 @contextmanager
 def _background(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Do something in a thread meanwhile; it is told when to end.
+    """Run a function in a thread during the block, and set its event at the end.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: the function failed.
     """
     end, failed = threading.Event(), []
 
     def guarded() -> None:
         try:
             work(end)
-        except Exception as error:  # whatever it is, the run is not what it says
+        except Exception as error:  # whatever the error, the figures of the run are invalid
             failed.append(error)
 
     thread = threading.Thread(target=guarded, daemon=True)
@@ -165,7 +165,7 @@ def _background(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 @contextmanager
 def _coming(workload: Workload, state: State, watch: _Watch) -> Iterator[None]:
-    """Make pods at a steady rate, once the scheduler has bound one."""
+    """Create pods at a steady rate during the block, once the scheduler has bound a first pod."""
     api = state.plane.api
     api.create(templates.pod("pod-default", WARM, "default"))
     end = time.monotonic() + START
@@ -190,7 +190,7 @@ def _coming(workload: Workload, state: State, watch: _Watch) -> Iterator[None]:
 
 @contextmanager
 def others(workload: Workload, state: State) -> Iterator[None]:
-    """Do what others do meanwhile: churn, edits of a policy."""
+    """Make the workload's changes during the block: churn, or edits of a policy."""
     churn, work = workload.churn, None
     if workload.edited:
         every, work = 1.0, _edits()
@@ -218,14 +218,14 @@ Step = Callable[[Api], Any]
 
 
 def _edits() -> Iterator[Step]:
-    """Give a policy another weight, again and again."""
+    """Yield edits of a policy's weight, without end."""
     path = f"{policies.PATH}/{policies.name(0)}"
     for turn in itertools.count():
         yield lambda api, turn=turn: api.call("PATCH", path, policies.edit(turn), MERGE_PATCH)  # type: ignore[misc]
 
 
 def _creates(workload: Workload) -> Iterator[Step]:
-    """Make a pod, again and again."""
+    """Yield creations of a pod, without end."""
     assert workload.churn is not None  # noqa: S101 - only asked where there is one
     for number in itertools.count():
         made = templates.pod(workload.churn.template, f"churn-{number:05}", "default")
@@ -233,7 +233,7 @@ def _creates(workload: Workload) -> Iterator[Step]:
 
 
 def _recreates(workload: Workload) -> Iterator[Step]:
-    """Make a node without room, a pod that fits nowhere and a Service, and delete them the next time."""
+    """Yield in turn the creation and the deletion of a node without room, a pod that fits nowhere and a Service."""
     assert workload.churn is not None  # noqa: S101
     made: list[Json] = [
         templates.node("node-churn", pods="0"),
@@ -246,7 +246,7 @@ def _recreates(workload: Workload) -> Iterator[Step]:
 
 
 def _deletes(workload: Workload) -> Iterator[Step]:
-    """Delete the pods that were placed before, one after another."""
+    """Yield the deletions of the pods that were placed before the run."""
     for number in range(workload.before[0].count):
         name = f"before-0-{number:05}"
         yield lambda api, name=name: _delete(api, "Pod", name)  # type: ignore[misc]
@@ -258,7 +258,7 @@ def _delete_all(objects: Iterable[Json], api: Api) -> None:
 
 
 def _delete(api: Api, kind: str, name: str) -> None:
-    with suppress(RefusedError):  # it went by itself
+    with suppress(RefusedError):  # the pod is deleted already
         api.delete(kind, name, gracePeriodSeconds=0)
 
 

@@ -16,11 +16,11 @@ from tests.controlplane.programs import Program, free_port
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 QPS: Final = 5000
-"""How many requests a second kube-scheduler may make: as many as it likes."""
+"""Limit of kube-scheduler's requests per second, high enough to have no effect."""
 
 
 def command(name: str, kubeconfig: Path, folder: Path) -> list[str | Path]:
-    """Give the command that starts a scheduler; kube-scheduler's configuration is written into the folder."""
+    """Return the command that starts a scheduler, after writing kube-scheduler's configuration into the folder."""
     if name == NULL:
         return [sys.executable, "-m", "bench.cluster.null_scheduler", kubeconfig]
     port = f"--secure-port={free_port()}"
@@ -46,7 +46,7 @@ def _configuration(name: str, kubeconfig: Path) -> dict[str, Any]:
 
 
 class RunningScheduler:
-    """One scheduler process; a context manager."""
+    """One scheduler process; a context manager that starts and stops it."""
 
     def __init__(self, name: str, plane: ControlPlane) -> None:
         line = command(name, plane.kubeconfig(), plane.folder)
@@ -54,7 +54,7 @@ class RunningScheduler:
         self._program = Program(name, line, log, plane.warden)
         self._program.environment["PYTHONPATH"] = str(ROOT)
         self.started = 0.0
-        """When it was started. Units: seconds since 1970."""
+        """Start time of the process. Units: seconds since 1970."""
 
     def __enter__(self) -> RunningScheduler:
         self.started = time.time()
@@ -66,14 +66,14 @@ class RunningScheduler:
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """Process ID."""
         return self._program.pid
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self._program.running
 
     def told(self) -> str:
-        """Give the end of its log."""
+        """Return the end of the process's log."""
         return self._program.told()

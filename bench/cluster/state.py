@@ -20,7 +20,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.e2e.objects import DEFINITION
 
 ADMISSION: Final = "ServiceAccount,TaintNodesByCondition,Priority"
-"""What scheduler_perf switches off, too: pods state their priority, and nodes without kubelets stay without taints."""
+"""Admission plugins that are disabled, as in scheduler_perf: pods have their priority, and nodes get no taints."""
 SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - where etcd's data is written to memory; folders in it are our own
 AUDIT: Final = {
     "apiVersion": "audit.k8s.io/v1",
@@ -38,11 +38,11 @@ AUDIT: Final = {
         {"level": "None"},
     ],
 }
-"""What the API server writes down: which pods came and were bound, and which events were stored, and when."""
+"""Audit policy that logs the creation of pods, bindings and events."""
 
 
 class State:
-    """One control plane, whose objects are those of one workload at a time."""
+    """A control plane that stores the objects of one workload at a time."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
@@ -52,7 +52,7 @@ class State:
         plane.save(self._empty)
 
     def make(self, workload: Workload) -> None:
-        """Make all objects of a workload from nothing, and keep them; what is there already stays."""
+        """Create all objects of a workload in an empty API server and keep etcd's data, unless it is kept already."""
         if workload.same_objects() == self._made:
             return
         self._made = None
@@ -69,13 +69,13 @@ class State:
                 await client.create_all(workload.measured_pods())
 
     def fresh(self) -> None:
-        """Start the API server on what was kept."""
+        """Restart the API server on the kept data."""
         self.plane.restore(self._kept)
 
 
 @contextmanager
 def control_plane() -> Iterator[State]:
-    """Start etcd and the API server, with their data in memory where that is possible; nothing of it stays."""
+    """Run etcd and the API server with temporary data, in memory if possible."""
     before, place = tempfile.tempdir, SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="policysched-bench-", dir=place) as folder:
         policy = Path(folder) / "audit.yaml"

@@ -11,32 +11,32 @@ from bench.cluster.report import Report
 from bench.cluster.workloads import KUBE, NULL, OURS
 
 NOT_PLACING: Final = frozenset(("basic", "start-50000-placed", "gated", "preemption", "preemption-churn"))
-"""Workloads whose share of the null scheduler is a target of its own, or none."""
+"""Workloads that are left out of the lowest ratio to the null scheduler; some have their own target."""
 PEERS: Final = {
     "pod-affinity": ("required affinity", 11.7),
     "pod-anti-affinity": ("required anti-affinity", 9.7),
     "topology-spreading": ("topology spread", 9.3),
     "preferred-pod-affinity": ("preferred affinity", 6.8),
 }
-"""Workloads of pods that look at each other: their names, and how many times kube-scheduler's rate they aim at."""
+"""Workloads of pods with affinity or spreading, each with its target as a multiple of kube-scheduler's rate."""
 DEVICES: Final = ("claims", "extended-resources")
-"""What workloads with devices begin with."""
+"""Prefixes of the names of workloads with devices."""
 Measure = Callable[[Report], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A figure with its bound."""
+    """A figure and its target."""
 
     name: str
     bound: float
     measured: Measure
     at_least: bool = False
-    """Whether more is better."""
+    """Whether the target is a lower bound."""
     unit: str = ""
 
     def missed_by(self, value: float) -> float:
-        """Return by which share of the bound a value misses it, 0 where it does not."""
+        """Return the relative distance of a value from the target; 0 if it is met."""
         return max(0.0, (self.bound - value if self.at_least else value - self.bound) / self.bound)
 
 
@@ -62,9 +62,9 @@ def _above_null(report: Report, one: Figures) -> float | None:
 
 
 def _lowest(other: str, *, devices: bool) -> Measure:
-    """Return the lowest ratio among workloads drained that have no target of their own, with devices or without.
+    """Return a measure: the lowest ratio among drained workloads without their own target, with devices or without.
 
-    Workloads without devices count only where the null scheduler places as the filters have it.
+    Workloads without devices count only if the null scheduler's placements pass the filters.
     """
 
     def measured(report: Report) -> float | None:
@@ -122,7 +122,7 @@ TARGETS: Final = (
 
 
 def table(report: Report) -> Iterator[str]:
-    """Write each target that the run says something of, with its bound and by how much it is missed, line by line."""
+    """Yield the lines of the table of targets that the run has figures for."""
     yield "| | target | measured | missed by |"
     yield "| --- | --: | --: | --: |"
     for one in TARGETS:

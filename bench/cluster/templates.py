@@ -13,7 +13,7 @@ Json = dict[str, Any]
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 DRIVER: Final = "ebs.csi.aws.com"
 DEVOPS: Final = {"team": "devops"}
-"""The labels of namespaces that selectors ask for."""
+"""Labels of the namespaces that selectors match."""
 APP: Final = {"app": "scheduler-perf"}
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -37,7 +37,7 @@ _STANDARD: Final = _resources("100m", "500Mi")
 
 
 def _affine(kind: str, when: str, color: str, key: str, namespaces: Mapping[str, Any]) -> Json:
-    """Make a pod with one affinity term for pods of its own color."""
+    """Return a pod template with one affinity term for pods of the same color."""
     labels = {"color": color}
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key, **namespaces}
     stated = term if when == _REQUIRED else {"weight": 1, "podAffinityTerm": term}
@@ -78,23 +78,23 @@ PODS: Final[Mapping[str, Json]] = {
     "light-pod": _pod(terminationGracePeriodSeconds=0),
     "pod-with-secret-volume": _pod(_STANDARD, volumes=[{"name": "secret", "secret": {"secretName": "secret"}}]),
 }
-"""The labels and the spec of each template."""
+"""Labels and spec of each pod template."""
 VOLUMES: Final[Mapping[str, Json]] = {
     "pv-aws": {"awsElasticBlockStore": {"volumeID": "<volume-id>"}},
     "pv-csi": {"csi": {"driver": DRIVER}},
 }
-"""What each template of a volume is made of."""
+"""Sources of each volume template."""
 
 
 def pod(template: str, name: str, namespace: str, labels: Json | None = None, **spec: Any) -> Json:
-    """Make a pod; `spec` is what it states besides."""
+    """Return a pod of a template; `spec` adds fields."""
     made = deepcopy(PODS[template])
     metadata = {"name": name, "namespace": namespace, "labels": made["labels"] | (labels or {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made["spec"] | spec}
 
 
 def node(name: str, zone: str = "", pods: str = "110") -> Json:
-    """Make a node that is Ready."""
+    """Return a Ready node."""
     labels = {HOST: name} | ({ZONE: zone} if zone else {})
     amounts = {"pods": pods, "cpu": "4", "memory": "32Gi"}
     status = {"capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}], "phase": "Running"}
@@ -102,7 +102,7 @@ def node(name: str, zone: str = "", pods: str = "110") -> Json:
 
 
 def csi_node(name: str) -> Json:
-    """Make the object that says how many volumes of the driver a node can have, migrated in-tree ones included."""
+    """Return a CSINode with a volume limit of the driver, including migrated in-tree volumes."""
     migrated = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
     driver = {"name": DRIVER, "nodeID": name, "allocatable": {"count": 39}}
     metadata = {"name": name, "annotations": migrated}
@@ -110,7 +110,7 @@ def csi_node(name: str) -> Json:
 
 
 def volume(template: str, name: str, namespace: str) -> tuple[Json, Json, Json]:
-    """Make a claim and the volume that it is bound to, and what a pod states to use them."""
+    """Return a claim, its bound volume, and the fields of a pod spec that use them."""
     source = deepcopy(VOLUMES[template])
     if "csi" in source:
         source["csi"]["volumeHandle"] = name
@@ -129,17 +129,17 @@ def volume(template: str, name: str, namespace: str) -> tuple[Json, Json, Json]:
 
 
 def namespace(name: str, labels: Json | None = None) -> Json:
-    """Make a namespace."""
+    """Return a namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
 
 
 def service(name: str, namespace: str, selector: Json, port: int = 80) -> Json:
-    """Make a Service."""
+    """Return a Service."""
     ports = [{"protocol": "TCP", "port": port, "targetPort": 8000}]
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": selector, "ports": ports}}
 
 
 def secret(name: str, namespace: str) -> Json:
-    """Make an empty Secret."""
+    """Return an empty Secret."""
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}}

@@ -30,28 +30,28 @@ DEFAULT_NODES: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """Pods of one template, by turns in the namespaces."""
+    """A number of pods of one template, distributed round robin over namespaces."""
 
     template: str
     count: int
     namespaces: Sequence[str] = ("default",)
     volume: str = ""
-    """The template of the volume that each has; empty for none."""
+    """Volume template of each pod; empty: none."""
     claim: str = ""
-    """What the claim of each asks for; empty for none."""
+    """Claim template of each pod; empty: none."""
     sharing: int = 1
-    """How many have one claim together."""
+    """Number of pods that share a claim."""
     apps: int = 0
-    """Among how many values of the label `app` they are dealt out."""
+    """Number of values of the label `app`; 0: no label."""
     resources: int = 0
-    """Among how many extended resources they are dealt out."""
+    """Number of extended resources, of which each pod requests one; 0: none."""
     waits: bool = False
-    """Whether they have no node though they come before."""
+    """Whether the pods, though created before the run, have no node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """What somebody else does all the time.
+    """Periodic changes by another client during the run.
 
     `create` makes pods, `recreate` makes and deletes a node, a pod that fits nowhere and a Service, `delete` deletes
     pods that were placed before. Units: seconds.
@@ -64,7 +64,7 @@ class Churn:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One row of the table for each scheduler."""
+    """One workload: the objects before the run, the measured pods, and the changes during the run."""
 
     name: str
     measured: PodSet
@@ -73,28 +73,28 @@ class Workload:
     zones: Sequence[str] = ()
     pods_per_node: int = 110
     csi: bool = False
-    """Whether nodes say how many volumes they can have."""
+    """Whether each node has a CSINode with a volume limit."""
     namespaces: Sequence[str] = ()
     labels: Json | None = None
-    """Of the namespaces."""
+    """Labels of the namespaces."""
     extra: Sequence[Json] = ()
     devices: Supply | None = None
     churn: Churn | None = None
     from_start: bool = False
-    """Whether pods a second count from the scheduler's start: before the first binding much is to do."""
+    """Whether the rate counts from the scheduler's start instead of the first binding."""
     policies: int = 0
     edited: bool = False
-    """Whether a policy's weight is patched every second."""
+    """Whether the weight of a policy is patched every second."""
     rate: float = 0.0
-    """How many pods come a second; 0: all are there before the scheduler starts."""
+    """Rate of pod creations. Units: pods a second. 0: all pods exist before the scheduler starts."""
     against: str = ""
-    """The workload whose figures of the same scheduler these are compared with."""
+    """Name of the baseline workload for ratios of the same scheduler."""
     schedulers: Sequence[str] = MAIN
     judged: bool = True
-    """Whether placements can be judged by replaying them: not where pods go meanwhile."""
+    """Whether the placements are checked by a replay; impossible if pods are deleted during the run."""
 
     def sized(self, nodes: int | None, pods: int | None) -> Workload:
-        """Change the sizes: with other nodes as many pods a node are placed before."""
+        """Return a copy with other numbers of nodes and pods; placed pods and devices scale with the nodes."""
         if nodes is None or self.nodes == 1:
             share, nodes = (1.0 if nodes is None else nodes / DEFAULT_NODES), self.nodes
         else:
@@ -105,25 +105,25 @@ class Workload:
         return replace(self, nodes=nodes, before=before, measured=replace(self.measured, count=count), devices=devices)
 
     def same_objects(self) -> Workload:
-        """Give what all workloads with the same objects have in common."""
+        """Return a copy without the fields that do not change the objects, for comparison."""
         return replace(self, name="", churn=None, edited=False, against="", schedulers=(), judged=True)
 
     @property
     def node_names(self) -> list[str]:
-        """The names of all nodes."""
+        """Names of all nodes."""
         return ["scheduler-perf-node"] if self.nodes == 1 else [f"scheduler-perf-{n:05}" for n in range(self.nodes)]
 
     def measured_names(self) -> list[tuple[str, str]]:
-        """Give namespace and name of each measured pod."""
+        """Return namespace and name of each measured pod."""
         return list(_names("measured", self.measured))
 
     def measured_pods(self) -> Iterator[Json]:
-        """Make the measured pods."""
+        """Yield the measured pods."""
         for index, (namespace, name) in enumerate(self.measured_names()):
             yield _pod(self.measured, index, name, namespace)
 
     def standing(self) -> Iterator[list[Json]]:
-        """Make all else, step by step: what a step needs came before."""
+        """Yield all other objects in lists; each list depends only on earlier lists."""
         labels = self.labels or {}
         yield [templates.namespace(name, labels) for name in self.namespaces]
         zones = self.zones or ("",)
@@ -150,7 +150,7 @@ class Workload:
             yield devices.claim(pods.claim, name, namespace)
 
     def _placed(self, nodes: Sequence[str]) -> Iterator[Json]:
-        """Make the pods that come before, on the nodes by turns."""
+        """Yield the pods created before the run, on the nodes round robin."""
         turn = 0
         for purpose, pods in self._sets()[:-1]:
             for index, (namespace, name) in enumerate(_names(purpose, pods)):
@@ -189,7 +189,7 @@ _IN_SCHED: Final = {"namespaces": SCHED}
 
 
 def _affinity(name: str, template: str, before: int, count: int, *zones: str) -> Workload:
-    """Make a workload of pods that look for pods of their own color in named namespaces."""
+    """Return a workload of pods with affinity for their own color in named namespaces."""
     first, then = (
         _pods(template, number, namespaces=[where]) for number, where in zip((before, count), SCHED, strict=True)
     )
@@ -197,7 +197,7 @@ def _affinity(name: str, template: str, before: int, count: int, *zones: str) ->
 
 
 def _selected(name: str, template: str, before: int, count: int, *zones: str) -> Workload:
-    """Make a workload of pods that look for pods of their own color in namespaces with a label."""
+    """Return a workload of pods with affinity for their own color in namespaces with a label."""
     first = _pods(template, before, namespaces=_TEAMS)
     then = _pods(template, count, namespaces=["measure-ns-0"])
     return Workload(name, then, [first], zones=zones, namespaces=[*_TEAMS, "measure-ns-0"], labels=DEVOPS)
@@ -221,7 +221,7 @@ _MIXED: Final = (
 
 
 def _claiming(name: str, claim: str, count: int, supply: Supply = _TEN, **more: Any) -> Workload:
-    """Make a workload of pods that claim devices; nobody replays it, as devices are no part of the replay."""
+    """Return a workload of pods with claims, without a check of placements, as the replay has no devices."""
     return Workload(
         name,
         _pods("pod-claiming", count, claim=claim, **more),
@@ -354,4 +354,4 @@ QUICK: Final = (
     "apps-20-policies",
     "steady",
 )
-"""The workloads of a quick run."""
+"""Names of the workloads of a quick run."""
