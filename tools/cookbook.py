@@ -39,7 +39,7 @@ RECIPES: Final = {
     "cookbook/keep-builds": "Keep long builds",
     "cookbook/zone-first": "One zone first",
 }
-"""Titles by folder below examples/, in the order of the page."""
+"""Title of each folder below examples/, in the order of the page."""
 INTRODUCTION: Final = """\
 ---
 description: SchedulingPolicy examples to copy, for GPUs, zones, teams, spot nodes, load and cost, with tests.
@@ -80,14 +80,14 @@ def _tests(folder: str) -> list[tuple[str, Expectation]]:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Return the leading comment of a policy as one line, and the rest of the text."""
+    """Return the leading comment of a policy as one line, and the rest of its text."""
     lines = text.splitlines(keepends=True)
     count = next(number for number, line in enumerate(lines) if not line.startswith("#"))
     return " ".join(line[1:].strip() for line in lines[:count]), "".join(lines[count:])
 
 
 def _result(expect: Expectation) -> str:
-    """Return the best nodes, and which pods are victims or protected and which rules reject which nodes."""
+    """Return the expected result of a test: best nodes, victims, protected pods, and nodes rejected by each rule."""
     best = ", ".join(f"**{node}**" for node in expect.best or ["none"])
     for node, victims in expect.nominated.items():
         best = f"**{node}** after evicting {', '.join(victims)}"

@@ -12,7 +12,7 @@ from tools.reference import GENERATED
 
 
 def main() -> int:
-    """Return 0 when all documents pass and the site is built, else 1."""
+    """Check all documents and build the site; return 0 if both succeed, else 1."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.documents", description="Check documents and build the site."
     )

@@ -33,9 +33,9 @@ NAVIGATION: Final = ROOT / "mkdocs.yml"
 LONGEST_DESCRIPTION: Final = 160
 """Longest description of a page, in characters; search engines cut longer ones."""
 BUDGETS: Final = {"README.md": 900, "docs/inside/reliability.md": 2_500, "docs/inside/performance.md": 3_000}
-"""Most words of single documents."""
+"""Largest number of words of some documents; more is a problem."""
 ALL_WORDS: Final = 40_000
-"""Most words of all pages in docs/ that are not generated."""
+"""Largest number of words of all pages in docs/ that are not generated; more is a problem."""
 _TARGET: Final = re.compile(r"^([a-z][\w-]*):", re.M)
 _MAKE: Final = re.compile(r"(?:^|`|\$ |&& )make ([a-z][\w-]*)")
 _COMMAND: Final = re.compile(r"(?:^|[$/`(] ?)policysched ([a-z][\w-]*)(.*)")
@@ -44,7 +44,7 @@ _PATH: Final = re.compile(r"[\w.-]+(/[\w.-]+)+/?")
 
 
 class Problem(NamedTuple):
-    """Something wrong in a document."""
+    """A problem in a document, with its file and line."""
 
     path: Path
     line: int
@@ -74,7 +74,7 @@ def heads(paths: Iterable[Path]) -> Iterator[Problem]:
 
 
 def broken_links(paths: Iterable[Path]) -> Iterator[Problem]:
-    """Check that each relative link leads to a file, and its anchor to a heading."""
+    """Check that each relative link leads to an existing file and heading."""
     for path in paths:
         for line, link in numbered_links(path):
             if re.match(r"[a-z]+:", link):
@@ -88,7 +88,7 @@ def broken_links(paths: Iterable[Path]) -> Iterator[Problem]:
 
 
 def navigation(pages: Iterable[Path], config: Path) -> Iterator[Problem]:
-    """Check that the navigation has each page once, and no other."""
+    """Check that the navigation lists each page once, and nothing else."""
     entries = {
         match[1]: number
         for number, line in enumerate(config.read_text("utf-8").splitlines(), 1)
@@ -181,7 +181,7 @@ def known_commands() -> dict[str, Any]:
 
 
 def _front_matter(lines: list[str]) -> dict[str, Any]:
-    """Return the metadata of a page, empty where it has none."""
+    """Return the metadata of a page; empty if it has none."""
     if not lines or lines[0] != "---" or "---" not in lines[1:]:
         return {}
     found = yaml.safe_load("\n".join(lines[1 : lines.index("---", 1)]))
@@ -189,7 +189,7 @@ def _front_matter(lines: list[str]) -> dict[str, Any]:
 
 
 def _typed(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield what a reader may type, line by line; a command over several lines is one."""
+    """Yield the line number and text of each command line in a document; continued lines are joined."""
     for one in prose_lines(path):
         yield from ((one.number, code) for code in codes(one.text))
     for block in blocks(path):
@@ -204,7 +204,7 @@ def _typed(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _command(command: Any, rest: str) -> Any:
-    """Return a command, or the one of a group that the next word names."""
+    """Return a command, or the subcommand that the next word names."""
     of_group: dict[str, Any] = getattr(command, "commands", {})
     first = rest.split(maxsplit=1)[:1]
     return of_group.get(first[0], command) if first else command

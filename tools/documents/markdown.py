@@ -30,7 +30,7 @@ class Block:
     text: str
     line: int
     words: tuple[str, ...] = ()
-    """The words behind the language, which say what tests do with the block (see `tests.pages`)."""
+    """The words after the language, which tell tests how to use the block (see `tests.pages`)."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ def prose_lines(path: Path) -> list[Line]:
 
 
 def prose(path: Path) -> str:
-    """Return a document without its fenced blocks."""
+    """Return the text of a document without its fenced blocks."""
     return "\n".join(one.text for one in prose_lines(path))
 
 
 def anchors(path: Path) -> set[str]:
-    """Return the anchors of a document's headings, as GitHub and the site make them."""
+    """Return the anchors of a document's headings, as GitHub and the site generate them."""
     found = (_HEADING.match(line) for line in prose(path).splitlines())
     return {re.sub(r"[^\w\- ]", "", match[1].lower()).replace(" ", "-") for match in found if match}
 
@@ -95,7 +95,7 @@ def table(path: Path, title: str) -> list[list[str]]:
 
 
 def tables(path: Path) -> Iterator[list[dict[str, str]]]:
-    """Yield the tables of a document, each row by the names of its columns."""
+    """Yield the tables of a document; each row is a dict by column."""
     for group in re.findall(r"(?:^\|.*\n?)+", prose(path), flags=re.MULTILINE):
         head, _, *rows = (_cells(row) for row in group.splitlines())
         yield [dict(zip(head, row, strict=True)) for row in rows]

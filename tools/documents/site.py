@@ -22,7 +22,7 @@ from tools.documents.markdown import ROOT
 CONFIG: Final = ROOT / "mkdocs.yml"
 BUILD: Final = ROOT / "build"
 VERSIONS: Final = "versions.json"
-"""The file beside the versions of a site that its selector of versions reads."""
+"""The file that lists the versions of the site, which its version selector reads."""
 _FENCE: Final = re.compile(r"^( *```\w+) +.*$", re.M)
 _ROW: Final = re.compile(r"^\|.*$", re.M)
 _CODE: Final = re.compile(r"(`+).+?\1")
@@ -60,7 +60,7 @@ def build(target: Path, folder: Path = BUILD) -> None:
 
 
 def for_site(text: str, name: str, repository: str) -> str:
-    """Return a page as the site has it.
+    """Return a page as it is copied for the site.
 
     Args:
         text: The page.

@@ -59,7 +59,7 @@ def page() -> str:
 
 
 def _sections(commands: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Give the sections of `policysched --help`; a group of commands is replaced by its commands."""
+    """Yield the sections of `policysched --help` with their commands; a group is replaced by its subcommands."""
     for title, names in SECTIONS.values():
         shown = [
             *names,
@@ -115,7 +115,7 @@ def _flag_table(rows: Any) -> str:
 
 
 def _codes(text: str) -> str:
-    """Make a table of a paragraph such as `Exit codes: 0 success; 2 a flag is invalid.`."""
+    """Convert a paragraph such as `Exit codes: 0 success; 2 a flag is invalid.` to a table."""
     found = exit_codes(text)
     return "\n".join(
         ["| exit code | meaning |", "|---|---|", *(f"| {code} | {_cell(what)} |" for code, what in found), ""]

@@ -96,16 +96,16 @@ NOTES: Final[Mapping[str, str]] = {
     "extenders[].ignorable": "continue without the extender if a call fails",
     "delayCacheUntilActive": "a standby lists and watches nothing until it leads",
 }
-"""The effect of each field, by its path."""
+"""The effect of each field of the configuration, by its path."""
 STRUCTS: Final = {"profiles": ProfileConfig, "extenders": ExtenderConfig, "managedResources": ManagedResource}
-"""The items of lists whose fields are listed too."""
+"""Structs of the list items whose fields are documented, by the name of the list."""
 DEFAULTS: Final = {
     "enableContentionProfiling": "as `enableProfiling`",
     "profiles[].schedulerName": f"`{DEFAULT_SCHEDULER}` for a single profile",
     "profiles[].plugins": "the default plugins",
     "profiles[].pluginConfig": "defaults of each plugin",
 }
-"""Defaults that depend on something else."""
+"""Texts of the defaults that depend on something else, by path."""
 
 
 def page() -> str:

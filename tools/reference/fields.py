@@ -50,7 +50,7 @@ def _section(path: str, heading: str, apart: tuple[str, ...]) -> str:
 
 
 def _rows(parent: Schema, name: str, path: str, apart: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the row of a field, and the rows of the fields inside it unless they have a section of their own."""
+    """Yield the row of a field, then the rows of its subfields unless they have their own section."""
     schema: Schema = parent["properties"][name]
     required = "required" if name in parent.get("required", ()) else ""
     default = f"`{schema['default']}`" if "default" in schema else required

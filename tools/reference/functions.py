@@ -123,12 +123,12 @@ def page() -> str:
 
 
 def written(names: Names, field: InputField) -> str:
-    """Return a field as expressions write it."""
+    """Return a field as it is written in an expression."""
     return ".".join(names) + ('["k"]' if field.keyed else '("k")' if field.called else "")
 
 
 def form(name: str, function: Function) -> str:
-    """Return a function as expressions call it."""
+    """Return a call of a function as it is written in an expression."""
     return f"{name}({function.form})" + (" [by key]" if name in AGGREGATES else "")
 
 

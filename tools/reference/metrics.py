@@ -125,7 +125,7 @@ _LEVEL: Final = re.compile(r"\[(STABLE|BETA|ALPHA)\] ")
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric as it is scraped."""
+    """A registered metric."""
 
     name: str
     kind: str
