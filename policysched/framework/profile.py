@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.extender import EXTENDER, Extender
@@ -31,6 +31,9 @@ from policysched.state.tables.journal import ABOUT_PODS
 
 Filter: TypeAlias = FilterPlugin[Any] | OutOfTreePlugin
 Score: TypeAlias = ScorePlugin[Any] | OutOfTreePlugin
+
+FIRST_PLACE: Final = 3
+"""The place of the first filter."""
 
 
 class PerPodPlugins(NamedTuple):
@@ -131,8 +134,8 @@ class Profile:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The places of the filters in the order of Filter, by name."""
-        return {plugin.name: place for place, plugin in enumerate(self.filters)}
+        """The places of the filters in the order of Filter, by name; lower places than FIRST_PLACE are no plugins'."""
+        return {plugin.name: place for place, plugin in enumerate(self.filters, FIRST_PLACE)}
 
     @cached_property
     def _prepared_scores(self) -> tuple[tuple[Score, int | None], ...]:

@@ -211,17 +211,17 @@ def test_answers_from_elsewhere_are_laid_over_the_nodes_that_were_found() -> Non
     engine_ = made(FakeFilter("A", {"a"}), scores=[(FakeScore("S", {"b": 5, "c": 1}), 1)])
     found = engine_.find(pod("p"))
     assert found.feasible().tolist() == [False, True, True]
-    webhook = computed(FilterResults(FakeFilter("webhook", {"b"}), engine_.cluster, len(engine_.profile.filters)))
-    decision = engine_.choose(found.with_results([webhook]))
+    webhook = computed(FilterResults(FakeFilter("webhook", {"b"}), engine_.cluster, 9))
+    decision = engine_.choose(found.extended([webhook]))
     assert (decision.node, rejections(decision)) == ("c", {"a": "A", "b": "webhook"})
     likes = computed(ScoreResults(FakeScore("webhook", {"c": 9}), 1, engine_.cluster))
-    assert engine_.choose(found.with_results(scores=[likes])).node == "c"
+    assert engine_.choose(found.extended(scores=[likes])).node == "c"
     assert engine_.choose(found).node == "b"
 
 
 def test_all_nodes_may_be_left_out_from_elsewhere() -> None:
     engine_ = made(FakeFilter("A", {"a"}))
     webhook = computed(FilterResults(FakeFilter("webhook", {"b", "c"}), engine_.cluster, place=9))
-    decision = engine_.choose(engine_.find(pod("p")).with_results([webhook]))
+    decision = engine_.choose(engine_.find(pod("p")).extended([webhook]))
     assert decision.fit_error() == "0/3 nodes are available: 1 A says no, 2 webhook says no."
     assert decision.rejectors() == {"A", "webhook"}

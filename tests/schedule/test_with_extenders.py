@@ -20,7 +20,6 @@ from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVic
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodStatus
 from policysched.schedule import attempts
-from policysched.schedule.cycle.evaluation import BEHIND_ALL
 from policysched.schedule.cycle.results.plugin_results import FilterResults, GivenCodes
 from policysched.schedule.cycle.results.rejections import histogram, rejected_with
 from tests.build import node, pod
@@ -302,7 +301,7 @@ def test_reason_for_each_node_is_looked_at_once() -> None:
     """As an extender gives them; a look at all nodes for each reason takes ten times as long with 40,000 nodes."""
     count = 40_000
     statuses = [Status((Code.UNSCHEDULABLE, Code.ERROR)[number % 2], (str(number),)) for number in range(count)]
-    results = FilterResults(GivenCodes("", statuses), np.arange(1, count + 1, dtype=np.int32), BEHIND_ALL)
+    results = FilterResults(GivenCodes("", statuses), np.arange(1, count + 1, dtype=np.int32), 1)
     results.recompute(count, count)
     found = np.ones(count, np.int16), [results]
 

@@ -84,7 +84,7 @@ def _digest(decision: Decision) -> bytes:
 
 
 def _name(evaluation: Evaluation, number: int) -> bytes:
-    return evaluation.filters[number - 1].plugin_name.encode() if number else b""
+    return evaluation.filter_at(number).plugin_name.encode() if number else b""
 
 
 class Recorder(Observer):

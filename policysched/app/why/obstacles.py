@@ -103,7 +103,7 @@ def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Aga
     own = {one.plugin.name for one in evaluation.plugin_filters()}
     explained = np.zeros(size, np.bool_)
     finder = _Finder(asking, raw, pod)
-    for results in [one for one in evaluation.filters if one.rejects_any and one.place >= 0]:
+    for results in [one for one in evaluation.filters if one.rejects_any and one.plugin_name]:
         codes = np.where(present, results.codes[:size], 0)
         told = (
             list(finder.taken_apart(results, codes)) if results.plugin.name in own else list(_by_reason(results, codes))
@@ -111,7 +111,7 @@ def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Aga
         found += told
         for one in told:
             explained |= one.rows
-    for results in [one for one in evaluation.filters if one.rejects_any and one.place < 0]:
+    for results in [one for one in evaluation.filters if one.rejects_any and not one.plugin_name]:
         # narrowing and nominated pods are reported if no filter does
         codes = np.where(present & ~explained, results.codes[:size], 0)
         kept = np.isin(np.arange(size), list(evaluation.nominated_pods)) & (codes != 0)

@@ -67,7 +67,7 @@ class ClassResults:
     filters: tuple[FilterResults, ...]
     """The results of the filters that do not skip the class, in the order of Filter."""
     first: NDArray[np.int16]
-    """The number of each row's first rejecting filter, counted from 1; FEASIBLE or ABSENT if there is none."""
+    """The place of each row's first rejecting filter; FEASIBLE or ABSENT if there is none."""
     feasible_count: int
     """Number of rows that pass all filters."""
     filter_failure: Status | None
@@ -238,7 +238,7 @@ class ClassResults:
     @cached_property
     def plugin_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of the profile's plugins that do not skip the class, at Filter and at Score."""
-        filters = tuple(one.plugin.name for one in self.filters if one.place >= 0)
+        filters = tuple(one.plugin.name for one in self.filters if one.is_of_profile)
         return filters, tuple(one.plugin.name for one in self.scores)
 
     def _recompute(self, position: int, earlier: EarlierResults | None = None) -> None:
@@ -321,7 +321,7 @@ class ClassResults:
         judge(self.first, self.filters, self.cluster.nodes.present.data, rows)
         self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
         if self._failing:
-            self.filter_failure = failure_of(self._failing, self.first[: self.cluster.nodes.size], self.filters)
+            self.filter_failure = failure_of(self._failing, self.first[: self.cluster.nodes.size])
 
     def _rank(self, rows: Rows) -> None:
         """Add up the scores without normalization of rows, tier by tier."""

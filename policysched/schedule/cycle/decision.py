@@ -19,8 +19,8 @@ from policysched.framework import NO_ROWS, Code, RowNumbers, Status
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.status import filter_error
 from policysched.model.objects import Pod
-from policysched.schedule.cycle.evaluation import NARROWED, Evaluation
-from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT, FilterResults
+from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.results.plugin_results import NARROWED, PRE_FILTER_RESULT, FilterResults
 from policysched.schedule.cycle.results.rejections import histogram, rejected_with
 from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from policysched.state.cluster import Cluster

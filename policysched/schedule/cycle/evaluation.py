@@ -11,9 +11,8 @@ Source: pkg/scheduler/schedule_one.go (findNodesThatFitPod, prioritizeNodes).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +24,14 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.class_results import ClassResults
 from policysched.schedule.cycle.preparing import PreFilter
 from policysched.schedule.cycle.results.out_of_tree_results import ScoreWeights
-from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
-from policysched.schedule.cycle.results.rejections import FEASIBLE, failure_of, verdicts
+from policysched.schedule.cycle.results.plugin_results import EXTENDERS, FilterResults, ScoreResults
+from policysched.schedule.cycle.results.rejections import FEASIBLE, failure_of, with_rejections
 from policysched.schedule.cycle.what_if import Trial
 from policysched.schedule.timing import NORMALIZE, CycleTimes, asked
 from policysched.state.cluster import Cluster
 from policysched.state.nominated.columns import PodsByRow
 from policysched.state.tables.amounts import PodResources
 
-NARROWED: Final = 1
-"""The first rejecting filter of the rows that PreFilter narrowed away, if a plugin narrowed."""
-BEHIND_ALL: Final = 1 << 30
-"""The place of extenders: after all filters of the profile."""
 NO_PODS: Final[PodsByRow] = MappingProxyType({})
 _OUT_OF_RANGE: Final = (
     'applying score defaultWeights on Score plugins: plugin "{}" returns an invalid score {}, '
@@ -52,8 +47,7 @@ class NominatedNode(NamedTuple):
     """The status of the first filter that rejects the node, None if the pod fits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """The results for a pod."""
 
     pod: Pod
@@ -62,9 +56,9 @@ class Evaluation:
     pre_filter: PreFilter
     """The outcome of PreFilter."""
     filters: tuple[FilterResults, ...]
-    """The results of filters in their order; first the nodes narrowed away, last extenders."""
+    """The results of filters by place: nodes narrowed away, nominated pods, filters of the profile, extenders."""
     first: NDArray[np.int16]
-    """The number of each row's first rejecting filter, counted from 1; FEASIBLE or ABSENT if there is none.
+    """The place of each row's first rejecting filter; FEASIBLE or ABSENT if there is none.
 
     Shapes: (C,) or (N,).
     """
@@ -99,26 +93,35 @@ class Evaluation:
             NO_PODS,
         )
 
-    def with_results(self, filters: Sequence[FilterResults] = (), scores: Sequence[ScoreResults] = ()) -> Evaluation:
-        """Return an evaluation to which further computed results apply; without any, return this evaluation."""
-        made = replace(self, further_scores=(*self.further_scores, *scores)) if scores else self
-        return made.with_filters((*self.filters, *filters)) if filters else made
-
-    def with_filters(self, filters: Sequence[FilterResults], failure: Status | None = None) -> Evaluation:
-        """Return an evaluation with other computed filters.
+    def extended(
+        self,
+        filters: Sequence[FilterResults] = (),
+        scores: Sequence[ScoreResults] = (),
+        failure: Status | None = None,
+        **changes: Any,
+    ) -> Evaluation:
+        """Return an evaluation with further results.
 
         Args:
-            filters: All filters; they are sorted by their place.
-            failure: The status of a filter that failed and has no results.
+            filters: Computed filters; a filter replaces an earlier filter with the same place, and rejects all nodes
+                that the earlier filter rejects.
+            scores: Computed scores.
+            failure: The status of a filter that failed.
+            changes: Other fields to replace.
         """
-        ordered = tuple(sorted(filters, key=lambda one: one.place))
-        nodes = self.cluster.nodes
-        first = verdicts(ordered, nodes.present.data[: nodes.size])
-        count = first.size - int(np.count_nonzero(first))
-        of_class = set(map(id, self.of_class.filters))
-        may_fail = [one for one in ordered if one.fails or id(one) not in of_class]
-        failure = failure or failure_of(may_fail, first, ordered)
-        return replace(self, filters=ordered, first=first, feasible_count=count, filter_failure=failure)
+        if filters:
+            by_place = {one.place: one for one in (*self.filters, *filters)}
+            changes["filters"] = tuple([by_place[place] for place in sorted(by_place)])
+        rejecting = [one for one in filters if one.rejects_any]
+        if rejecting:
+            first = with_rejections(self.first[: self.cluster.nodes.size], rejecting)
+            changes["first"], changes["feasible_count"] = first, first.size - int(np.count_nonzero(first))
+            of_class = set(map(id, self.of_class.filters))
+            may_fail = [one for one in changes["filters"] if one.fails or id(one) not in of_class]
+            changes["filter_failure"] = failure_of(may_fail, first)
+        if failure is not None:
+            changes["filter_failure"] = failure
+        return self._replace(further_scores=(*self.further_scores, *scores), **changes)
 
     @property
     def cluster(self) -> Cluster:
@@ -151,8 +154,8 @@ class Evaluation:
         nominated = self.nominated_node
         if nominated is None or nominated.status is not None:
             return None
-        behind = (one for one in self.filters if one.place >= BEHIND_ALL)
-        return None if any(one.codes[nominated.row] for one in behind) else nominated.row
+        extenders = self.filters[-1] if self.filters and self.filters[-1].place == EXTENDERS else None
+        return None if extenders is not None and extenders.codes[nominated.row] else nominated.row
 
     @property
     def scores(self) -> tuple[ScoreResults, ...]:
@@ -240,9 +243,13 @@ class Evaluation:
 
     def plugin_filters(self) -> list[FilterResults]:
         """Return the results of the profile's filters, without narrowing, nominated pods and extenders."""
-        return [one for one in self.filters if 0 <= one.place < BEHIND_ALL]
+        return [one for one in self.filters if one.is_of_profile]
+
+    def filter_at(self, place: int) -> FilterResults:
+        """Return the results of the filter at a place."""
+        return next(one for one in self.filters if one.place == place)
 
     def status(self, row: int) -> Status:
         """Return the status that rejects an infeasible row."""
-        results = self.filters[int(self.first[row]) - 1]
+        results = self.filter_at(int(self.first[row]))
         return results.reason(int(results.codes[row]))

@@ -10,8 +10,6 @@ pkg/scheduler/schedule_one.go (evaluateNominatedNode).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +22,13 @@ from policysched.framework import (
     Status,
     WhatIfFilter,
 )
-from policysched.schedule.cycle.evaluation import NARROWED, Evaluation, NominatedNode
-from policysched.schedule.cycle.results.plugin_results import FilterResults, GivenCodes
+from policysched.schedule.cycle.evaluation import Evaluation, NominatedNode
+from policysched.schedule.cycle.results.plugin_results import (
+    NARROWED,
+    WITH_NOMINATED_PODS,
+    FilterResults,
+    GivenCodes,
+)
 from policysched.schedule.cycle.what_if import codes_on, verdicts_on
 
 
@@ -37,11 +40,11 @@ def with_nominations(evaluation: Evaluation) -> Evaluation:
     """
     pod, cluster = evaluation.pod, evaluation.cluster
     if cluster.nominations and (nominated := cluster.nominations.yielded_to(pod, cluster.nodes.row_of)):
-        evaluation = replace(evaluation, nominated_pods=nominated)
+        evaluation = evaluation._replace(nominated_pods=nominated)
     row = cluster.nodes.row_of.get(pod.status.nominated_node_name or "")
     if row is None or not cluster.nodes.present.data[row]:
         return evaluation
-    return replace(evaluation, nominated_node=NominatedNode(row, evaluation.trial(row).verdict()))
+    return evaluation._replace(nominated_node=NominatedNode(row, evaluation.trial(row).verdict()))
 
 
 def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
@@ -57,7 +60,7 @@ def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
     if evaluation.narrowing:
         rows = rows[first[rows] != NARROWED]
     found = _rejections(evaluation, rows)
-    return evaluation.with_results([_WithNominatedPods(found, nodes.columns.capacity)]) if found else evaluation
+    return evaluation.extended([_WithNominatedPods(found, nodes.columns.capacity)]) if found else evaluation
 
 
 def _rejections(evaluation: Evaluation, rows: RowNumbers) -> dict[int, Status]:
@@ -126,7 +129,7 @@ class _WithNominatedPods(FilterResults):
     def __init__(self, found: dict[int, Status], capacity: int) -> None:
         statuses = list(dict.fromkeys(found.values()))
         numbers = {status: number for number, status in enumerate(statuses, 1)}
-        self.place = -1
+        self.place = WITH_NOMINATED_PODS
         self.plugin = GivenCodes("", statuses)
         self.state = None
         self.rejects_any = True

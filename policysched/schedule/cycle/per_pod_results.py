@@ -10,18 +10,21 @@ Source: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
-import numpy as np
-
-from policysched.framework import SKIP, Status
+from policysched.framework import SKIP, ScorePlugin, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
 from policysched.framework.profile import Filter, PerPodPlugins
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.preparing import PreFilter, prepare_scores
 from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers, OutOfTreeResults, call_scores
-from policysched.schedule.cycle.results.plugin_results import FilterResults, NarrowedNodes
-from policysched.schedule.cycle.results.rejections import FEASIBLE
+from policysched.schedule.cycle.results.plugin_results import (
+    NARROWED,
+    FilterResults,
+    NarrowedNodes,
+    ScoreResults,
+)
+from policysched.schedule.cycle.results.rejections import FEASIBLE, with_rejections
 from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, CycleTimes, asked
 
 
@@ -43,13 +46,21 @@ def with_per_pod_results(evaluation: Evaluation, plugins: PerPodPlugins, times: 
     cycle = PodCycle(evaluation.pod, cluster) if evaluation.profile.out_of_tree_cycle else None
     prepared = _PodPreFilter(evaluation, cycle, times)
     prepared.run(plugins.filters)
-    if cycle is not None or prepared.has_changes:
-        evaluation = replace(evaluation, pre_filter=prepared, cycle=cycle)
-        if prepared.rejection is not None:
-            uncalled = sorted([*evaluation.filters, *prepared.filters], key=lambda one: one.place)
-            return replace(evaluation, filters=tuple(uncalled))
-        evaluation = _with_filters(evaluation, prepared, times)
-    return evaluation if evaluation.rejection is not None else _with_scores(evaluation, plugins, times)
+    if prepared.rejection is not None:
+        uncalled = sorted([*evaluation.filters, *prepared.filters], key=lambda one: one.place)
+        return evaluation._replace(pre_filter=prepared, cycle=cycle, filters=tuple(uncalled))
+    filters = _computed_filters(evaluation, prepared, times)
+    called = [(plugin, weight) for plugin, weight in plugins.scores if not isinstance(plugin, OutOfTreePlugin)]
+    pending = [(plugin, weight) for plugin, weight in plugins.scores if isinstance(plugin, OutOfTreePlugin)]
+    scores, failure = _computed_scores(evaluation, called, times)
+    return evaluation.extended(
+        filters,
+        scores,
+        score_failure=evaluation.score_failure or failure,
+        pending_scores=tuple(pending),
+        pre_filter=prepared,
+        cycle=cycle,
+    )
 
 
 class _PodPreFilter(PreFilter):
@@ -68,17 +79,12 @@ class _PodPreFilter(PreFilter):
             if self.ends_with(place, *known[place]) if plugin is None else self._call(place, plugin):
                 break
 
-    @property
-    def has_changes(self) -> bool:
-        """Whether the outcome differs from that of the pod's class."""
-        return bool(self.filters) or self.outcomes != self._evaluation.pre_filter.outcomes
-
     def narrowed(self) -> FilterResults | None:
         """Return the filter of the nodes that were narrowed away; None if the filter of the class is the same."""
         if self._allowed is None or self.narrowing == self._evaluation.narrowing:
             return None
         cluster = self._evaluation.cluster
-        return FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
+        return FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster), NARROWED)
 
     def _call(self, place: int, plugin: Filter) -> bool:
         """Call a plugin; return whether it ends PreFilter by a rejection."""
@@ -109,33 +115,26 @@ class _PodPreFilter(PreFilter):
         return OutOfTreeResults(plugin, self._places[plugin.name], known)
 
 
-def _with_filters(evaluation: Evaluation, prepared: _PodPreFilter, times: CycleTimes | None) -> Evaluation:
+def _computed_filters(evaluation: Evaluation, prepared: _PodPreFilter, times: CycleTimes | None) -> list[FilterResults]:
     """Evaluate the filters that PreFilter prepared, except out-of-tree filters."""
-    narrowed, kept, nodes = prepared.narrowed(), evaluation.filters, evaluation.cluster.nodes
-    if narrowed is None and not prepared.filters:
-        return evaluation
+    nodes, narrowed = evaluation.cluster.nodes, prepared.narrowed()
     if narrowed is not None:
-        # it rejects all nodes that the narrowing of the class rejects
         narrowed.recompute(nodes.columns.capacity, nodes.size)
-        kept = (narrowed, *(one for one in kept if one.place >= 0))
     for one in prepared.filters:
         if not isinstance(one, OutOfTreeResults):
             asked(times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
-    return evaluation.with_filters((*kept, *prepared.filters))
+    return prepared.filters if narrowed is None else [narrowed, *prepared.filters]
 
 
-def _with_scores(evaluation: Evaluation, plugins: PerPodPlugins, times: CycleTimes | None) -> Evaluation:
-    """Evaluate the scores, except those of out-of-tree plugins."""
-    if not plugins.scores:
-        return evaluation
-    called = [(plugin, weight) for plugin, weight in plugins.scores if not isinstance(plugin, OutOfTreePlugin)]
-    pending = [(plugin, weight) for plugin, weight in plugins.scores if isinstance(plugin, OutOfTreePlugin)]
-    scores, failure = prepare_scores(called, evaluation.pod, evaluation.cluster, times)
+def _computed_scores(
+    evaluation: Evaluation, plugins: Sequence[tuple[ScorePlugin[Any], int | None]], times: CycleTimes | None
+) -> tuple[list[ScoreResults], Status | None]:
+    """Evaluate scores; return their results, or the status of a plugin that failed at PreScore."""
     nodes = evaluation.cluster.nodes
+    scores, failure = prepare_scores(plugins, evaluation.pod, evaluation.cluster, times)
     for one in scores:
         asked(times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
-    made = evaluation.with_results(scores=scores)
-    return replace(made, score_failure=evaluation.score_failure or failure, pending_scores=tuple(pending))
+    return scores, failure
 
 
 def with_out_of_tree_filters(evaluation: Evaluation, cycle: PodCycle, times: CycleTimes | None) -> Evaluation:
@@ -151,22 +150,22 @@ def with_out_of_tree_filters(evaluation: Evaluation, cycle: PodCycle, times: Cyc
         kept = nominations.rows(nodes.row_of)
         # nodes with nominated pods that this pod must respect were filtered with them before; this is the second time
         cycle.apart = {row: cycle.state.clone() for row in kept.difference(evaluation.nominated_pods)}
-    first, filters = evaluation.first[: nodes.size].copy(), list(evaluation.filters)
+    first, filters = evaluation.first[: nodes.size], []
     failure: Status | None = None
-    for number, one in enumerate(evaluation.filters, 1):
+    for one in evaluation.filters:
         if not isinstance(one, OutOfTreeResults):
             continue
-        left = ((first == FEASIBLE) | (first > number)).nonzero()[0]
+        left = ((first == FEASIBLE) | (first > one.place)).nonzero()[0]
         if not left.size:
             continue
         results = asked(times, one.plugin.name, FILTER, one.called, cycle, left)
         if isinstance(results, Status):
             failure = results
             break
-        filters[number - 1] = results
+        filters.append(results)
         if results.rejects_any:
-            np.putmask(first, results.codes[: nodes.size] != 0, number)
-    return evaluation.with_filters(filters, failure)
+            first = with_rejections(first, [results])
+    return evaluation.extended(filters, failure=failure)
 
 
 def with_out_of_tree_scores(evaluation: Evaluation, times: CycleTimes | None = None) -> Evaluation | Status:
@@ -177,4 +176,4 @@ def with_out_of_tree_scores(evaluation: Evaluation, times: CycleTimes | None = N
     scores = call_scores(evaluation.cycle, evaluation.pending_scores, feasible, evaluation.of_class.known, times)
     if isinstance(scores, Status):
         return scores
-    return replace(evaluation.with_results(scores=scores), pending_scores=())
+    return evaluation.extended(scores=scores, pending_scores=())

@@ -15,7 +15,7 @@ from policysched.framework.partial_plugins import Everywhere, EverywhereFilter, 
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.results.carried_over import EarlierResults
-from policysched.schedule.cycle.results.plugin_results import FilterResults, NarrowedNodes, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import NARROWED, FilterResults, NarrowedNodes, ScoreResults
 from policysched.schedule.timing import PRE_FILTER, PRE_SCORE, CycleTimes, asked
 from policysched.state.cluster import Cluster
 
@@ -74,7 +74,9 @@ class PreFilter:
         """Sort the filters, and insert the filter of the nodes that were narrowed away before them."""
         self.filters.sort(key=lambda one: one.place)
         if self._allowed is not None and self.rejection is None:
-            narrowed = FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster))
+            narrowed = FilterResults(
+                NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster), NARROWED
+            )
             self.filters.insert(0, narrowed)
 
     def ends(self, place: int, plugin: FilterPlugin[Any], state: Any) -> bool:

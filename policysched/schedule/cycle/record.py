@@ -152,8 +152,8 @@ def _rejected(decision: Decision) -> dict[str, Any]:
     nodes, evaluation = decision.cluster.nodes, decision.evaluation
     first = evaluation.first[: nodes.size]
     told = np.empty(first.size, np.object_)
-    for position in sorted(set(first[first > FEASIBLE].tolist())):
-        codes, rows = evaluation.filters[position - 1].codes, np.flatnonzero(first == position)
+    for place in sorted(set(first[first > FEASIBLE].tolist())):
+        codes, rows = evaluation.filter_at(place).codes, np.flatnonzero(first == place)
         for code in sorted(set(codes[rows].tolist())):
             alike = rows[codes[rows] == code]
             status = _status(evaluation.status(int(alike[0])))

@@ -24,8 +24,8 @@ from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.cycle.evaluation import BEHIND_ALL, Evaluation
-from policysched.schedule.cycle.results.plugin_results import FilterResults, GivenCodes, ScoreResults
+from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.results.plugin_results import EXTENDERS, FilterResults, GivenCodes, ScoreResults
 
 log = logging.getLogger(__name__)
 NOT_ASKED = Status(Code.UNSCHEDULABLE, ("node(s) became feasible while extenders evaluated others",), EXTENDER)
@@ -164,7 +164,7 @@ def _with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
     codes = {strings.find(name): places[status] for name, status in answers.rejected.items()}
     codes |= {strings.find(name): 0 for name in answers.passed}
     by_row = np.array([codes.get(name, 1) for name in names], np.int32)
-    rejections = FilterResults(GivenCodes(EXTENDER, statuses), by_row, BEHIND_ALL)
+    rejections = FilterResults(GivenCodes(EXTENDER, statuses), by_row, EXTENDERS)
     rejections.recompute(capacity, size)
     scores: list[ScoreResults] = []
     for extender, given in answers.scores.items():
@@ -172,7 +172,7 @@ def _with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
         values = np.array([added.get(name, 0) for name in names], np.int64)
         scores.append(ScoreResults(ExtenderScore(extender), 1, values))
         scores[-1].recompute(capacity, size)
-    return evaluation.with_results([rejections], scores)
+    return evaluation.extended([rejections], scores)
 
 
 class ExtenderScore(RowScore[Scores]):

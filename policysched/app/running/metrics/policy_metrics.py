@@ -184,18 +184,15 @@ def _states_of(entry: StoredPolicy) -> set[str]:
 
 def deciding_filters(evaluation: Evaluation) -> list[str]:
     """Return the policies without whose filters a node would be feasible: on some row only they reject."""
-    filters = evaluation.filters
-    places = [place for place, one in enumerate(filters, 1) if one.rejects_any and one.plugin_name.startswith(PREFIX)]
+    filters = [one for one in evaluation.filters if one.rejects_any]
+    places = [one.place for one in filters if one.plugin_name.startswith(PREFIX)]
     if not places:
         return []
     first, found = evaluation.first[: evaluation.cluster.nodes.size], []
     rows = (first >= places[0]).nonzero()[0]
     first, rejected_later = first[rows], np.zeros(rows.size, np.bool_)
-    for place in range(len(filters), places[0] - 1, -1):
-        one = filters[place - 1]
-        if not one.rejects_any:
-            continue
-        if place in places and ((first == place) & ~rejected_later).any():
+    for one in reversed(filters):
+        if one.place in places and ((first == one.place) & ~rejected_later).any():
             found.append(one.plugin_name.removeprefix(PREFIX))
         rejected_later |= one.codes[rows] != 0
     return found

@@ -36,10 +36,17 @@ from policysched.framework import (
     unresolvable,
 )
 from policysched.framework.partial_plugins import Everywhere
+from policysched.framework.profile import FIRST_PLACE
 from policysched.state.tables.interner import MISSING
 
 PRESENCE: Final = int(Aspect.PRESENCE)
 PRE_FILTER_RESULT = "PreFilterResult"
+NARROWED: Final = 1
+"""The place of the nodes that PreFilter narrowed away."""
+WITH_NOMINATED_PODS: Final = 2
+"""The place of the rejections of nodes with the pods nominated to them."""
+EXTENDERS: Final = 2**15 - 1
+"""The place of the rejections of extenders, after all filters of a profile. Places fit into 16 bits."""
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
 BYTES = 512
@@ -97,10 +104,10 @@ class FilterResults:
 
     __slots__ = ("_capacity", "_incremental", "codes", "place", "plugin", "reads", "rejects_any", "state")
 
-    def __init__(self, plugin: RowFilter[Any], state: Any, place: int = -1) -> None:
+    def __init__(self, plugin: RowFilter[Any], state: Any, place: int) -> None:
         self.plugin = plugin
         self.place = place
-        """Where the plugin stands among the profile's filters."""
+        """The place in the order of filters: of those that reject a node, the one with the lowest place is reported."""
         self.state = state
         self.reads = int(plugin.filter_reads) | PRESENCE
         self._incremental: Incremental[Any] | None = plugin if isinstance(plugin, Incremental) else None
@@ -141,8 +148,13 @@ class FilterResults:
 
     @property
     def plugin_name(self) -> str:
-        """The name of the plugin; empty for what is none."""
-        return self.plugin.name if self.place >= 0 else ""
+        """The name of the plugin or of extenders, empty for narrowed nodes and nominated pods."""
+        return self.plugin.name if self.place >= FIRST_PLACE else ""
+
+    @property
+    def is_of_profile(self) -> bool:
+        """Whether these are the results of a filter of the profile."""
+        return FIRST_PLACE <= self.place < EXTENDERS
 
     @property
     def nbytes(self) -> int:

@@ -1,7 +1,7 @@
 """Verdicts: the first filter that rejects each row, and the statuses of the rejections.
 
-Shapes: C capacity of the columns, N ≤ C rows in use. `first` is the number of each row's first rejecting filter,
-counted from 1; FEASIBLE or ABSENT if there is none.
+Shapes: C capacity of the columns, N ≤ C rows in use. `first` is the place of each row's first rejecting filter;
+FEASIBLE or ABSENT if there is none.
 """
 
 from __future__ import annotations
@@ -31,28 +31,29 @@ def judge(first: NDArray[np.int16], filters: Sequence[FilterResults], present: M
     if isinstance(rows, slice) or rows.size > _FEW:
         _judge_many(first, filters, present, rows)
         return
-    rejecting = [(place, one.codes) for place, one in enumerate(filters, 1) if one.rejects_any]
+    rejecting = [(one.place, one.codes) for one in filters if one.rejects_any]
     for row in rows.tolist():
         first[row] = next((place for place, codes in rejecting if codes[row]), FEASIBLE) if present[row] else ABSENT
 
 
-def verdicts(filters: Sequence[FilterResults], present: Mask) -> NDArray[np.int16]:
-    """Return the first rejecting filter of all rows.
+def with_rejections(first: NDArray[np.int16], rejecting: Iterable[FilterResults]) -> NDArray[np.int16]:
+    """Return the first rejecting filter of all rows with further filters.
 
-    Shapes: present (N,) -> (N,).
+    Shapes: first (N,) -> (N,).
     """
-    first = np.empty(present.size, np.int16)
-    _judge_many(first, filters, present, slice(0, present.size))
-    return first
+    made = first.copy()
+    for one in rejecting:
+        is_first = (one.codes[: made.size] != 0) & ((made == FEASIBLE) | (made > one.place))
+        np.putmask(made, is_first, one.place)
+    return made
 
 
 def _judge_many(first: NDArray[np.int16], filters: Sequence[FilterResults], present: Mask, rows: Rows) -> None:
     is_there = present[rows]
     found = np.zeros(is_there.size, np.int16)
-    for place in range(len(filters), 0, -1):
-        results = filters[place - 1]
-        if results.rejects_any:
-            np.putmask(found, results.codes[rows] != 0, place)
+    for one in reversed(filters):
+        if one.rejects_any:
+            np.putmask(found, one.codes[rows] != 0, one.place)
     np.putmask(found, ~is_there, ABSENT)
     first[rows] = found
 
@@ -63,8 +64,9 @@ def rejected_with(code: Code, first: NDArray[np.int16], filters: Sequence[Filter
     Shapes: first (N,) -> (N,).
     """
     mask: Mask = np.zeros(first.size, np.bool_)
-    for place in distinct(first[first > 0]).tolist():
-        results, rows = filters[place - 1], first == place
+    by_place = {one.place: one for one in filters}
+    for place in distinct(first[first > FEASIBLE]).tolist():
+        results, rows = by_place[place], first == place
         codes, places = distinct_places(results.codes[: first.size][rows])
         mask[rows] = np.array([results.reason(one).code is code for one in codes.tolist()], np.bool_)[places]
     return mask
@@ -73,30 +75,24 @@ def rejected_with(code: Code, first: NDArray[np.int16], filters: Sequence[Filter
 def histogram(first: NDArray[np.int16], filters: Sequence[FilterResults]) -> list[tuple[Status, int]]:
     """Count the rows by the status that rejects them. Shapes: first (N,)."""
     found = []
-    for place, results in enumerate(filters, 1):
+    for results in filters:
         if results.rejects_any:
-            codes, counts = counted(results.codes[: first.size][first == place])
+            codes, counts = counted(results.codes[: first.size][first == results.place])
             found += [(results.reason(code), count) for code, count in zip(codes, counts, strict=True)]
     return found
 
 
-def failure_of(
-    may_fail: Iterable[FilterResults], first: NDArray[np.int16], filters: Sequence[FilterResults]
-) -> Status | None:
+def failure_of(filters: Iterable[FilterResults], first: NDArray[np.int16]) -> Status | None:
     """Return the status of a filter that failed on a node that no earlier filter rejects.
 
     Args:
-        may_fail: The filters to check.
+        filters: The filters that may have failed.
         first: The verdicts. Shapes: (N,).
-        filters: All filters in their order.
     """
-    for one in may_fail:
-        if not one.rejects_any:
-            continue
+    for one in filters:
         codes = one.codes[: first.size]
-        for code in counted(codes)[0]:
-            if code and (status := one.reason(code)).code is Code.ERROR:
-                place = filters.index(one) + 1
-                if ((codes == code) & (first == place)).any():
-                    return status
+        for code in counted(codes)[0] if one.rejects_any else ():
+            status = one.reason(code) if code else None
+            if status is not None and status.code is Code.ERROR and ((codes == code) & (first == one.place)).any():
+                return status
     return None
