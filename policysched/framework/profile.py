@@ -178,9 +178,18 @@ class Profile:
         if not reading:
             return None
         own = [one for one in self._per_pod if one.has_own_results in reading and one.shared_key(pod, cluster) is None]
-        return self._ordered(own) if own else None
+        if not own:
+            return None
+        key = tuple(map(id, own))
+        if key not in self._known_per_pod:
+            self._known_per_pod[key] = self._ordered(own)
+        return self._known_per_pod[key]
 
-    def _ordered(self, plugins: Collection[PerPod]) -> PerPodPlugins | None:
+    @cached_property
+    def _known_per_pod(self) -> dict[tuple[int, ...], PerPodPlugins]:
+        return {}
+
+    def _ordered(self, plugins: Collection[PerPod]) -> PerPodPlugins:
         order = {name: place for place, name in enumerate(self.pre_score_order)}
         scores = [(plugin, weight) for plugin, weight in self._prepared_scores if plugin in plugins]
         scores.sort(key=lambda one: order.get(one[0].name, len(order)))
