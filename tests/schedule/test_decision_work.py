@@ -19,8 +19,8 @@ from tests.work import calls
 from tools.documents.markdown import ROOT
 
 DECISIONS = 15
-MOST = {0: 140, 10: 425, 100: 425}
-"""How many calls a decision may be, of Python and of C, by the number of rules."""
+FACTOR = 3.3
+"""Largest factor between the calls of a decision with and without policies."""
 FIRST = {10: 1900, 100: 6700}
 """The same of the first decision of a class for which the same rules speak as for one before."""
 MASKED = """
@@ -79,9 +79,10 @@ def work(specs: dict[str, Spec]) -> float:
     return statistics.median(counted[DECISIONS:])
 
 
-@pytest.mark.parametrize("rules", MOST)
-def test_decisions_are_little_work_however_many_rules_are_in_force(rules: int) -> None:
-    assert work({f"policy{number}": alike(number) for number in range(rules // 5)}) <= MOST[rules]
+def test_decisions_are_little_work_however_many_rules_are_in_force() -> None:
+    none, few, many = (work({f"policy{number}": alike(number) for number in range(count)}) for count in (0, 2, 20))
+    assert few <= FACTOR * none
+    assert many <= few + 2
 
 
 def test_first_decisions_do_without_masked_arrays() -> None:
