@@ -280,7 +280,7 @@ def test_filters_that_read_no_pods_keep_their_answer() -> None:
 
 def test_a_filter_that_reads_pods_has_to_answer_for_changed_rows() -> None:
     reading = Fake("reading", reads=Aspect.PODS)
-    with pytest.raises(TypeError, match="reading reads the pods of nodes and has no filter_changed"):
+    with pytest.raises(TypeError, match="reading reads the pods of nodes and is no WhatIfFilter"):
         profile([reading])  # type: ignore[list-item]
 
 
