@@ -45,7 +45,7 @@ NARROWED: Final = 1
 """The place of the nodes that PreFilter narrowed away."""
 WITH_NOMINATED_PODS: Final = 2
 """The place of the rejections of nodes with the pods nominated to them."""
-EXTENDERS: Final = 2**15 - 1
+EXTENDERS: Final = 1 << 14
 """The place of the rejections of extenders, after all filters of a profile. Places fit into 16 bits."""
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
