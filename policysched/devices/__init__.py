@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
     """Import the module of a name.
 
     Raises:
-        AttributeError: there is no such name here.
+        AttributeError: The package has no such name.
     """
     module = _MODULES.get(name)
     if module is None:

@@ -1,4 +1,4 @@
-"""What is written into claims: the devices that a search found, with the configurations and nodes that go with them.
+"""`ResultMaker`: the allocation that is written into a claim: devices, configurations and node selector.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go (Allocate,
 createNodeSelector).
@@ -28,11 +28,11 @@ from policysched.model.objects.devices import FROM_CLAIM, FROM_CLASS
 
 
 class ResultMaker:
-    """Writes the results of one node.
+    """Makes the allocations of claims on one node.
 
     Args:
         node: The node's name.
-        pools: The pools that the search noticed.
+        pools: The pools that the search read.
         columns: All devices.
         classes: All device classes.
         new_share_id: Makes the ID of a share.
@@ -57,13 +57,13 @@ class ResultMaker:
         """Return the allocation of one claim.
 
         Args:
-            claim: the claim.
-            plan: the claim, compiled.
-            devices: what was found for it.
-            chosen: the alternative of each request that has some.
+            claim: The claim.
+            plan: The compiled claim.
+            devices: The devices that the search found.
+            chosen: The chosen alternatives by the place of their request.
 
         Raises:
-            AllocationError: a slice's node selector has several terms.
+            AllocationError: A slice's node selector has several terms.
         """
         asks = [request.asks[chosen.get(place, 0)] for place, request in enumerate(plan.requests)]
         return AllocationResult(
@@ -92,7 +92,7 @@ class ResultMaker:
         )
 
     def _class_configurations(self, asks: Sequence[DeviceAsk]) -> list[AllocatedConfiguration]:
-        """Return the configurations of all classes, each with the requests that use the class."""
+        """Return the configurations of all device classes, each with the requests that use the class."""
         users: dict[str, list[str]] = {}
         for ask in asks:
             if self._classes[ask.class_name].spec.config:
@@ -104,7 +104,7 @@ class ResultMaker:
         ]
 
     def _node_selector(self, claim: ResourceClaim, devices: Sequence[TakenDevice]) -> NodeSelector | None:
-        """Return the nodes where all devices can be used, None for every node."""
+        """Return the selector of the nodes on which all devices can be used, None for all nodes."""
         fields: list[Requirement] = []
         labels: list[Requirement] = []
         for taken in devices:
@@ -140,7 +140,7 @@ def _merge(added: Sequence[Requirement], into: list[Requirement]) -> None:
 
 
 def _claim_configurations(claim: ResourceClaim, asks: Sequence[DeviceAsk]) -> Iterator[AllocatedConfiguration]:
-    """Go through the claim's configurations: once for each request that it names, and once where it names none."""
+    """Yield each configuration of a claim once for each request that it names, or once if it names none."""
     for one in claim.spec.devices.config:
         named = [ask for ask in asks if ask.request in one.requests or ask.full_name in one.requests]
         for _ in range(len(named) if one.requests else 1):

@@ -1,4 +1,4 @@
-"""Which nodes can give the claims of a pod what they ask for, and what they would get there."""
+"""`Allocator`: on which nodes the claims of a pod can be allocated, and the allocation on one node."""
 
 from __future__ import annotations
 
@@ -25,64 +25,64 @@ from policysched.devices.requests.requirements import compile_ahead
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim
 
 STEPS: Final = 300_000
-"""How many steps one question may take: about as many microseconds."""
+"""Step limit of one call of an allocator. Units: about a microsecond each."""
 _STEPS_TO_COMPILE: Final = 30_000
-"""How many of these selectors may take that are not known yet."""
+"""Step limit for compiling selectors ahead of their first use."""
 MOST_BYTES: Final = 64 << 20
-"""How much memory the answers about claims that are kept may take together, beside those about the last ones."""
+"""Memory of all cached claim specs except the latest; beyond it the least recently used are dropped. Units: bytes."""
 MOST_KEPT: Final = 256
-"""About claims of how many specs answers are kept."""
+"""Number of cached claim specs; beyond it the least recently used are dropped."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def compile_class(device_class: DeviceClass) -> None:
-    """Compile the selectors of a class before the first claim names it: what reads CEL is imported with the first."""
+    """Compile the selectors of a device class before the first claim uses it."""
     texts = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
     with suppress(BudgetExceededError):
         compile_ahead(texts, Budget(_STEPS_TO_COMPILE))
 
 
 def compile_claims(claims: Sequence[ResourceClaim], tables: DeviceTables) -> None:
-    """Compile the selectors of claims before they are asked about, as far as that does not take long."""
+    """Compile the selectors of claims before the claims are evaluated, within a step limit."""
     with suppress(BudgetExceededError):
         compile_ahead(selectors_of(claims, tables.classes), Budget(_STEPS_TO_COMPILE))
 
 
 class AllocationAnswers:
-    """What the allocator says of all nodes.
+    """The answers of an allocator for all nodes.
 
     Attributes:
-        codes: An `AllocationAnswer` for each row; what it says of rows without a node means nothing. It is not to be
-            changed, and is overwritten when the same claims, or others of equal specs, are asked about again.
-        revision: A number that is another one whenever any code is.
+        codes: An `AllocationAnswer` for each row; codes of rows without a node have no meaning. Read-only; the next
+            call for claims of equal specs overwrites it.
+        stamp: A number that changes whenever a code changes.
     """
 
     def __init__(self, allocator: Allocator, prepared: PreparedClaims) -> None:
         self._allocator = allocator
         self._rows = prepared.rows
         self.codes: NDArray[np.int8] = self._rows.codes
-        self.revision = self._rows.revision
+        self.stamp = self._rows.stamp
 
     def on_rows(self, size: int) -> NDArray[np.int8]:
-        """Return the codes of the first rows; NO for those that never had a node. Shapes: (N,)."""
+        """Return the codes of the first rows, NO for rows that never had a node. Shapes: (N,)."""
         codes = self.codes
         if codes.size < size:
             codes = np.concatenate((codes, np.full(size - codes.size, AllocationAnswer.NO, np.int8)))
         return codes[:size]
 
-    def rows_since(self, revision: int) -> Sequence[int] | None:
-        """Return the rows of which codes changed since an earlier revision, None where all may have."""
-        return self._rows.rows_since(revision)
+    def rows_since(self, stamp: int) -> Sequence[int] | None:
+        """Return the rows whose codes changed since an earlier stamp, None if all may have changed."""
+        return self._rows.rows_since(stamp)
 
     def error(self, row: int) -> AllocationError | None:
-        """Return the error of a row that has one."""
+        """Return the error of a row, None if it has none."""
         return self._allocator.error_of(row, self._rows.outcome(row))
 
     def alternatives(self, row: int) -> Sequence[Mapping[int, int]]:
-        """Return for each claim which alternative, counted from 0, each request with alternatives would get on a row.
+        """Return for each claim the alternatives that it would get on a row, by the place of the request.
 
-        Requests are named by their place in the claim; where no claim has alternatives there may be nothing at all.
+        Alternatives are numbered from 0. The result can be empty if no claim has alternatives.
         """
         return self._rows.outcome(row).chosen
 
@@ -90,13 +90,13 @@ class AllocationAnswers:
 class Allocator:
     """Allocates the claims of one pod.
 
-    Making one costs little: what was found out about claims of equal specs is kept with the tables, and only nodes
-    whose devices, labels or pools changed since are asked again. It may be kept and asked again after changes.
+    The tables cache results by claim spec, so a new allocator is cheap, and only nodes whose devices, labels or pools
+    changed are evaluated. An allocator can be used again after changes.
 
     Args:
-        tables: the devices.
-        claims: the claims without an allocation, in the order of the pod.
-        steps: how many steps one question may take; there is no clock here. Units: about a microsecond.
+        tables: The devices.
+        claims: The claims without an allocation, in the order of the pod.
+        steps: Step limit of one call. Units: about a microsecond each.
     """
 
     def __init__(self, tables: DeviceTables, claims: Sequence[ResourceClaim], *, steps: int = STEPS) -> None:
@@ -107,23 +107,23 @@ class Allocator:
         self._length = len(asked)
         self._key = sha256(asked).digest()
         self._known: tuple[int, PreparedClaims] | None = None
-        """What is known of claims of these specs, and at which revision of the tables it was looked up."""
+        """The prepared claims of these specs, with the stamp of the tables at their lookup."""
         self._spent_at = -1
-        """The revision of the tables at which `shared_key` took what steps the next question may take."""
+        """The stamp of the tables at which `shared_key` used the steps of the next call."""
 
     def answers(self) -> AllocationAnswers:
-        """Ask about all nodes.
+        """Evaluate the claims on all nodes.
 
-        Cost: that of the nodes that changed since claims of these specs were asked about last.
+        Cost: O(nodes that changed since claims of these specs were evaluated).
 
         Raises:
-            AllocationTimeoutError: the selectors of the claims are longer than can be compiled at once.
+            AllocationTimeoutError: The selectors cannot be compiled within the step limit; the next call continues.
         """
-        known, revision = self._known, self._tables.revision
-        if known is not None and known[1].answered_at == revision:
+        known, stamp = self._known, self._tables.stamp
+        if known is not None and known[1].answered_at == stamp:
             return AllocationAnswers(self, known[1])
-        is_spent, self._spent_at = self._spent_at == revision, -1
-        if is_spent and (self._known is None or self._known[0] != revision):
+        is_spent, self._spent_at = self._spent_at == stamp, -1
+        if is_spent and (self._known is None or self._known[0] != stamp):
             raise AllocationTimeoutError(TIMED_OUT)
         prepared = self._prepared()
         if not is_spent:
@@ -132,36 +132,36 @@ class Allocator:
 
     @property
     def shared_key(self) -> bytes | None:
-        """What claims have in common that get the same codes on all nodes.
+        """A key that is equal for claims with equal codes on all nodes, None if codes are not the whole result.
 
-        None where that is not all there is to say: errors name claims, and alternatives are chosen node by node. Then
-        `answers` says what was found out here, once.
+        Errors name claims, and alternatives are chosen node by node. Then the next call of `answers` returns the
+        results that were computed here.
         """
         try:
             prepared = self._prepared()
         except AllocationTimeoutError:
-            self._spent_at = self._tables.revision
+            self._spent_at = self._tables.stamp
             return None
         if prepared.plans.has_alternatives:
             return None
         prepared.refresh(self._steps)
         if not prepared.rows.has_failures:
             return self._key
-        self._spent_at = self._tables.revision
+        self._spent_at = self._tables.stamp
         return None
 
     def allocate(self, row: int, new_share_id: Callable[[], str]) -> list[AllocationResult] | None:
-        """Return what each claim would get on a node, in their order, None where they cannot all be allocated.
+        """Return the allocation of each claim on a node, None if they cannot all be allocated.
 
         Args:
-            row: the node.
-            new_share_id: makes the random UUID of a share of a device.
+            row: The node's row.
+            new_share_id: Makes the UUID of a share of a device.
 
         Raises:
-            NodeAllocationError: nothing was found, and some pool of the node is invalid.
-            AllocationTimeoutError: the search took too many steps.
-            AllocationError: the claims, or what selectors say of a device, are wrong.
-            KeyError: no node is at the row.
+            NodeAllocationError: The claims cannot be allocated, and some pool of the node is invalid.
+            AllocationTimeoutError: The search used up its step limit.
+            AllocationError: The claims are wrong, or a selector fails on a device.
+            KeyError: The row has no node.
         """
         prepared = self._prepared()
         prepared.catch_up()
@@ -177,11 +177,11 @@ class Allocator:
         return [maker.result(*each) for each in parts]
 
     def refusals(self, row: int) -> list[Refusals]:
-        """Say for each request of the claims what stands against the devices of a node, for people.
+        """Return for each request why the devices of a node do not fit, for display.
 
         Raises:
-            AllocationTimeoutError: the selectors of the claims take longer than they may at once.
-            KeyError: no node is at the row.
+            AllocationTimeoutError: The selectors use up the step limit; the next call continues.
+            KeyError: The row has no node.
         """
         prepared = self._prepared()
         prepared.catch_up()
@@ -191,7 +191,7 @@ class Allocator:
             raise AllocationTimeoutError(TIMED_OUT) from None
 
     def error_of(self, row: int, outcome: Outcome) -> AllocationError | None:
-        """Return the error that an outcome stands for on a row."""
+        """Return the error of an outcome on a row, None if it is no error."""
         if outcome.answer is AllocationAnswer.TIMEOUT:
             return AllocationTimeoutError(TIMED_OUT)
         if outcome.answer is AllocationAnswer.INVALID_POOLS:
@@ -214,13 +214,13 @@ class Allocator:
         return text + failure.rest
 
     def _prepared(self) -> PreparedClaims:
-        """Return what is known of claims of these specs.
+        """Return the cached claims of these specs, or prepare them.
 
         Raises:
-            AllocationTimeoutError: their selectors are longer than can be compiled at once; some more are now.
+            AllocationTimeoutError: The selectors cannot be compiled within the step limit; the next call continues.
         """
-        revision = self._tables.revision
-        if self._known is not None and self._known[0] == revision:
+        stamp = self._tables.stamp
+        if self._known is not None and self._known[0] == stamp:
             return self._known[1]
         kept = self._tables.prepared
         found = kept.pop(self._key, None)
@@ -232,12 +232,12 @@ class Allocator:
             found = PreparedClaims(self._tables, self.claims, self._length)
             _make_room(kept)
         kept[self._key] = found
-        self._known = revision, found
+        self._known = stamp, found
         return found
 
 
 def _make_room(kept: dict[bytes, object]) -> None:
-    """Leave out what was asked about longest ago: how much others take is known by now, since all of it has grown."""
+    """Drop the least recently used claim specs until the cache is below its limits."""
     sizes = {key: one.size for key, one in kept.items() if isinstance(one, PreparedClaims)}
     total = sum(sizes.values())
     for key, size in sizes.items():

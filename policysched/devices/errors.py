@@ -1,4 +1,4 @@
-"""Why claims cannot be allocated, where it is more than that there are not enough devices.
+"""Errors of an allocation: other reasons than too few devices.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/types.go (ErrFailedAllocationOnNode).
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 
 class AllocationError(Exception):
-    """The claims cannot be allocated anywhere as they are: a status Error of the whole pod, with this text."""
+    """The claims cannot be allocated on any node: the pod gets the status Error with this message."""
 
 
 class NodeAllocationError(AllocationError):
-    """Invalid resource pools: the node is not suitable, with this text; other nodes may be."""
+    """The node has invalid resource pools: the node is rejected with this message."""
 
 
 class AllocationTimeoutError(AllocationError):
-    """The search took too many steps: what kube-scheduler says when its filter's time is over."""
+    """The search used up its step limit: the message is that of kube-scheduler's filter timeout."""

@@ -1,4 +1,4 @@
-"""What comes of asking for devices on a node: the allocator's answer, why, and which devices a solution takes."""
+"""`Outcome`: the result of evaluating claims on a node: the answer, the error, and the devices of the solution."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from policysched.devices.requests.plans import DeviceAsk
 
 
 class AllocationAnswer(IntEnum):
-    """What the allocator says of a node."""
+    """Whether claims can be allocated on a node."""
 
     YES = 0
     """All claims can be allocated."""
     NO = 1
-    """They cannot: `cannot allocate all claims`."""
+    """Not all claims can be allocated: `cannot allocate all claims`."""
     INVALID_POOLS = 2
-    """They cannot, and some resource pool of the node is invalid: a `NodeAllocationError`."""
+    """Not all claims can be allocated, and some pool of the node is invalid: a `NodeAllocationError`."""
     ERROR = 3
-    """An `AllocationError`, which fails the pod as a whole."""
+    """An `AllocationError`, which fails the whole pod."""
     TIMEOUT = 4
-    """An `AllocationTimeoutError`: the steps ran out while this node, or one before it, was asked."""
+    """An `AllocationTimeoutError`: the step limit was used up on this node or an earlier one."""
 
 
 class TakenDevice(NamedTuple):
@@ -32,7 +32,7 @@ class TakenDevice(NamedTuple):
     Attributes:
         pool: The place of its pool among those of the node.
         device: Its place in the pool.
-        consumption: What is taken of its capacities, None where it is taken as a whole.
+        consumption: The amounts of its capacities that are taken, None if the device is taken as a whole.
     """
 
     ask: DeviceAsk
@@ -42,12 +42,12 @@ class TakenDevice(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a search found.
+    """The result of evaluating claims on a node.
 
     Attributes:
-        failure: Why the answer is ERROR.
-        devices: The devices of each claim, in the order of the search; empty where that was not worked out.
-        chosen: For each claim the alternative of each request that has some, by the place of the request.
+        failure: The error, if the answer is ERROR.
+        devices: The devices of each claim in search order; empty unless the answer is YES and comes from a search.
+        chosen: For each claim, the number of the chosen alternative by the place of its request.
     """
 
     answer: AllocationAnswer
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
     @property
     def has_details(self) -> bool:
-        """Whether it says more of a node than its answer."""
+        """Whether the outcome has more than an answer and devices."""
         return self.failure is not None or any(self.chosen)
 
 
@@ -66,4 +66,4 @@ NO: Final = Outcome(AllocationAnswer.NO)
 INVALID_POOLS: Final = Outcome(AllocationAnswer.INVALID_POOLS)
 OUT_OF_STEPS: Final = Outcome(AllocationAnswer.TIMEOUT)
 BYTES_AN_OUTCOME: Final = 1500
-"""What it takes to remember an outcome. Units: bytes."""
+"""Estimated memory of a cached outcome. Units: bytes."""

@@ -1,7 +1,7 @@
-"""`PartialSolution`: the devices that a search has taken so far for the claims of a node, and takes back.
+"""`PartialSolution`: the devices that a search has taken so far for the claims of a node.
 
-Whether a device can be taken depends on what is taken already: devices that are in use, shares of their capacities,
-counters of their pools, and the constraints of the claim.
+Whether another device can be taken depends on the devices taken so far: their capacities, the counters of their pools,
+and the constraints of the claim.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.4 structured/internal/incubating/allocator_incubating.go
 (allocateDevice).
@@ -27,17 +27,15 @@ from policysched.devices.view_shapes import bit_set
 
 _NO_AMOUNTS: Final[Mapping[str, Number]] = {}
 _DEVICES_A_STEP: Final = 16_384
-"""How many devices of a node make the sets of a search take another step for each device that is tried."""
+"""Number of devices of a node for which trying a device costs another step, because bit sets are longer."""
 _POOLS_A_STEP: Final = 4
-"""How many pools are looked into in a step for devices that are equal to one."""
 _CONSTRAINTS_A_STEP: Final = 2
-"""How many constraints are looked at in a step."""
 _STEPS_A_COUNTER: Final = 1
 _CAPACITIES_A_STEP: Final = 4
 
 
 class FailedSearchError(Exception):
-    """A search ends with an error."""
+    """A search ended with an error."""
 
     def __init__(self, failure: AllocationFailure) -> None:
         super().__init__(failure)
@@ -45,7 +43,7 @@ class FailedSearchError(Exception):
 
 
 class DeviceUndo(NamedTuple):
-    """What to take back when a device does not lead to a solution."""
+    """What to undo if a taken device does not lead to a solution."""
 
     ask: DeviceAsk
     device: int
@@ -55,10 +53,10 @@ class DeviceUndo(NamedTuple):
 
 
 class DeviceTrial(NamedTuple):
-    """What it is to try a device of a kind for a claim.
+    """The cost and the attribute values of trying a device of a kind for a claim.
 
     Attributes:
-        effort: What has to be compared for it. Units: steps.
+        effort: The cost of the comparisons. Units: steps.
         values: The claim's constraints, each with the device's value of its attribute.
     """
 
@@ -67,16 +65,16 @@ class DeviceTrial(NamedTuple):
 
 
 class PartialSolution:
-    """The devices that are taken so far.
+    """The devices that a search has taken so far.
 
     Args:
-        plans: the claims.
-        space: the node's devices.
-        known: for each requirement what is known of kinds of devices.
+        plans: The compiled claims.
+        space: The node's devices.
+        known: For each requirement, the suitability of each kind of device by its number.
 
     Attributes:
-        steps: What looking may still take.
-        devices: The devices that each claim has, in the order in which they were taken.
+        steps: The budget of the search.
+        devices: The devices of each claim, in the order in which they were taken.
     """
 
     def __init__(self, plans: Plans, space: SearchSpace, known: Sequence[Mapping[int, Suitability]]) -> None:
@@ -89,15 +87,15 @@ class PartialSolution:
         ]
         self.devices: list[list[tuple[DeviceAsk, int]]] = [[] for _ in plans.claims]
         self._taking = [0] * len(plans.claims)
-        """The devices that each claim takes as a whole."""
+        """The devices that each claim has taken as a whole."""
         self._taken = 0
         self._shares: dict[int, Mapping[str, Number]] = {}
         self._counted: dict[int, dict[CounterName, Number]] = {}
         self._trials: list[dict[int, DeviceTrial]] = [{} for _ in plans.claims]
         self._unusable: dict[int, int] = {}
-        """Of asks, by their identity, the devices without the attribute of the first constraint, once one was tried."""
+        """By the identity of an ask, the devices without the attribute of the first constraint."""
         self._beside = len(space.kinds) // _DEVICES_A_STEP
-        """How many steps a device takes because there are so many others."""
+        """Additional steps of trying a device, because of the number of devices."""
 
     def results(self) -> list[list[TakenDevice]]:
         """Return the devices of each claim, in the order in which they were taken."""
@@ -110,7 +108,7 @@ class PartialSolution:
         return TakenDevice(ask, space.pool_of(device), space.place_in_pool(device), consumption)
 
     def trial(self, claim: int, kind: DeviceKind) -> DeviceTrial:
-        """Return what it is to try a device of a kind for a claim."""
+        """Return the cost and attribute values of trying a device of a kind for a claim."""
         known = self._trials[claim].get(kind.number)
         if known is not None:
             return known
@@ -126,17 +124,17 @@ class PartialSolution:
         return made
 
     def forget_trials(self) -> None:
-        """Forget what it is to try devices: another run may be far off."""
+        """Drop cached trials, because the next run of the search may be much later."""
         for one in self._trials:
             one.clear()
 
     def usable(self, ask: DeviceAsk) -> int:
-        """Return the devices that an ask may get, as far as that does not depend on what else is taken."""
+        """Return the devices that fit an ask, regardless of the devices taken so far."""
         space, requirement = self._space, ask.requirement
         return space.fit[requirement] & ~space.lacking[requirement] & ~self._unusable.get(id(ask), 0)
 
     def equal(self, device: int) -> int:
-        """Return devices that lead to what one leads to; of shared ones only those of which nothing is consumed."""
+        """Return devices equivalent to this one; of shared devices only those of which nothing is consumed."""
         if device in self._space.consumed or device in self._shares:
             return 1 << device
         self.steps.left -= len(self._space.pools) // _POOLS_A_STEP + len(self._shares)
@@ -146,15 +144,15 @@ class PartialSolution:
         return bits
 
     def blocked(self, ask: DeviceAsk) -> int:
-        """Return the devices that are in use for an ask: with admin access only what its own claim takes is."""
+        """Return the devices that are in use for an ask; with admin access only those of its own claim."""
         return self._taking[ask.claim] if ask.is_admin else self._space.used | self._taken
 
     # One device
 
     def take(self, ask: DeviceAsk, device: int, trial: DeviceTrial) -> DeviceUndo | None:
-        """Take a device, None where it cannot be taken.
+        """Take a device, return None if it cannot be taken.
 
-        The device is able; whether it is in use and its taints are asked again for those of which all are wanted.
+        The device must be able. Use and taints are checked again, for requests for all devices.
         """
         if self.blocked(ask) >> device & 1:
             return None
@@ -181,7 +179,7 @@ class PartialSolution:
         return undo
 
     def take_back(self, undo: DeviceUndo) -> None:
-        """Take back the device that was taken last."""
+        """Undo the latest device."""
         ask, device = undo.ask, undo.device
         self.devices[ask.claim].pop()
         if undo.has_share:
@@ -190,7 +188,7 @@ class PartialSolution:
             self._shares.pop(device, None)
         self._taking[ask.claim] &= ~(1 << device)
         self._taken &= ~(1 << device)
-        if self._plans.asks_for_admin:  # another claim may have it, too
+        if self._plans.asks_for_admin:  # another claim may have taken it too
             for bits in self._taking:
                 self._taken |= bits
         self._unconstrain(ask, len(self._constraints[ask.claim]))
@@ -203,7 +201,7 @@ class PartialSolution:
     # Capacities
 
     def has_capacity(self, ask: DeviceAsk, device: int) -> bool:
-        """Whether what others consume leaves enough; that it is enough where nobody does is known."""
+        """Return whether consumed shares leave enough capacity; an able device without shares has enough."""
         consumed, shared = self._space.consumed.get(device), self._shares.get(device)
         if consumed is None and shared is None:
             return True
@@ -214,7 +212,7 @@ class PartialSolution:
         return self._known[ask.requirement][self._space.kinds[device].number].consumption
 
     def _share(self, ask: DeviceAsk, device: int) -> bool:
-        """Take a share of a device."""
+        """Take a share of a device; return False if its capacity does not suffice."""
         if not self.has_capacity(ask, device):
             return False
         takes = self._consumption(ask, device)
@@ -248,10 +246,10 @@ class PartialSolution:
     # Constraints
 
     def _constrain(self, ask: DeviceAsk, device: int, trial: DeviceTrial) -> bool:
-        """Add a device to all constraints of the claim.
+        """Add a device to all constraints of the claim; return False if one is violated.
 
         Raises:
-            FailedSearchError: one is broken, and all devices are wanted.
+            FailedSearchError: A constraint is violated, and the request is for all devices.
         """
         for added, (constraint, value) in enumerate(trial.values):
             if constraint.add(ask, value):
@@ -259,7 +257,7 @@ class PartialSolution:
             self._unconstrain(ask, added)
             if ask.is_all:
                 raise FailedSearchError(self._broken_constraint(ask, device))
-            if value is None and not added:  # after another one a trial changes what that one remembers
+            if value is None and not added:  # a trial changes the state of earlier constraints
                 self._unusable[id(ask)] = self._without_first_attribute(ask)
             return False
         return True

@@ -1,6 +1,6 @@
-"""Why the devices of a node do not serve a request: for people, in the order in which the search looks.
+"""`Refusals`: for each request of a claim, the reasons why the devices of a node do not fit, for display.
 
-The search itself never asks so: it works on all devices at once and stops at the first that does not fit.
+The search does not compute reasons: it works on sets of devices.
 """
 
 from __future__ import annotations
@@ -21,25 +21,30 @@ _STEPS_A_DEVICE: Final = 2
 
 
 class Refusals(NamedTuple):
-    """What stands against the devices of a node, for one request or alternative of a claim."""
+    """The reasons why devices of a node do not fit one request or alternative of a claim.
+
+    Attributes:
+        claim: The place of the claim among those of the pod.
+        request: The name of the request or alternative.
+        asked: Number of requested devices, 0 for all.
+        fitting: Number of devices that fit, each by itself.
+        reasons: Number of devices by reason.
+    """
 
     claim: int
     request: str
     asked: int
-    """How many devices it wants; 0 for all."""
     fitting: int
-    """How many devices would serve it, each by itself."""
     reasons: Counter[str]
-    """How many devices are out for each reason."""
 
 
 def refusals_of(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, steps: Budget) -> Refusals:
-    """Look at every device of a node for one request.
+    """Return the reasons why devices of a node do not fit one request.
 
     Raises:
-        BudgetExceededError: it takes more steps.
+        BudgetExceededError: The budget is used up.
     """
-    looks = _Looks(ask, requirement, space, steps)
+    checks = _Checks(ask, requirement, space, steps)
     reasons: Counter[str] = Counter()
     for _, view in space.pools:
         if not view.is_usable:
@@ -47,14 +52,14 @@ def refusals_of(ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpa
             reasons[f"pool {view.pool} is {state}"] += 1
     fitting = 0
     for device in range(len(space.kinds)):
-        reason = looks.reason(device)
+        reason = checks.reason(device)
         reasons.update([reason] if reason else [])
         fitting += not reason
     return Refusals(ask.claim, ask.full_name, ask.count, fitting, reasons)
 
 
-class _Looks:
-    """Looks at the devices of a node one by one; what holds of a kind of device is found out once."""
+class _Checks:
+    """Checks the devices of a node one by one; selectors are evaluated once for each kind of device."""
 
     def __init__(self, ask: DeviceAsk, requirement: DeviceRequirement, space: SearchSpace, steps: Budget) -> None:
         self._ask, self._requirement, self._space, self._steps = ask, requirement, space, steps
@@ -62,7 +67,7 @@ class _Looks:
         self._suited: dict[int, Suitability] = {}
 
     def reason(self, device: int) -> str:
-        """Say what keeps a device from serving a request by itself; empty for one that would."""
+        """Return why a device does not fit the request, empty if it fits."""
         ask, space = self._ask, self._space
         self._steps.spend(_STEPS_A_DEVICE)
         kind = space.kinds[device]
@@ -93,7 +98,7 @@ class _Looks:
         known = self._suited.get(kind.number)
         if known is None:
             found, effort = self._requirement.suitability(kind, sys.maxsize)
-            assert found is not None  # noqa: S101 - it takes less than that
+            assert found is not None  # noqa: S101 - the limit is larger than any effort
             known = self._suited[kind.number] = found
             self._steps.spend(effort)
             kind.forget_variables()
@@ -106,7 +111,7 @@ class _Looks:
 
 
 def _lacks_counters(available: Mapping[CounterName, Number], kind: DeviceKind) -> bool:
-    """Return whether some counter of the pool does not suffice, of those too that the device does not take from."""
+    """Return whether some counter of the pool does not suffice, including counters that the device does not take."""
     takes: dict[CounterName, Number] = {}
     for name, each, amount in kind.traits.counters:
         takes[name, each] = takes.get((name, each), 0) + amount

@@ -1,10 +1,9 @@
-"""The search for devices: claim by claim, request by request, device by device; the first full solution is taken.
+"""`DeviceSearch`: searches devices claim by claim, request by request, device by device; the first solution wins.
 
-It is kube-scheduler's, which tries combinations in the order of the devices and takes back what does not lead on. Two
-things are left out that cannot change what is found, where nothing but the devices taken so far decides (`is_regular`)
-and no selector fails: a request of which fewer devices are left than it needs fails at once, and after a device that
-does not lead to a solution those equal to it are not tried. And where nothing can fail, one that can never be met ends
-the search, whatever is taken for others.
+The search has kube-scheduler's order and results: it tries combinations in the order of the devices and backtracks.
+Three shortcuts never change the result. If equal devices are interchangeable (`is_regular`) and no selector fails, a
+request with fewer remaining devices than it needs fails at once, and after a device that does not lead to a solution,
+equal devices are skipped. If no error is possible, a request that can never be met ends the search.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.4 structured/internal/incubating/allocator_incubating.go (Allocate,
 allocateOne).
@@ -29,17 +28,17 @@ class _Found(Enum):
     YES = 1
     NO = 2
     TOO_MANY = 3
-    """The claim would have more devices than it can."""
+    """The claim would have more devices than a claim can have."""
 
 
 class _Level:
-    """A device of an ask that is looked for, on top of what is taken so far.
+    """A level of the search: the next device of an ask.
 
     Attributes:
-        done: How many devices of the ask are taken.
-        waiting: The devices that may still be tried; 0 where only `only` may.
-        only: The one device that there is to try, -1 where there are others.
-        undo: What takes back the device that is taken, None while none is.
+        done: Number of devices of the ask that are taken.
+        waiting: The devices to try; 0 if `only` is the only one.
+        only: The only device to try, -1 if there are several.
+        undo: Undoes the device that is taken on this level, None if none is taken.
     """
 
     __slots__ = ("ask", "done", "only", "undo", "waiting")
@@ -50,7 +49,7 @@ class _Level:
 
 
 class _Choice:
-    """A request with alternatives, of which one is tried."""
+    """A level of the search: the alternatives of a request, tried one after the other."""
 
     __slots__ = ("all_are_too_many", "asks", "claim", "number", "place")
 
@@ -61,7 +60,7 @@ class _Choice:
 
 
 class _ClaimEnd:
-    """The claims before it have all that they ask for."""
+    """A level of the search: all earlier claims are satisfied."""
 
     __slots__ = ()
 
@@ -70,12 +69,12 @@ _CLAIM_END: Final = _ClaimEnd()
 
 
 class DeviceSearch:
-    """One search on one node, which can be stopped and go on.
+    """One search on one node. A search that runs out of steps can be continued.
 
     Args:
-        plans: the claims.
-        space: the node's devices.
-        known: for each requirement what is known of kinds of devices.
+        plans: The compiled claims.
+        space: The node's devices.
+        known: For each requirement, the suitability of each kind of device by its number.
     """
 
     def __init__(self, plans: Plans, space: SearchSpace, known: Sequence[Mapping[int, Suitability]]) -> None:
@@ -88,16 +87,16 @@ class DeviceSearch:
         self._all: dict[int, list[int]] = {}
         self._is_regular = plans.is_regular and not any(space.failing)
         self._stack: list[_Level | _Choice | _ClaimEnd] = []
-        """What is decided so far, the last on top; between two runs a level is there that looks for its next device."""
+        """The levels of the search. Between two runs, the last level is one that tries its next device."""
         self._ends_without_error = not any(space.failing) and not plans.asks_for_all and not plans.has_alternatives
-        """Whether nothing but a solution ends the search early, so that an ask that can never be met may do so."""
+        """Whether no error is possible, so that an ask that can never be met ends the search."""
         self._has_begun = False
 
     def run(self, steps: Budget) -> Outcome:
-        """Search, from where the last run ended.
+        """Start or continue the search.
 
         Raises:
-            BudgetExceededError: it takes more steps; another run goes on.
+            BudgetExceededError: The budget is used up; the next run continues.
         """
         self._steps = self._solution.steps = steps
         try:
@@ -133,18 +132,18 @@ class DeviceSearch:
     # Requests for all devices
 
     def _check(self) -> None:
-        """Look for what is wrong with the requests, on this node or on any.
+        """Check the requests.
 
         Raises:
-            BudgetExceededError: all devices of so many requests are too many to list at once; some more are now.
-            FailedSearchError: something is.
+            BudgetExceededError: The budget is used up by requests for all devices; the next run continues.
+            FailedSearchError: A request is invalid, on this node or on any node.
         """
         failure = self._plans.check(self._size) if self._plans.asks_for_all else self._plans.failure
         if failure is not None:
             raise FailedSearchError(failure)
 
     def _size(self, ask: DeviceAsk) -> int | AllocationFailure:
-        """Return how many devices an ask takes, or why that cannot be said."""
+        """Return the number of devices of an ask, or the error of a request for all devices."""
         if not ask.is_all:
             return ask.count
         found = self._all.get(id(ask))
@@ -158,7 +157,7 @@ class DeviceSearch:
         return len(found)
 
     def _list_all(self, ask: DeviceAsk) -> list[int] | AllocationFailure:
-        """List every device that an ask for all is about, in use or not."""
+        """Return every device that an ask for all devices matches, in use or not."""
         space, found = self._space, []
         for place, (at, view) in enumerate(space.pools):
             if not view.is_usable:
@@ -178,13 +177,13 @@ class DeviceSearch:
 
     def _failure(self, ask: DeviceAsk, device: int) -> AllocationFailure:
         failure = self._known[ask.requirement][self._space.kinds[device].number].failure
-        assert failure is not None, "asked about a device of which no selector says an error"  # noqa: S101
+        assert failure is not None, "only called for devices on which a selector fails"  # noqa: S101
         return failure._replace(claim=ask.claim)
 
-    # The search: what returns None has put a level on top of the stack that looks for a device
+    # The search: a method that returns None has added a level that tries devices
 
     def _request(self, claim: int, place: int) -> _Found | None:
-        """Begin with a request of a claim, or with what comes after the last one."""
+        """Start a request of a claim, or the next claim after its last request."""
         claims = self._plans.claims
         self._steps.left -= 1
         while claim < len(claims) and place >= len(claims[claim].requests):
@@ -199,12 +198,12 @@ class DeviceSearch:
         return self._ask(request.asks[0], 0, 0)
 
     def _ask(self, ask: DeviceAsk, done: int, start: int) -> _Found | None:
-        """Begin with the devices of an ask that are still missing, or with what comes after them.
+        """Start the next device of an ask, or the next request after its last device.
 
         Args:
-            ask: what is asked for.
-            done: how many of its devices are taken already.
-            start: the first device to look at.
+            ask: The ask.
+            done: Number of its devices that are taken.
+            start: The first device to try.
         """
         listed = self._all[id(ask)] if ask.is_all else None
         if listed is not None and not listed:
@@ -218,14 +217,14 @@ class DeviceSearch:
         return None
 
     def _some(self, ask: DeviceAsk, done: int, start: int) -> _Level:
-        """Return the level that looks for a device from a place on."""
+        """Return a level that tries the devices from a place on."""
         space = self._space
         waiting = self._solution.usable(ask) | space.failing[ask.requirement]
         return _Level(ask, done, waiting >> start << start)
 
     def _next_device(self, level: _Level | _Choice | _ClaimEnd) -> _Found | None:
         """Try the next device of a level."""
-        assert isinstance(level, _Level), "only a level looks for devices"  # noqa: S101
+        assert isinstance(level, _Level), "only a level tries devices"  # noqa: S101
         ask, solution = level.ask, self._solution
         device = level.only if level.only >= 0 else self._first_free(level)
         if device < 0:
@@ -251,7 +250,7 @@ class DeviceSearch:
         return _Found.NO
 
     def _first_free(self, level: _Level) -> int:
-        """Return the first device that a level may try, -1 where there is none or there are too few."""
+        """Return the next device of a level, -1 if there are too few devices."""
         ask = level.ask
         free = level.waiting & ~self._solution.blocked(ask)
         if not free or (self._is_regular and free.bit_count() < ask.count - level.done):
@@ -259,20 +258,20 @@ class DeviceSearch:
         return (free & -free).bit_length() - 1
 
     def _can_never_be_met(self, ask: DeviceAsk) -> bool:
-        """Whether there are too few devices, whatever else is taken."""
+        """Return whether too few devices fit an ask, regardless of the devices taken so far."""
         return self._solution.usable(ask).bit_count() < ask.count
 
     def _leave_out(self, level: _Level, device: int) -> None:
-        """Have a level try no device up to one that led nowhere, nor those that are like it."""
+        """Skip all devices up to one that does not lead to a solution, and the devices that equal it."""
         level.waiting = level.waiting >> (device + 1) << (device + 1)
         if self._is_regular and level.waiting:
             level.waiting &= ~self._solution.equal(device)
 
     def _go_back(self, top: _Level | _Choice | _ClaimEnd, found: _Found) -> _Found | None:
-        """Try something else, where what was tried on top of the stack led nowhere."""
+        """Backtrack on the last level."""
         if isinstance(top, _Level):
             undo = top.undo
-            assert undo is not None, "only what comes after a device leads nowhere"  # noqa: S101
+            assert undo is not None, "only a level with a device can fail later"  # noqa: S101
             top.undo = None
             self._solution.take_back(undo)
             if found is _Found.NO and top.only < 0:
@@ -286,7 +285,7 @@ class DeviceSearch:
                 return self._ask(top.asks[top.number], 0, 0)
             found = _Found.TOO_MANY if top.all_are_too_many else _Found.NO
         elif found is _Found.TOO_MANY:
-            # another choice for the claim before may leave more of what the next one can do with fewer devices
+            # another choice for the earlier claim may leave devices of which the next claim needs fewer
             found = _Found.NO
         self._stack.pop()
         return found

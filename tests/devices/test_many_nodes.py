@@ -122,14 +122,14 @@ def test_nodes_that_are_not_answered_in_their_steps_wait(monkeypatch: pytest.Mon
 def test_rows_that_changed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     made = tables(*(slice_of(name, devices(1)) for name in NODES), nodes=NODES)
     allocator = Allocator(made, [claim(request(1))])
-    before = allocator.answers().revision
+    before = allocator.answers().stamp
     found = allocate(made, claim(request(1), name="taken"), row=7)
     assert found is not None
     made.allocated.assume("taken", found[0])
     answers = allocator.answers()
     assert answers.rows_since(before) == [7]
-    assert answers.rows_since(answers.revision) == []
+    assert answers.rows_since(answers.stamp) == []
     assert answers.rows_since(before - 1) is None
     monkeypatch.setattr("policysched.devices.answers.row_outcomes._MOST_LOGGED", 1)
     made.allocated.forget("taken")
-    assert allocator.answers().rows_since(answers.revision) is None
+    assert allocator.answers().rows_since(answers.stamp) is None

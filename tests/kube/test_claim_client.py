@@ -1,4 +1,4 @@
-"""The requests that write resource claims."""
+"""Requests about resource claims, as they go out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ P = pod()
 
 
 class Sent:
-    """A transport that records requests and returns the same answer to each."""
+    """Takes requests and gives each the same answer."""
 
     def __init__(self, answer: bytes = msgspec.json.encode(claim())) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""Reflector, client and event writer against the sandbox."""
+"""The same parts against the sandbox, which answers like an API server."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def world() -> AsyncIterator[World]:
 
 
 class Mirror:
-    """A handler that stores objects, and checks that the calls are consistent."""
+    """Holds what it hears of, and checks that the news fits together."""
 
     def __init__(self) -> None:
         self.held: dict[str, Any] = {}

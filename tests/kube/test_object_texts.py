@@ -1,4 +1,4 @@
-"""Cached objects as the text that the API server sent."""
+"""Objects as the API server wrote them, kept as they are listed and watched."""
 
 from __future__ import annotations
 

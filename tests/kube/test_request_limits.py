@@ -1,4 +1,4 @@
-"""The client-side limit of requests."""
+"""A client's own limit on its requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.kube.fake_server import Kube, answer
 
 
 class Loop:
-    """Replacement of the event loop's time and timers, which a test advances."""
+    """The loop's time, which goes on when a test says so, and the timers that it sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.timers = 1000.0, list[tuple[float, Callable[[], None]]]()
@@ -33,7 +33,7 @@ class Loop:
         return Handle(cancel)  # type: ignore[return-value]
 
     async def go_on(self, seconds: float) -> None:
-        """Advance the time, and call the timers that expire."""
+        """Let time pass, from timer to timer."""
         end = self.now + seconds
         await turns()
         while due := [one for one in self.timers if one[0] <= end + 1e-9]:
@@ -47,7 +47,7 @@ class Loop:
 
 @dataclass
 class Handle:
-    """A timer that can be cancelled."""
+    """A timer that may be cancelled."""
 
     cancel: Callable[[], object]
 

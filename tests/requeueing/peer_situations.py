@@ -1,4 +1,4 @@
-"""Situations of the plugins that read other pods: affinity between pods and topology spread."""
+"""Situations of the plugins that look at other pods: affinity between pods and spreading."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from tests.requeueing.situations import (
 )
 
 ROW: Final = "row"
-"""Topology key of most situations."""
+"""The domain of most situations: a row of trees."""
 
 
 def _avoiding(name: str, key: str, domain: str = ROW, **fields: Any) -> Waiting:
-    """Return a rejected pod with anti-affinity to pods with a label."""
+    """A pod that keeps away from pods with a label."""
     return rejected(name, "InterPodAffinity", affinity=apart(key, domain), **fields)
 
 
 def _seeking(name: str, key: str, domain: str = ROW, **fields: Any) -> Waiting:
-    """Return a rejected pod with affinity to pods with a label."""
+    """A pod that needs a pod with a label near it."""
     return rejected(name, "InterPodAffinity", affinity=beside(key, domain), **fields)
 
 
 def _spreading(name: str, key: str, domain: str, at_least: int = 3, **fields: Any) -> Waiting:
-    """Return a rejected pod with a spread constraint that needs more domains than exist."""
+    """A pod that is spread over at least so many domains, which there are not."""
     constraints = spread(key, domain, minDomains=at_least)
     return rejected(name, "PodTopologySpread", labels={key: "yes"}, topologySpreadConstraints=constraints, **fields)
 

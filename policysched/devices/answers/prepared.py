@@ -41,7 +41,7 @@ class PreparedClaims:
         plans: The compiled claims.
         search: Finds the outcome on a group of nodes.
         rows: The outcome on each node.
-        answered_at: The revision of the tables at the last refresh that evaluated all changed nodes.
+        answered_at: The stamp of the tables at the last refresh that evaluated all changed nodes.
     """
 
     def __init__(self, tables: DeviceTables, claims: Sequence[ResourceClaim], length: int) -> None:
@@ -57,11 +57,11 @@ class PreparedClaims:
         self._place = -1
         """The place up to which changes were read from the log of the tables."""
         self._caught_up = -1
-        """The revision of the tables up to which changes were read."""
+        """The stamp of the tables up to which changes were read."""
         self.answered_at = -1
-        self._classes_at = tables.classes_revision
-        """The revision of the classes at which the plans were last known to be current."""
-        self._unusable_at = self._unusable_revision()
+        self._classes_at = tables.classes_stamp
+        """The stamp of the classes at which the plans were last known to be current."""
+        self._unusable_at = self._unusable_stamp()
 
     @property
     def size(self) -> int:
@@ -72,11 +72,11 @@ class PreparedClaims:
     @property
     def is_current(self) -> bool:
         """Whether the device classes are unchanged, and most of the cached kinds are of existing devices."""
-        revision = self._tables.classes_revision
-        if self._classes_at != revision:
+        stamp = self._tables.classes_stamp
+        if self._classes_at != stamp:
             if not self.plans.is_current(self._tables.classes):
                 return False
-            self._classes_at = revision
+            self._classes_at = stamp
         return not self.search.kinds.is_overgrown
 
     def refresh(self, steps: int) -> None:
@@ -103,14 +103,14 @@ class PreparedClaims:
     def catch_up(self) -> None:
         """Read the changes of the tables, and note the groups to evaluate."""
         tables = self._tables
-        revision = tables.revision
-        if self._caught_up == revision:
+        stamp = tables.stamp
+        if self._caught_up == stamp:
             return
-        self._caught_up = revision
+        self._caught_up = stamp
         tables.refresh()
         self.search.refresh()
         self.rows.grow(tables.row_count)
-        unusable = self._unusable_revision()
+        unusable = self._unusable_stamp()
         changes = None if self._place < 0 or unusable != self._unusable_at else tables.moved.since(self._place)
         self._place, self._unusable_at = tables.moved.end, unusable
         if changes is None:
@@ -126,10 +126,10 @@ class PreparedClaims:
         for group in [one for one in self._waiting if not one.rows]:
             del self._waiting[group]
 
-    def _unusable_revision(self) -> int:
+    def _unusable_stamp(self) -> int:
         """Return a number that changes with the unusable pools that affect these claims."""
         unusable = self._tables.unusable
-        return unusable.revision if self.plans.asks_for_all else unusable.invalid_revision
+        return unusable.stamp if self.plans.asks_for_all else unusable.invalid_stamp
 
     @property
     def _depends_on_devices_alone(self) -> bool:

@@ -1,4 +1,4 @@
-"""`RowOutcomes`: the outcome of claims on each node, and the rows whose outcome changed since an earlier revision."""
+"""`RowOutcomes`: the outcome of claims on each node, and the rows whose outcome changed since an earlier stamp."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class RowOutcomes:
     """The outcome of claims of equal specs on each row.
 
     Args:
-        tables: The devices. Their counter `answered` gives revisions that are unique over all claims.
+        tables: The devices. Their counter `answered` gives stamps that are unique over all claims.
 
     Attributes:
         codes: An `AllocationAnswer` for each row.
-        revision: A number that changes with the codes; no codes of other claims ever have it.
+        stamp: A number that changes with the codes; no codes of other claims ever have it.
     """
 
     def __init__(self, tables: DeviceTables) -> None:
         self._tables = tables
         self.codes: NDArray[np.int8] = np.zeros(0, np.int8)
-        self.revision = 0
+        self.stamp = 0
         self._details: dict[int, Outcome] = {}
         """The outcomes with more details than their codes, by row."""
         self._failing: int | None = None
         """Number of rows with the code ERROR or TIMEOUT, None if it is not computed."""
         self._log: list[tuple[int, int]] = []
-        """The latest revisions, each with the row that changed."""
+        """The latest stamps, each with the row that changed."""
         self._logged_from = 0
         self._renew()
 
@@ -56,13 +56,13 @@ class RowOutcomes:
         """The estimated memory. Units: bytes."""
         return len(self.codes) + len(self._details) * BYTES_AN_OUTCOME
 
-    def rows_since(self, revision: int) -> list[int] | None:
-        """Return the rows whose codes changed since a revision, None if all rows may have changed."""
-        if revision < self._logged_from:
+    def rows_since(self, stamp: int) -> list[int] | None:
+        """Return the rows whose codes changed since a stamp, None if all rows may have changed."""
+        if stamp < self._logged_from:
             return None
         rows = []
         for when, row in reversed(self._log):
-            if when <= revision:
+            if when <= stamp:
                 break
             rows.append(row)
         return rows
@@ -116,11 +116,11 @@ class RowOutcomes:
         return found
 
     def _renew(self, row: int | None = None) -> None:
-        """Advance the revision after the code of a row, or of any rows, changed."""
+        """Advance the stamp after the code of a row, or of any rows, changed."""
         self._tables.answered += 1
-        self.revision = self._tables.answered
+        self.stamp = self._tables.answered
         if row is None or len(self._log) >= _MOST_LOGGED:
             self._log.clear()
-            self._logged_from = self.revision
+            self._logged_from = self.stamp
         else:
-            self._log.append((self.revision, row))
+            self._log.append((self.stamp, row))

@@ -1,5 +1,5 @@
-"""Devices as columns, pools as nodes see them, and devices that claims have taken.
+"""Devices as columns, pools as nodes see them, and the allocated devices.
 
 Input: slices, classes, nodes and allocated claims, one change at a time. Output: groups of nodes that see the same
-devices, and the groups that changed.
+devices, and the log of groups that changed.
 """

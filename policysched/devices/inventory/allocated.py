@@ -1,7 +1,7 @@
-"""Which devices are taken, wholly or in shares, by claims that are allocated or just being allocated.
+"""`AllocatedState`: the devices that claims have taken, as a whole or in shares.
 
-Devices that were allocated with admin access are not taken. Of a claim that is in flight both count: what the scheduler
-decided, and what the API server says that it has, for others may have allocated it meanwhile.
+Devices that were allocated with admin access are not taken. For a claim in flight, both the scheduler's allocation and
+the one in the API server apply, because another scheduler may have allocated the claim.
 
 Source: plugins/dynamicresources/allocateddevices.go, dra_manager.go, v1.36;
 k8s.io/dynamic-resource-allocation v0.36 structured/schedulerapi/types.go.
@@ -17,7 +17,7 @@ from policysched.model.objects import AllocationResult, DeviceResult, ResourceCl
 
 
 class PoolId(NamedTuple):
-    """A pool: names of pools are those of a driver."""
+    """The identity of a pool: its driver, and its name, which is unique for the driver."""
 
     driver: str
     name: str
@@ -27,25 +27,28 @@ class PoolId(NamedTuple):
 
 
 class Taken:
-    """What is taken of a pool's devices."""
+    """The allocated devices of a pool.
+
+    Attributes:
+        dedicated: By device name, the number of results that allocate it as a whole.
+        shares: By device name, the number of its allocated shares.
+        consumed: By device name, the sum of what its shares consume of each capacity; without devices of which shares
+            consume nothing.
+    """
 
     __slots__ = ("_consuming", "consumed", "dedicated", "shares")
 
     def __init__(self) -> None:
         self.dedicated: dict[str, int] = {}
-        """By the device's name, in how many results it is allocated as a whole."""
         self.shares: dict[str, int] = {}
-        """By the device's name, how many shares of it are allocated."""
         self.consumed: dict[str, dict[str, Number]] = {}
-        """By the device's name, what its shares consume of each capacity in all; those that consume nothing are not
-        there."""
         self._consuming: dict[str, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self.dedicated or self.shares)
 
     def count(self, result: DeviceResult, by: int) -> None:
-        """Count a result in or out."""
+        """Add a result, or remove it with `by=-1`."""
         if result.share_id is None:
             _add(self.dedicated, result.device, by)
             return
@@ -63,12 +66,12 @@ class Taken:
 
 
 def device_or_share(result: DeviceResult) -> tuple[str, str, str, str | None]:
-    """Return what tells results apart: the device, and which share of it where it is shared."""
+    """Return the identity of a result: the device, and the share if the device is shared."""
     return result.driver, result.pool, result.device, result.share_id
 
 
 def _results(in_flight: AllocationResult | None, stored: AllocationResult | None) -> Sequence[DeviceResult]:
-    """Return the results of both, each device or share once."""
+    """Return the results of both allocations, each device or share once."""
     if in_flight is None:
         return () if stored is None else stored.devices.results
     results = in_flight.devices.results
@@ -87,13 +90,14 @@ def _add(counts: dict[str, int], name: str, by: int) -> None:
 
 _NOTHING: Final = Taken()
 _MOST_REMEMBERED: Final = 20_000
-"""How many changes are remembered one by one. Units: devices."""
+"""Number of changed devices in the log; beyond it the older half is dropped."""
 
 
 class AllocatedState:
-    """What is taken of all pools, kept up to date claim by claim.
+    """The allocated devices of all pools.
 
-    `revision` grows with each device that is taken or given back; `changed_since` names those devices.
+    Attributes:
+        stamp: Number of devices that were allocated or released so far; `changed_since` names them.
     """
 
     def __init__(self) -> None:
@@ -102,36 +106,35 @@ class AllocatedState:
         self._in_flight: dict[str, AllocationResult] = {}
         self._changed: list[tuple[PoolId, str]] = []
         self._dropped = 0
-        self.revision = 0
-        """A number that grows with each change of what is taken."""
+        self.stamp = 0
 
     def set_claim(self, claim: ResourceClaim) -> None:
-        """Take over what the API server says of a claim, whether it is allocated or not."""
+        """Set the allocation of a claim in the API server, if it has one."""
         self._set(self._allocated, claim.metadata.uid or claim.key, claim.status.allocation)
 
     def remove_claim(self, uid: str) -> None:
-        """Forget a claim that was deleted, by its UID, or by `namespace/name` where it had none."""
+        """Remove a deleted claim by its UID, or by `namespace/name` if it had none."""
         self._set(self._allocated, uid, None)
 
     def assume(self, uid: str, allocation: AllocationResult) -> None:
-        """Count what a claim in flight gets, besides what the API server says of it."""
+        """Add the allocation of a claim in flight, besides the one in the API server."""
         self._set(self._in_flight, uid, allocation)
 
     def forget(self, uid: str) -> None:
-        """Go by the API server again: the claim is not in flight any more."""
+        """Remove the allocation of a claim that is no longer in flight."""
         self._set(self._in_flight, uid, None)
 
     def results_of(self, uid: str) -> Sequence[DeviceResult]:
-        """Return what counts for a claim."""
+        """Return the allocated devices of a claim."""
         return _results(self._in_flight.get(uid), self._allocated.get(uid))
 
     def of(self, pool: PoolId) -> Taken:
-        """Return what is taken of a pool; it is not to be changed, and no longer true after the next change."""
+        """Return the allocated devices of a pool. Read-only; the next change replaces it."""
         return self._pools.get(pool, _NOTHING)
 
-    def changed_since(self, revision: int) -> Sequence[tuple[PoolId, str]] | None:
-        """Name the devices that were taken or given back since a revision, None where that is too long ago."""
-        return None if revision < self._dropped else self._changed[revision - self._dropped :]
+    def changed_since(self, stamp: int) -> Sequence[tuple[PoolId, str]] | None:
+        """Return the devices that were allocated or released since a stamp, None if the log starts later."""
+        return None if stamp < self._dropped else self._changed[stamp - self._dropped :]
 
     def _set(self, claims: dict[str, AllocationResult], uid: str, allocation: AllocationResult | None) -> None:
         before = claims.pop(uid, None)
@@ -164,7 +167,7 @@ class AllocatedState:
             if not (taken.dedicated or taken.shares):
                 del self._pools[pool]
             self._changed.append((pool, result.device))
-            self.revision += 1
+            self.stamp += 1
         if len(self._changed) > _MOST_REMEMBERED:
             dropped = len(self._changed) - _MOST_REMEMBERED // 2
             del self._changed[:dropped]

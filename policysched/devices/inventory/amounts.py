@@ -1,7 +1,7 @@
-"""Quantities of devices: exact numbers to count with, and texts as Go writes them.
+"""`FormattedQuantity`: a quantity of a device as an exact number, and as the text that Go writes.
 
-A consumed capacity is written into the claim, in the form that Go's resource.Quantity has after the API server's JSON
-was read: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`.
+Consumed capacities are written into claims in the canonical form of Go's resource.Quantity: `1024Mi` becomes `1Gi`,
+`0.5` becomes `500m`.
 
 Source: k8s.io/apimachinery/pkg/api/resource quantity.go (CanonicalizeBytes), amount.go, suffix.go, v0.36.
 """
@@ -23,19 +23,19 @@ _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def number_of(amount: Amount) -> Number:
-    """Return the number that a quantity stands for, exactly.
+    """Return the exact number of a quantity.
 
     Raises:
-        QuantityError: it is malformed.
+        QuantityError: The quantity is malformed.
     """
     return parse(amount).number
 
 
 def check_capacity(capacity: DeviceCapacity) -> None:
-    """Read all amounts of a capacity once.
+    """Check that all amounts of a capacity are well-formed.
 
     Raises:
-        QuantityError: one is malformed.
+        QuantityError: An amount is malformed.
     """
     policy = capacity.request_policy
     amounts: list[Amount | None] = [capacity.value]
@@ -49,30 +49,30 @@ def check_capacity(capacity: DeviceCapacity) -> None:
 
 
 class FormattedQuantity(NamedTuple):
-    """A quantity together with the form that its text had."""
+    """A quantity with the form of its text: binary, decimal or exponent."""
 
     quantity: Quantity
     form: str
 
     @property
     def number(self) -> Number:
-        """The number itself."""
+        """The exact number."""
         return self.quantity.number
 
     @property
     def whole(self) -> int:
-        """The number rounded up to a whole one, as an int64."""
+        """The number rounded up to an integer, within int64."""
         return self.quantity.scaled(0)
 
     def is_identical(self, other: FormattedQuantity) -> bool:
-        """Whether Go's `==` finds both equal, which compares how they are held: `1k` is not `1000`."""
+        """Whether Go's `==` is true, which compares the representations: `1k` differs from `1000`."""
         first, second = self.quantity, other.quantity
         if first.wide or second.wide or self.form != other.form:
             return False
         return (first.mantissa, first.exponent) == (second.mantissa, second.exponent)
 
     def text(self) -> str:
-        """Write it as Go does."""
+        """Return the canonical text, as Go writes it."""
         number = self.number
         if number == 0:
             return "0"
@@ -82,17 +82,17 @@ class FormattedQuantity(NamedTuple):
 
 
 def read(amount: Amount) -> FormattedQuantity:
-    """Read a quantity with its form.
+    """Parse a quantity with its form.
 
     Raises:
-        QuantityError: it is malformed.
+        QuantityError: The quantity is malformed.
     """
     text = amount if isinstance(amount, str) else repr(amount)
     return FormattedQuantity(parse(amount), _form(text.strip()))
 
 
 def whole_binary(number: int) -> FormattedQuantity:
-    """Return a whole number as a quantity of binary form."""
+    """Return an integer as a quantity of binary form."""
     return FormattedQuantity(Quantity(number), BINARY)
 
 

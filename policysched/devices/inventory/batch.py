@@ -1,4 +1,4 @@
-"""Nodes and the pools that they see as arrays, to be asked about as a whole.
+"""`GroupBatch`: all node groups and their pools as arrays, so that claims are evaluated on all of them at once.
 
 Shapes: V views, D devices, G groups of nodes, N nodes.
 """
@@ -20,21 +20,22 @@ from policysched.devices.inventory.pool_views import NodeGroup, PoolView
 Places = NDArray[np.int64]
 _IS_USABLE: Final = attrgetter("is_usable")
 _MOST_DEVICES: Final = 1 << 20
-"""How many devices are put together, those of each view by themselves."""
+"""Number of devices in a batch; groups with further devices are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupBatch:
-    """Groups of nodes all of whose pools are usable, and which reach all devices of these.
+    """Groups of nodes that reach all devices of their pools, and whose pools are all usable.
 
     Attributes:
-        views: Their pools, each once.
+        groups: The groups.
+        views: The views of their pools, each once.
         devices: The rows of the devices of all views, one view after the other; (D,).
-        bounds: Where the devices of each view begin, and where the last ones end; (V + 1,).
-        seen: The places of the views that the groups see, one group after the other.
-        seen_bounds: Where the views of each group begin, and where the last ones end; (G + 1,).
+        bounds: The start of each view in `devices`, and the end of the last view; (V + 1,).
+        seen: The places of the views of each group, one group after the other.
+        seen_bounds: The start of each group in `seen`, and the end of the last group; (G + 1,).
         nodes: The rows of the nodes of all groups; (N,).
-        group_of: For each of the nodes the place of its group; (N,).
+        group_of: For each node, the place of its group; (N,).
     """
 
     groups: list[NodeGroup]
@@ -48,7 +49,7 @@ class GroupBatch:
 
 
 def batch_of(groups: Iterable[NodeGroup]) -> GroupBatch:
-    """Put the groups together of which nothing but devices counts, as far as all their devices are not too many."""
+    """Return a batch of the groups that reach all devices of usable pools, up to a limit of devices."""
     chosen = _few_enough(one for one in groups if one.pools and one.reaches_all and all(map(_IS_USABLE, one.views)))
     places: dict[PoolView, int] = {}
     seen = [places.setdefault(view, len(places)) for one in chosen for view in one.views]

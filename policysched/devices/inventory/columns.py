@@ -1,10 +1,10 @@
-"""Devices as rows: what of a device is the same for many, and its attributes, as codes.
+"""`DeviceColumns`: one row for each device, with columns of codes for its traits and attributes.
 
-A device's traits are all that the search reads of it beside its attributes: driver, capacities, counters, taints and
-flags. Traits and values of attributes are interned, so that devices which differ in a serial number alone cost little,
-and a column of codes says which devices are alike to whoever reads certain attributes only.
+A device's traits are its driver, capacities, counters, taints and flags: all that a search reads besides attributes.
+Traits and attribute values are interned, so that devices that differ in a serial number only use little memory, and
+columns of codes show which devices are equal in certain attributes.
 
-Shapes: one element a row; a slice's devices have consecutive rows, which are reused after it is gone.
+Shapes: one element a row; a slice's devices have consecutive rows, which are reused after its deletion.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from policysched.model.selection.node_selectors import REPELLING_EFFECTS
 V = TypeVar("V")
 Codes = NDArray[np.int32]
 AttributeValue = tuple[str, object]
-"""The type of an attribute and its value: values of different types are different."""
+"""The type and value of an attribute; values of different types differ."""
 _MOST_AHEAD: Final = 64
-"""How many attributes have a column before anybody reads them."""
+"""Number of attributes that get a column before their first use."""
 NO_SIGNATURE: Final = 0
 ABSENT: Final = 0
 """The code of an attribute that a device does not have."""
@@ -37,12 +37,12 @@ _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceTraits:
-    """What devices have in common whose attributes and nodes may differ.
+    """All fields of a device that a search reads, except attributes and nodes.
 
     Attributes:
-        counters: What the device takes of its pool's counter sets: set, counter and amount.
-        counter_sets: The sets that it names, also those of which it takes nothing.
-        trouble: Why no selector can be asked about the device, None where they can.
+        counters: The counters that the device takes: set, counter and amount.
+        counter_sets: The counter sets that the device names, even if it takes nothing of them.
+        trouble: The error that every selector gets for the device, None if it has none.
     """
 
     driver: str
@@ -65,7 +65,7 @@ class _Entry(Generic[V]):
 
 
 class _Interner(Generic[V]):
-    """Values with codes from 1 on, as long as they are in use; a code is never given twice."""
+    """Gives each value in use a code from 1 on; a code is never used twice."""
 
     def __init__(self) -> None:
         self.codes: dict[Hashable, int] = {}
@@ -92,14 +92,14 @@ class _Interner(Generic[V]):
 
 
 class _Codes:
-    """Codes of values, from 1 on; equal codes are of equal values, and no code is given twice."""
+    """Gives values codes from 1 on. Equal codes mean equal values; a code is never used twice."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, int] = {}
         self._next = 1
 
     def of(self, value: Hashable, devices: int) -> int:
-        """Return the code of a value; where there are many more values than devices most of them are gone."""
+        """Return the code of a value. If values outnumber devices by far, all codes are renewed."""
         found = self._known.get(value)
         if found is None:
             if len(self._known) > 4 * devices + 4096:
@@ -111,14 +111,14 @@ class _Codes:
 
 @dataclass(slots=True)
 class FreedRows:
-    """Which rows were given back, in order: what is known of them is no longer true."""
+    """A log of the rows that were freed, so that caches can drop them."""
 
     spans: list[tuple[int, int]] = field(default_factory=list)
     forgotten: int = 0
-    """How many of the oldest were dropped from the list."""
+    """Number of entries that were dropped from the start of the log."""
 
     def add(self, start: int, stop: int) -> None:
-        """Note that rows were given back."""
+        """Log that rows were freed."""
         self.spans.append((start, stop))
         if len(self.spans) > 20_000:
             del self.spans[:10_000]
@@ -130,43 +130,47 @@ class FreedRows:
         return self.forgotten + len(self.spans)
 
     def since(self, place: int) -> Sequence[tuple[int, int]] | None:
-        """Return those from a place on, None where that is too long ago."""
+        """Return the entries from a place on, None if they were dropped."""
         return None if place < self.forgotten else self.spans[place - self.forgotten :]
 
 
 class DeviceColumns:
-    """All devices of all slices."""
+    """All devices of all slices.
+
+    Attributes:
+        size: Number of rows, rounded up to a power of two for each slice.
+        freed: The log of freed rows.
+        added: Number of slices that were ever added.
+        used: Whether a device is allocated as a whole.
+        consumed: Whether shares of a device consume anything.
+    """
 
     def __init__(self) -> None:
         self.size = 0
-        """How many rows were ever in use at once, in sum of all sizes of slices; these are powers of two."""
         self.freed = FreedRows()
         self.added = 0
-        """How many slices were ever added."""
         self._traits: _Interner[DeviceTraits] = _Interner()
         self._values: _Interner[DeviceAttribute] = _Interner()
         self._contents = _Codes()
         self._attributes: list[dict[str, int]] = []
         self._traits_of: Codes = np.zeros(64, np.int32)
         self.used: NDArray[np.bool_] = np.zeros(64, np.bool_)
-        """Whether a device is allocated as a whole."""
         self.consumed: NDArray[np.bool_] = np.zeros(64, np.bool_)
-        """Whether shares of a device consume anything."""
         self._signatures = _Codes()
         self._by_name: dict[str, Codes] = {}
         self._everything: Codes | None = None
         self._devices_with: Counter[str] = Counter()
-        """How many devices have an attribute; only these can have a column, because claims may name any."""
+        """Number of devices with an attribute; other attributes get no column, because claims can name any."""
         self._free: dict[int, list[int]] = {}
 
     def add(self, driver: str, devices: Sequence[SliceDevice]) -> int:
         """Add the devices of a slice.
 
         Returns:
-            The row of the first one.
+            The row of the first device.
 
         Raises:
-            QuantityError: an amount is malformed; nothing is added then.
+            QuantityError: An amount is malformed; nothing is added.
         """
         made = [self._traits_for(driver, one) for one in devices]
         start = self._place(len(made))
@@ -181,7 +185,7 @@ class DeviceColumns:
         return start
 
     def remove(self, start: int, count: int) -> None:
-        """Take the devices of a slice away."""
+        """Remove the devices of a slice."""
         for row in range(start, start + count):
             for code in self._attributes[row].values():
                 self._values.drop(code)
@@ -203,18 +207,18 @@ class DeviceColumns:
         return self._traits.value(int(self._traits_of[row]))
 
     def attributes(self, row: int, names: Iterable[str] | None) -> dict[str, DeviceAttribute]:
-        """Return a device's attributes of certain names, all where no names are given."""
+        """Return a device's attributes with certain names, None for all."""
         codes = self._attributes[row]
         return {name: self._values.value(codes[name]) for name in (codes if names is None else names) if name in codes}
 
     def codes_of(self, rows: Codes, names: Sequence[str] | None) -> list[Codes]:
-        """Return codes by which rows are alike to whoever reads the traits and certain attributes.
+        """Return the columns of traits and certain attributes: rows with equal codes are equal in all of them.
 
         Args:
-            rows: the rows asked about.
-            names: the attributes, all where there is none.
+            rows: The rows.
+            names: The attributes, None for all.
 
-        Shapes: rows (R,) -> as many arrays (R,) as it takes; the first is of the traits.
+        Shapes: rows (R,) -> several arrays (R,); the first is of the traits.
         """
         if names is None:
             return [self._traits_of[rows], self._all_attributes()[rows]]
@@ -223,7 +227,7 @@ class DeviceColumns:
         return [self._traits_of[rows], *columns]
 
     def signature(self, value: Hashable) -> int:
-        """Return a code of what is left in a pool; equal codes are of equal values."""
+        """Return a code of a value; equal codes mean equal values."""
         return NO_SIGNATURE if value is None else self._signatures.of(value, self.size)
 
     def _uncount(self, names: Iterable[str]) -> None:
@@ -240,7 +244,7 @@ class DeviceColumns:
             if column is not None:
                 column[row] = code
             elif len(self._by_name) < _MOST_AHEAD:
-                self._column(name)  # it reads what was written of this row already
+                self._column(name)  # reads `_attributes`, which already has this row
 
     def _traits_for(self, driver: str, device: SliceDevice) -> tuple[Hashable, DeviceTraits]:
         common = msgspec.structs.replace(
@@ -285,7 +289,7 @@ class DeviceColumns:
 
 
 def _room_for(count: int) -> int:
-    """Return how many rows a slice gets: a power of two, so that slices of other sizes can use them after it."""
+    """Return the number of rows for a slice: a power of two, so that slices of other sizes can reuse the rows."""
     return 1 << (count - 1).bit_length() if count else 0
 
 
@@ -296,7 +300,7 @@ def _grown(column: Codes, size: int) -> Codes:
 
 
 def _trouble(device: SliceDevice) -> str | None:
-    """Return why selectors cannot read a device: versions can be malformed, and types be unknown."""
+    """Return the error of selectors for a device with a malformed version or a value of unknown type, or None."""
     suspects = tuple(
         sorted(
             (name, one.version)
@@ -337,7 +341,7 @@ def _traits(driver: str, device: SliceDevice, trouble: str | None) -> DeviceTrai
 
 
 def typed(attribute: DeviceAttribute) -> AttributeValue:
-    """Return an attribute's type and value; None as the value where the type is unknown."""
+    """Return an attribute's type and value; the value is None if the type is unknown."""
     if attribute.string is not None:
         return ("string", attribute.string)
     if attribute.number is not None:

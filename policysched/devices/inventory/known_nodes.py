@@ -1,13 +1,12 @@
-"""`KnownNodes`: the nodes by row, with their labels and groups, and which of them labels and selectors choose.
+"""`KnownNodes`: the nodes by row with their labels and groups, and the rows that labels and selectors match.
 
-Sets of rows are numbers, as in `row_bits`.
+Sets of rows are integers, as in `row_bits`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 from policysched.devices.inventory.pool_views import NodeGroup
@@ -21,11 +20,9 @@ from policysched.model.selection.node_selectors import (
 from policysched.model.selection.selectors import OfLabel
 
 _MOST_SELECTORS: Final = 256
-"""Of how many selectors of slices the rows are remembered that they select."""
+"""Number of slice selectors whose rows are cached; beyond it all are dropped."""
 _MOST_REQUIREMENTS: Final = 20_000
-"""How many requirements they may have in all: what is remembered holds them."""
-_FEW_ROWS: Final = 16
-"""Rows of a value that are put into a number each time."""
+"""Number of requirements of all cached selectors, for their memory; beyond it all are dropped."""
 
 
 @dataclass(slots=True)
@@ -33,7 +30,7 @@ class KnownNode:
     """A node.
 
     Attributes:
-        group: The nodes that see the same pools, this one among them.
+        group: The group of nodes that see the same pools.
     """
 
     name: str
@@ -44,48 +41,35 @@ class KnownNode:
 class _RowsOfLabel:
     """The rows that have a label, by its values."""
 
-    __slots__ = ("_bits", "_by_value", "all")
+    __slots__ = ("_by_value", "all")
 
     def __init__(self, values: Iterable[tuple[int, str]]) -> None:
-        self._by_value: dict[str, set[int]] = {}
+        rows: dict[str, list[int]] = {}
         for row, value in values:
-            self._by_value.setdefault(value, set()).add(row)
-        self._bits: dict[str, int] = {}
-        """The rows of values that many have and that were asked about."""
-        self.all = self._with(self._by_value)
+            rows.setdefault(value, []).append(row)
+        self._by_value = {value: bits_of(each) for value, each in rows.items()}
+        self.all = self.having(self._by_value)
 
     def change(self, row: int, value: str) -> None:
-        """Put a row in that has a value, or take it out."""
-        rows = self._by_value.setdefault(value, set())
-        rows ^= {row}
-        if not rows:
-            del self._by_value[value]
-        self._bits.pop(value, None)
+        """Add a row that has a value, or remove it."""
         self.all ^= 1 << row
+        rows = self._by_value.get(value, 0) ^ 1 << row
+        if rows:
+            self._by_value[value] = rows
+        else:
+            del self._by_value[value]
 
     def having(self, values: Iterable[str]) -> int:
         """Return the rows that have one of some values."""
-        return self._with([value for value in values if value in self._by_value])
-
-    def _with(self, values: Collection[str]) -> int:
-        """Return the rows that have one of some values, each of which some row has."""
-        rows_of = self._by_value.__getitem__
-        if max(map(len, map(rows_of, values)), default=0) <= _FEW_ROWS:
-            return bits_of([*chain.from_iterable(map(rows_of, values))])
-        bits, few = 0, []
+        bits = 0
         for value in values:
-            if len(rows_of(value)) <= _FEW_ROWS:
-                few.append(value)
-                continue
-            if value not in self._bits:
-                self._bits[value] = bits_of(rows_of(value))
-            bits |= self._bits[value]
-        return bits | bits_of([*chain.from_iterable(map(rows_of, few))])
+            bits |= self._by_value.get(value, 0)
+        return bits
 
     def admitted(self, said: OfLabel, everything: int) -> int:
-        """Return those of all rows whose label, or whose lack of it, requirements admit."""
+        """Return the rows whose value of the label, or lack of it, requirements admit."""
         values, are_admitted = said.among(self._by_value.keys())
-        rows = self._with(values)
+        rows = self.having(values)
         if not are_admitted:
             rows ^= self.all
         return rows | (everything ^ self.all) if said.admits_absence else rows
@@ -104,13 +88,13 @@ class KnownNodes:
         self.all = 0
         self._rows: dict[str, int] = {}
         self._counts: dict[str, int] = {}
-        """How many nodes have a label; only those that some has."""
+        """Number of nodes by label."""
         self._by_label: dict[str, _RowsOfLabel] = {}
-        """The rows by the values of labels that were asked about."""
+        """The rows by value, for labels that were looked up."""
         self._by_selector: dict[NodeSelectorMatcher, int] = {}
-        """The rows that selectors of slices select that were asked about since nodes changed."""
+        """The rows that selectors match, cached until nodes change."""
         self._remembered = 0
-        """How many requirements these have."""
+        """Number of requirements of the cached selectors."""
 
     def add(self, row: int, node: KnownNode) -> None:
         """Add a node."""
@@ -121,14 +105,14 @@ class KnownNodes:
         self._change_labels(row, {}, node.labels)
 
     def relabel(self, row: int, labels: Mapping[str, str]) -> None:
-        """Give a node other labels."""
+        """Replace the labels of a node."""
         self._forget_selectors()
         known = self.by_row[row]
         self._change_labels(row, known.labels, labels)
         known.labels = labels
 
     def remove(self, row: int) -> KnownNode | None:
-        """Take the node of a row away; return it, None where there is none."""
+        """Remove the node of a row; return it, None if the row has none."""
         known = self.by_row.pop(row, None)
         if known is not None:
             self._forget_selectors()
@@ -139,7 +123,7 @@ class KnownNodes:
         return known
 
     def named(self, names: Iterable[str]) -> int:
-        """Return the rows of those nodes of some names that are there."""
+        """Return the rows of the nodes with some names; missing nodes are skipped."""
         return bits_of([self._rows[name] for name in names if name in self._rows])
 
     def having(self, label: str, values: Iterable[str]) -> int:
@@ -148,9 +132,9 @@ class KnownNodes:
         return of_label.having(values) if of_label is not None else 0
 
     def selected(self, selector: NodeSelectorMatcher) -> int:
-        """Return the rows of the nodes that a selector selects.
+        """Return the rows of the nodes that a selector matches, cached until nodes change.
 
-        Cost: O(requirements) once, and that of looking up what they list of labels that nodes have.
+        Cost: O(requirements + values of labels that nodes have).
         """
         known = self._by_selector.get(selector)
         if known is None:
@@ -187,7 +171,7 @@ class KnownNodes:
         return rows & self._of_fields(term.fields) if rows and term.fields else rows
 
     def _of_fields(self, fields: Iterable[FieldRequirement]) -> int:
-        """Return the rows of the nodes that have fields so; those of nodes without a name are not looked at."""
+        """Return the rows of the nodes that match field requirements; nodes without a name match all."""
         rows = self.all
         for one in fields:
             having = self._with_field(one.key, one.value)
@@ -204,7 +188,7 @@ class KnownNodes:
         return 0 if row is None else 1 << row
 
     def _of_label(self, label: str) -> _RowsOfLabel | None:
-        """Return the rows by the values of a label, None where no node has it."""
+        """Return the rows of a label by its values, None if no node has the label."""
         known = self._by_label.get(label)
         if known is None and label in self._counts:
             known = self._by_label[label] = _RowsOfLabel(
@@ -213,7 +197,7 @@ class KnownNodes:
         return known
 
     def _change_labels(self, row: int, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Take over that a row has other labels."""
+        """Replace the labels of a row in the indexes."""
         for key, value in before.items() - after.items():
             if key in self._by_label:
                 self._by_label[key].change(row, value)
@@ -229,6 +213,6 @@ class KnownNodes:
                 self._by_label.pop(key, None)
 
     def _forget_selectors(self) -> None:
-        """Forget which rows selectors choose, because nodes changed."""
+        """Drop the cached rows of selectors, because nodes changed."""
         self._by_selector.clear()
         self._remembered = 0

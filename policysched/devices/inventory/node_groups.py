@@ -1,4 +1,4 @@
-"""`NodeGroups`: nodes that see the same pools are one group, so that claims are asked about once for all of them."""
+"""`NodeGroups`: groups of nodes that see the same pools, so that claims are evaluated once for each group."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from policysched.devices.inventory.pool_views import NodeGroup, PoolView, SeenPo
 from policysched.devices.inventory.row_bits import bits_of, rows_of
 
 _MOST_REMEMBERED: Final = 50_000
-"""How many moves of nodes are remembered one by one."""
+"""Number of log entries; beyond it the older half is dropped."""
 _MOST_PARTS: Final = 256
-"""Into how many parts a group is parted; rows of more are looked at one by one."""
+"""Number of parts of a group up to which rows are handled together; further rows are handled one by one."""
 SeenPools = Mapping[PoolId, SeenPool | None]
-"""Pools as some rows see them; None where they do not."""
+"""Pools as some rows see them; None for a pool that they do not see."""
 
 
 class MovedLog:
-    """Which groups of nodes have to be asked again: each by itself, or all that see a pool in one way.
+    """The log of changes after which groups must be evaluated again: a group, or a view for all groups that see it.
 
     Args:
-        readers: Who reads it; nothing is remembered where there are none.
+        readers: The readers of the log; it stays empty while there are none.
     """
 
     def __init__(self, readers: Sized) -> None:
@@ -32,19 +32,15 @@ class MovedLog:
 
     @property
     def end(self) -> int:
-        """A number that grows with each group of nodes that has to be asked again."""
+        """The place of the next entry, counted from the first entry ever."""
         return self._dropped + len(self._moved)
 
     def since(self, place: int) -> Sequence[NodeGroup | PoolView] | None:
-        """Return what has to be asked again since `end` was so: groups, and all groups of views.
-
-        Returns:
-            None where that is too long ago.
-        """
+        """Return the entries from a place on, None if some of them were dropped."""
         return None if place < self._dropped else self._moved[place - self._dropped :]
 
     def note(self, moved: NodeGroup | PoolView) -> None:
-        """Note that a group, or all groups of a view, have to be asked again."""
+        """Log that a group, or all groups that see a view, must be evaluated again."""
         if not self._readers:
             self._dropped += len(self._moved) + 1
             self._moved.clear()
@@ -67,7 +63,7 @@ class NodeGroups:
         self._moved = moved
         self._by_pools: dict[tuple[SeenPool, ...], NodeGroup] = {}
         self._left: dict[PoolView, None] = {}
-        """Views that groups have had that are gone."""
+        """Views that no group sees any more."""
         self._batch: GroupBatch | None = None
 
     @property
@@ -76,7 +72,7 @@ class NodeGroups:
         return self._by_pools.values()
 
     def batch(self) -> GroupBatch:
-        """Return the nodes that do not own the devices that they see, as arrays."""
+        """Return all groups as arrays."""
         if self._batch is None:
             self._batch = batch_of(self.all)
         return self._batch
@@ -86,7 +82,7 @@ class NodeGroups:
         return [one for one in self._by_pools.values() if one.bits & rows]
 
     def join(self, rows: int, pools: tuple[SeenPool, ...]) -> NodeGroup:
-        """Put rows into the group that sees some pools, and return it."""
+        """Add rows to the group that sees some pools, and return the group."""
         group = self._by_pools.get(pools)
         if group is None:
             group = self._by_pools[pools] = NodeGroup(pools)
@@ -99,7 +95,7 @@ class NodeGroups:
         return group
 
     def leave(self, rows: int, group: NodeGroup) -> None:
-        """Take rows out of a group, which goes with the last one."""
+        """Remove rows from a group; a group without rows is deleted."""
         group.bits &= ~rows
         group.rows.difference_update(rows_of(rows))
         self._batch = None
@@ -112,25 +108,25 @@ class NodeGroups:
             group.let_go()
 
     def unseen(self) -> list[PoolView]:
-        """Return the views that no node has any more, of those that some had; each once."""
+        """Return the views that no node sees any more, each once."""
         left, self._left = self._left, {}
         return [view for view in left if not view.groups]
 
 
 class SightChanges:
-    """Which rows see pools otherwise than before: parts of groups, and rows that were looked at one by one.
+    """The rows that see pools differently than before: parts of groups, and rows that were handled one by one.
 
-    Sets of rows are numbers, as in `row_bits`.
+    Sets of rows are integers, as in `row_bits`.
     """
 
     def __init__(self) -> None:
         self._of_rows: dict[int, tuple[NodeGroup, dict[PoolId, SeenPool | None]]] = {}
         self._single = 0
-        """The rows of those, which are in no part."""
+        """The rows of `_of_rows`, which are in no part."""
         self._parts: dict[NodeGroup, list[tuple[int, dict[PoolId, SeenPool | None]]]] = {}
 
     def row(self, row: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
-        """Note that a row of a group sees a pool otherwise."""
+        """Set how a row of a group sees a pool now."""
         known = self._of_rows.get(row)
         if known is None:
             known = self._of_rows[row] = group, self._taken_out(1 << row, group)
@@ -138,7 +134,7 @@ class SightChanges:
         known[1][identity] = seen
 
     def part(self, rows: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
-        """Note that those rows of a group see a pool otherwise that are among some: part it by them."""
+        """Set how the rows of a group that are among some rows see a pool now: split the group by them."""
         parts = self._parts.setdefault(group, [])
         rows &= group.bits
         by_themselves = rows if len(parts) >= _MOST_PARTS else rows & self._single
@@ -159,7 +155,7 @@ class SightChanges:
             parts.append((rest, {identity: seen}))
 
     def __iter__(self) -> Iterator[tuple[int, NodeGroup, SeenPools]]:
-        """Go through the rows of groups that see anything otherwise, each with all that it sees so."""
+        """Yield rows of a group with all pools that they see differently."""
         alike: dict[tuple[NodeGroup, Hashable], list[int]] = {}
         for row, (group, changed) in self._of_rows.items():
             alike.setdefault((group, tuple(changed.items())), []).append(row)
@@ -171,7 +167,7 @@ class SightChanges:
                     yield part, group, changed
 
     def _taken_out(self, bit: int, group: NodeGroup) -> dict[PoolId, SeenPool | None]:
-        """Take a row out of the parts of its group, and return what changed for its part."""
+        """Remove a row from the parts of its group, and return the changes of its part."""
         parts = self._parts.get(group, [])
         for place, (part, changed) in enumerate(parts):
             if part & bit:

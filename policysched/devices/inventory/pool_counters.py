@@ -1,4 +1,4 @@
-"""`PoolCounters`: the counters that the devices of a pool share, and what is left of them."""
+"""`PoolCounters`: the counters that the devices of a pool share, and their available amounts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from policysched.devices.inventory.slices import CounterName, KeptSlice
 
 
 class PoolCounters:
-    """The counters of some slices of a pool, and what devices of others take of them.
+    """The counters of some slices of a pool, and the amounts that devices of other slices take.
 
     Args:
-        having: the slices that have counters.
-        taking: those whose devices take some.
-        taken: what is allocated of the pool.
-        columns: the devices.
+        having: The slices that have counters.
+        taking: The slices whose devices take counters.
+        taken: The allocated devices of the pool.
+        columns: All devices.
 
     Attributes:
-        are_valid: Whether no set is there twice, and devices take nothing but counters that are there.
-        amounts: How much there is of each counter.
-        available: What of each counter no allocated device of the pool takes, on whatever node; it may be below 0.
-        signature: A code that is equal only where equal amounts are left of equal counters.
+        are_valid: Whether no set is defined twice, and devices take existing counters only.
+        amounts: The amount of each counter.
+        available: The amount of each counter that no allocated device takes, on any node; it can be negative.
+        signature: A code that is equal only if equal amounts of equal counters are available.
     """
 
     __slots__ = ("_columns", "_taking", "amounts", "are_valid", "available", "signature")
@@ -49,11 +49,11 @@ class PoolCounters:
         self.take(taken)
 
     def are_taken_by(self, device: str) -> bool:
-        """Whether a device takes counters."""
+        """Return whether a device takes counters."""
         return any(device in one.charges.by_device for one in self._taking)
 
     def take(self, taken: Taken) -> None:
-        """Take over what is allocated of the pool."""
+        """Update the available amounts from the allocated devices of the pool."""
         if not self.amounts:
             return
         available = dict(self.amounts)

@@ -1,6 +1,6 @@
 """`PoolView`: a pool of devices as some nodes see it, and `NodeGroup`: nodes that see the same pools.
 
-A view names the slices that count, and holds nothing of each device: many nodes may each see slices of their own.
+A view refers to slices and has no data of single devices, because each of many nodes can see slices of its own.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/pools_incubating.go.
 """
@@ -19,19 +19,17 @@ from policysched.devices.inventory.columns import NO_SIGNATURE, Codes
 from policysched.devices.inventory.pool_counters import PoolCounters
 from policysched.devices.inventory.slices import CounterName, KeptSlice
 
-_FEW_POOLS: Final = 16
-"""Up to how many pools one is looked for without an index of their names."""
 _NO_AMOUNTS: Final[Mapping[CounterName, Number]] = {}
 _NUMBERS: Final = count()
 _NO_ROWS: Final[Codes] = np.zeros(0, np.int32)
 
 
 class SliceTaken(NamedTuple):
-    """What is allocated of a slice's devices; bits stand for the devices, the lowest for the first one.
+    """The allocated devices of a slice. In a bit set, bit n is the device at place n.
 
     Attributes:
-        used: The devices that are allocated as a whole.
-        consumed: By device, what allocated shares of it consume in all; only of those that consume anything.
+        used: The devices that are allocated as a whole, as a bit set.
+        consumed: By device, the sum of what its shares consume; without devices of which shares consume nothing.
     """
 
     used: int
@@ -39,26 +37,24 @@ class SliceTaken(NamedTuple):
 
 
 class PoolView:
-    """A pool as some nodes see it; its devices are in the order of the search.
-
-    Bits stand for the devices, the lowest for the first one.
+    """A pool as some nodes see it, with its devices in search order. In a bit set, bit n is the device at place n.
 
     Args:
         pool: The pool.
-        key: What other views of the pool do not have.
-        slices: The slices with devices, by name; none where the devices cannot be used.
-        charges: The counters that the devices share; None where there are none.
-        is_incomplete: Whether not all slices of the pool are there.
+        key: A key that is unique among the views of the pool.
+        slices: The slices with devices, by name; empty if the pool is unusable.
+        charges: The counters that the devices share, None if there are none.
+        is_incomplete: Whether slices of the pool are missing.
         is_invalid: Whether slices contradict each other.
 
     Attributes:
-        order: Pools with binding conditions come after all others.
-        size: How many devices it has.
-        groups: The nodes that see the pool so.
+        order: The sort key of the search; pools with binding conditions come last.
+        size: Number of devices.
+        groups: The groups of nodes that see this view.
         number: A number that no other view ever has.
-        used: The devices that are allocated as a whole.
-        consumed: By device, what allocated shares of it consume in all; only of those that consume anything.
-        signature: A value that is equal where equal amounts are left of equal counters, and devices consumed alike.
+        used: The devices that are allocated as a whole, as a bit set.
+        consumed: By device, the sum of what its shares consume; without devices of which shares consume nothing.
+        signature: A value that is equal only if the available counters and the consumed capacities are equal.
     """
 
     __slots__ = (
@@ -90,27 +86,27 @@ class PoolView:
 
     @property
     def is_usable(self) -> bool:
-        """Whether devices may be allocated from it."""
+        """Whether devices can be allocated from the pool."""
         return not (self.is_incomplete or self.is_invalid)
 
     @property
     def is_silent(self) -> bool:
-        """Whether it neither has devices nor any trouble: no search would notice it."""
+        """Whether the pool is usable and has no devices, so that a search ignores it."""
         return self.is_usable and not self.size
 
     @property
     def counters(self) -> Mapping[CounterName, Number]:
-        """How much there is of each counter."""
+        """The amount of each counter."""
         return _NO_AMOUNTS if self.charges is None else self.charges.amounts
 
     @property
     def available(self) -> Mapping[CounterName, Number]:
-        """What of each counter no allocated device of the pool takes, on whatever node; it may be below 0."""
+        """The amount of each counter that no allocated device takes, on any node; it can be negative."""
         return _NO_AMOUNTS if self.charges is None else self.charges.available
 
     @property
     def rows(self) -> Codes:
-        """The rows of its devices. Shapes: (D,)."""
+        """The rows of the devices. Shapes: (D,)."""
         if self._rows is not None:
             return self._rows
         spans = [one.rows for one in self.slices]
@@ -120,14 +116,14 @@ class PoolView:
         return rows
 
     def parts(self) -> Iterator[tuple[int, KeptSlice]]:
-        """Go through the slices with devices, each with the place of its first one."""
+        """Yield the slices with devices, each with the place of its first device."""
         at = 0
         for one in self.slices:
             yield at, one
             at += len(one.devices)
 
     def slice_of(self, place: int) -> tuple[KeptSlice, int]:
-        """Return the slice of a device, and its place there."""
+        """Return the slice of a device, and the device's place in the slice."""
         for at, one in self.parts():
             if place < at + len(one.devices):
                 return one, place - at
@@ -139,10 +135,10 @@ class PoolView:
         return one.devices[at]
 
     def reached(self, reached: Mapping[KeptSlice, int]) -> int | None:
-        """Return the devices that a node can reach, None where no device says so by itself.
+        """Return the devices that a node reaches as a bit set, None if no slice states nodes per device.
 
         Args:
-            reached: what the node reaches of each slice.
+            reached: The devices of each slice that the node reaches.
         """
         if all(one.device_nodes is None for one in self.slices):
             return None
@@ -152,11 +148,11 @@ class PoolView:
         return bits
 
     def let_go(self) -> None:
-        """Hold no slices any more: no node sees the view, but what remembers moves may know it for long."""
+        """Release the slices: no node sees the view any more, but logs can refer to it for long."""
         self.key, self.slices, self.charges, self._rows = None, (), None, None
 
     def take(self, taken: Mapping[KeptSlice, SliceTaken]) -> None:
-        """Take over what is allocated of the pool's slices."""
+        """Update the allocated devices from those of the pool's slices."""
         self.used = 0
         self.consumed = {}
         if taken:
@@ -175,13 +171,13 @@ class PoolView:
 
 
 class SeenPool(NamedTuple):
-    """A pool that a node sees, and which of its devices the node can reach; None for all of them."""
+    """A pool as a node sees it, with the devices that the node reaches as a bit set, None for all."""
 
     view: PoolView
     reached: int | None
 
     def reached_of(self, gone: Collection[KeptSlice]) -> dict[KeptSlice, int]:
-        """Return the slices that are not gone, each with the devices that the node reaches; 0 where all are."""
+        """Return the slices except some, each with the devices that the node reaches by themselves."""
         found: dict[KeptSlice, int] = {}
         for at, one in self.view.parts():
             if one not in gone:
@@ -214,19 +210,17 @@ class NodeGroup:
         self.bits = 0
 
     def let_go(self) -> None:
-        """Hold no pools any more: no node is in the group, but what remembers moves may know it for long."""
+        """Release the pools: no node is in the group any more, but logs can refer to it for long."""
         self.pools, self.views, self._by_pool = (), (), None
 
     def seen(self, pool: PoolId) -> SeenPool | None:
-        """Return a pool as the nodes see it."""
-        if len(self.pools) <= _FEW_POOLS:
-            return next((one for one in self.pools if one.view.pool == pool), None)
+        """Return a pool as the nodes see it, None if they do not see it."""
         if self._by_pool is None:
             self._by_pool = {one.view.pool: one for one in self.pools}
         return self._by_pool.get(pool)
 
     def with_pools(self, changed: Mapping[PoolId, SeenPool | None]) -> tuple[SeenPool, ...]:
-        """Return the pools that nodes see who see some pools otherwise."""
+        """Return the pools in search order, with some of them replaced, added or removed."""
         others = [one for one in self.pools if one.view.pool not in changed]
         added = [one for one in changed.values() if one is not None]
         if added:

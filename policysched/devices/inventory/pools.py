@@ -1,6 +1,6 @@
 """Pools of devices as nodes see them: the newest generation of what a node can reach, complete or not, valid or not.
 
-A node sees the slices of a pool that it can reach, and of these the ones of the highest generation. Nodes that see the
+A node sees the slices of a pool that it reaches, and of them the ones of the highest generation. Nodes that see the
 same slices share one view.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/pools_incubating.go.
@@ -42,9 +42,9 @@ class Pool:
         self.views: dict[Hashable, PoolView] = {}
         self._reach: Reach | None = None
         self._taken: dict[KeptSlice, SliceTaken] = {}
-        """What is allocated; only of slices of whose devices some are."""
+        """The allocated devices, of slices that have any."""
         self._counters: dict[Hashable, PoolCounters] = {}
-        """Counters by the slices that have and take them, as long as no slice changes."""
+        """The counters by the slices that have and take them, cached until a slice changes."""
         self._repeated: Mapping[KeptSlice, set[str]] | None = None
 
     def __bool__(self) -> bool:
@@ -52,18 +52,18 @@ class Pool:
 
     @property
     def nodes(self) -> Collection[str]:
-        """The nodes that slices are tied to by name."""
+        """The nodes that slices name."""
         return self._local.keys()
 
     @property
     def has_counters(self) -> bool:
-        """Whether its slices depend on each other beside their number and generation."""
+        """Whether slices share counters, so that they depend on each other."""
         return self._with_counters > 0
 
     def add(self, one: KeptSlice, taken: Taken) -> None:
-        """Add a slice, or replace the one of its name; `taken` is what is allocated of the pool."""
+        """Add a slice, or replace the one of its name; `taken` has the allocated devices of the pool."""
         self.remove(one.name)
-        self._forget_findings()
+        self._drop_caches()
         self._slices[one.name] = one
         self._take_over(one, taken)
         self._generations[one.generation] += 1
@@ -73,14 +73,14 @@ class Pool:
             where.append(one)
 
     def remove(self, name: str) -> None:
-        """Take a slice away, if it is there."""
+        """Remove a slice, if it exists."""
         one = self._slices.pop(name, None)
         if one is None:
             return
-        self._forget_findings()
+        self._drop_caches()
         self._taken.pop(one, None)
         self._generations[one.generation] -= 1
-        self._generations += Counter()  # without those of which no slice is left
+        self._generations += Counter()  # drops generations without slices
         self._with_counters -= bool(one.counts or one.counter_sets)
         where = self._place_of(one)
         if where is not None:
@@ -88,8 +88,8 @@ class Pool:
             if one.local_to and not where:
                 del self._local[one.local_to]
 
-    def _forget_findings(self) -> None:
-        """Forget what was found out of slices that have changed."""
+    def _drop_caches(self) -> None:
+        """Drop what was computed of the slices before a change."""
         self._reach = self._repeated = None
         self._counters = {}
 
@@ -102,12 +102,12 @@ class Pool:
 
     @property
     def depends_on_nodes(self) -> bool:
-        """Whether labels or devices say which nodes can reach it."""
+        """Whether labels of nodes, or single devices, determine which nodes reach the pool."""
         return bool(self._selective)
 
     @property
     def demands(self) -> set[LabelValue] | None:
-        """Label values of which a node must have one for its labels to matter; None where other labels may matter."""
+        """Label values of which a node must have one to reach a selective slice; None if other labels can matter."""
         found: set[LabelValue] = set()
         for one in self._selective:
             demanded = one.demands
@@ -117,24 +117,24 @@ class Pool:
         return found
 
     def seen_from_elsewhere(self, taken: Taken) -> SeenPool | None:
-        """Return the pool as nodes see it that no slice is tied to by name."""
+        """Return the pool as nodes without a slice of their own see it."""
         return self.seen_from("", {}, taken)
 
     def seen_from(self, name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
-        """Return the pool as a node sees it, None where no search on the node would notice it."""
+        """Return the pool as a node sees it, None if a search on the node ignores the pool."""
         slices = (*self._selective, *self._local.get(name, ()), *self._common)
-        asked = ((one, one.reached_from(name, labels)) for one in slices)
-        return self._seen({one: reached for one, reached in asked if reached is not None}, taken)
+        reach = ((one, one.reached_from(name, labels)) for one in slices)
+        return self._seen({one: reached for one, reached in reach if reached is not None}, taken)
 
     @property
     def reach(self) -> Reach:
-        """What selectors and names say of which slices and devices nodes reach."""
+        """The slices and devices that nodes reach by selectors and names."""
         if self._reach is None:
             self._reach = Reach(self._selective, self._common)
         return self._reach
 
     def seen_as(self, told: Mapping[int, int], name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
-        """Return the pool as a node sees it, by what its `reach` tells of the node."""
+        """Return the pool as a node sees it, from the numbers that `reach` has for the node."""
         reached = self.reach.reached(told)
         local = {one: one.reached_from(name, labels) or 0 for one in self._local.get(name, ())}
         if local:
@@ -143,13 +143,13 @@ class Pool:
         return self._seen(reached, taken)
 
     def can_replace(self, replaced: Mapping[str, KeptSlice]) -> bool:
-        """Whether nodes see what they saw but for slices that were replaced in place.
+        """Return whether views can be updated by replacing single slices.
 
-        So it is in a pool that is complete and valid, all of whose slices have devices. Where most of them were
-        replaced it is no less work than to look anew.
+        The pool must be complete and valid, and all its slices must have devices. If most slices were replaced,
+        computing the views again is as fast.
 
         Args:
-            replaced: the slices as they were, by name.
+            replaced: The previous slices by name.
         """
         every = self._slices.values()
         [generation, *others] = self._generations
@@ -162,13 +162,13 @@ class Pool:
     def seen_otherwise(
         self, then: SeenPool | None, gone: Collection[KeptSlice], reached: Mapping[KeptSlice, int], taken: Taken
     ) -> SeenPool | None:
-        """Return the pool as nodes see it who saw it in some way before slices were replaced.
+        """Return the pool as some nodes see it after slices were replaced.
 
         Args:
-            then: as they saw it.
-            gone: the slices as they were.
-            reached: which of the new ones count there, with the devices that are reached.
-            taken: what is allocated of the pool.
+            then: The pool as these nodes saw it.
+            gone: The previous slices.
+            reached: The new slices that the nodes see, with the devices that they reach.
+            taken: The allocated devices of the pool.
         """
         return self._seen({**then.reached_of(gone), **reached} if then is not None else dict(reached), taken)
 
@@ -184,14 +184,14 @@ class Pool:
         return None if view is None or view.is_silent else SeenPool(view, view.reached(reached))
 
     def unnoticed(self, taken: Taken) -> SeenPool:
-        """Return the pool without devices or trouble, as a node sees it that no search there would notice."""
+        """Return an empty usable pool, for a node on which a search ignores the pool."""
         return SeenPool(self._complete("unnoticed", [], [], taken), None)
 
     def _view(self, slices: list[KeptSlice], generation: int, taken: Taken) -> PoolView | None:
         others: list[KeptSlice] = []
         if len(slices) != slices[0].slice_count:
             if max(self._generations) > generation:
-                return None  # it is being replaced, and the node reaches nothing of the new generation yet
+                return None  # the pool is being replaced, and the node reaches no slice of the new generation yet
             if self._generations[generation] != slices[0].slice_count:
                 return self._incomplete()
             if self.has_counters:
@@ -209,10 +209,10 @@ class Pool:
         """Return the view of some slices.
 
         Args:
-            state: tells views of the same slices apart.
-            slices: those that the nodes can reach.
-            others: the pool's other ones of the generation, where counters matter.
-            taken: what is allocated of the pool.
+            state: A part of the key that distinguishes views of the same slices.
+            slices: The slices that the nodes reach.
+            others: The pool's other slices of the generation, if they take counters.
+            taken: The allocated devices of the pool.
         """
         if len(slices) > 1:
             slices = sorted(slices, key=_NAME)
@@ -224,7 +224,7 @@ class Pool:
         return view
 
     def _made(self, key: Hashable, slices: list[KeptSlice], others: list[KeptSlice], taken: Taken) -> PoolView:
-        """Make the view of slices that are in order."""
+        """Make the view of sorted slices."""
         with_devices, charges = slices, None
         if self.has_counters:
             with_devices = [one for one in slices if not one.counter_sets]
@@ -248,7 +248,7 @@ class Pool:
         return self._repeated
 
     def _repeats(self, slices: Sequence[KeptSlice]) -> bool:
-        """Whether some device is there twice."""
+        """Return whether a device name occurs twice."""
         repeated = self._repeated_names
         if not repeated:
             return False
@@ -260,10 +260,10 @@ class Pool:
             seen |= names
         return False
 
-    # What is allocated
+    # Allocated devices
 
     def take(self, taken: Taken) -> None:
-        """Take over all that is allocated of the pool."""
+        """Update all views from the allocated devices of the pool."""
         for one in self._slices.values():
             self._take_over(one, taken)
         for charges in self._used_counters():
@@ -272,10 +272,10 @@ class Pool:
             view.take(self._taken)
 
     def retake(self, devices: Collection[str], taken: Taken) -> list[PoolView]:
-        """Take over what is allocated of the pool, after it changed for some devices.
+        """Update views after some devices were allocated or released.
 
         Returns:
-            The views that are otherwise than before.
+            The views that changed.
         """
         slices = self._slices.values()
         changed = {one for one in slices for device in devices if one.place(device) is not None}
@@ -295,7 +295,7 @@ class Pool:
         return {*self._counters.values(), *(one.charges for one in self.views.values() if one.charges is not None)}
 
     def _take_over(self, one: KeptSlice, taken: Taken) -> None:
-        """Take over what is allocated of a slice's devices."""
+        """Update a slice from the allocated devices of the pool."""
         before = self._taken.pop(one, None)
         if before is None and not taken:
             return
@@ -315,7 +315,7 @@ class Pool:
             self._columns.consumed[one.start + place] ^= True
 
     def forget(self, view: PoolView) -> None:
-        """Drop a view that no node has any more."""
+        """Drop a view that no node sees any more."""
         self.views.pop(view.key, None)
         if view.charges is not None:
             self._counters = {}
@@ -323,7 +323,7 @@ class Pool:
 
 
 def _repeated(slices: Iterable[KeptSlice]) -> Mapping[KeptSlice, set[str]]:
-    """Return by slice the names of devices that it, or another slice of its generation, has once more."""
+    """Return by slice the names of its devices that occur again in it or in another slice of its generation."""
     counts: Counter[tuple[int, str]] = Counter()
     having = [one for one in slices if one.devices]
     if len(having) == 1 and not having[0].repeats_names:

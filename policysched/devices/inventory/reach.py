@@ -1,4 +1,4 @@
-"""`Reach`: what selectors and names say of the slices of a pool, and of their devices."""
+"""`Reach`: the slices of a pool, and their devices, that nodes reach by node selectors and names."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from policysched.devices.inventory.slices import DeviceNodes, KeptSlice
 from policysched.model.selection.node_selectors import NodeSelectorMatcher
 
 COUNTS: Final = 1
-"""What a slice's number has in a `Reach` where a selector says that the slice counts, or that it counts everywhere."""
+"""The bit of a slice's number that is set if a node reaches the slice by the slice's own selector or on every node."""
 
 
 class Reach:
-    """What selectors and names say of the slices of a pool, and of their devices, that are not tied to a node by name.
+    """The slices of a pool that do not name their node, and which nodes reach them and their devices.
 
-    A slice's number has `COUNTS` where the slice counts on a node, and above it a bit for each device that says by
-    itself that the node reaches it. A slice without a selector counts where a device is reached, too.
+    For a node, a slice has a number: bit `COUNTS` if the node reaches the slice, and above it one bit for each device
+    that states by itself that the node reaches it. A slice without a selector is also reached if a device is.
 
     Args:
-        selective: the slices that labels, or devices, say of which nodes reach them.
-        common: those that count on every node.
+        selective: The slices with node selectors, or with nodes per device.
+        common: The slices that every node reaches.
 
     Attributes:
-        slices: The slices; numbers are told by the places here.
-        selectors: What nodes are asked.
-        of_selectors: By selector the place of a slice, and what the selector adds to its number.
-        by_name: The same by the names of nodes.
+        slices: The slices.
+        selectors: The node selectors.
+        of_selectors: For each selector, the place of its slice, and the bits that it adds to the slice's number.
+        by_name: By node name, the same for devices that name their node.
     """
 
     __slots__ = ("_always", "by_name", "of_selectors", "selectors", "slices")
@@ -58,11 +58,11 @@ class Reach:
         self.of_selectors.append((place, adds))
 
     def told(self, selectors: Sequence[int]) -> Mapping[int, int]:
-        """Return the numbers of slices, by their places, of nodes that some selectors select, by their places."""
+        """Return the numbers of slices by place for nodes that match some selectors, given by their places."""
         return self._turned(self._always, [*map(self.of_selectors.__getitem__, selectors)])
 
     def reached(self, told: Mapping[int, int]) -> dict[KeptSlice, int]:
-        """Return the slices that count by what is told of a node, each with the devices that it reaches there."""
+        """Return the slices that a node reaches, each with the devices that it reaches by themselves."""
         return {
             self.slices[place]: told[place] >> 1
             for place in sorted(told)
@@ -70,7 +70,7 @@ class Reach:
         }
 
     def otherwise(self, told: Mapping[int, int], selectors: Sequence[int], name: str = "") -> Mapping[int, int]:
-        """Return the numbers of a node of which some selectors say the opposite."""
+        """Return the numbers of slices for a node with the opposite result of some selectors."""
         named = self.by_name.get(name, ()) if name else ()
         if not selectors and not named:
             return told
@@ -78,7 +78,7 @@ class Reach:
 
     @staticmethod
     def _turned(told: Mapping[int, int], changes: Sequence[tuple[int, int]]) -> Mapping[int, int]:
-        """Put bits into numbers that are not there, and take those out that are: each bit is of one selector alone."""
+        """Return the numbers with some bits inverted; each bit belongs to a single selector."""
         turned = dict(told)
         for place, bits in changes:
             turned[place] = turned.get(place, 0) ^ bits

@@ -1,4 +1,4 @@
-"""Sets of rows as numbers: bit n stands for row n, so that sets of thousands of rows are joined at once."""
+"""Sets of rows as integers: bit n is row n, so that sets of thousands of rows are combined in one operation."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final
 import numpy as np
 
 _FEW: Final = 8
-"""So many rows are put into a number, and taken out, one by one."""
+"""Number of rows up to which bits are set and read one by one, not as arrays."""
 _SPARSE: Final = 16
-"""A set that tells so many rows from the others tells them one by one."""
+"""Number of rows up to which a set is handled row by row."""
 _FEW_SETS: Final = 4
-"""By so many sets rows are parted one set after the other."""
+"""Number of sets up to which rows are split by one set after the other."""
 _AT_ONCE: Final = 1 << 22
-"""How many memberships of rows in sets are laid out at once. Unit: bytes."""
+"""Size of the table of memberships that is unpacked at once. Units: bytes."""
 
 
 def bits_of(rows: Collection[int]) -> int:
-    """Return a set of rows as a number."""
+    """Return a set of rows as an integer."""
     if len(rows) <= _FEW:
         bits = 0
         for row in rows:
@@ -31,7 +31,7 @@ def bits_of(rows: Collection[int]) -> int:
 
 
 def rows_of(bits: int) -> list[int]:
-    """Return the rows of a number, the lowest first."""
+    """Return the rows of an integer, the lowest first."""
     if bits.bit_count() > _FEW:
         return np.flatnonzero(_flags(bits)).tolist()
     rows = []
@@ -48,11 +48,11 @@ def _flags(bits: int) -> np.typing.NDArray[np.uint8]:
 
 
 class Parted:
-    """Rows, parted by which of some sets they are in.
+    """Rows, split by the sets that they are in.
 
     Attributes:
-        mostly: The places of the sets that most of the rows are in.
-        parts: The rows of each part, and the places of the sets that these are in where most are not, or the other way.
+        mostly: The places of the sets that most rows are in.
+        parts: The rows of each part, with the places of the sets whose membership differs from that of most rows.
     """
 
     __slots__ = ("mostly", "parts")
@@ -81,7 +81,7 @@ class Parted:
 def _parts(
     rows: int, by_row: dict[int, list[int]], others: dict[int, list[int]]
 ) -> Iterator[tuple[int, Sequence[int]]]:
-    """Part rows by sets of many rows, and by what is said of single ones."""
+    """Split rows by sets of many rows, and by the sets of single rows."""
     special = bits_of(by_row)
     columns = list(others.values())
     for part, inside in (_one_by_one if len(others) <= _FEW_SETS else _at_once)(rows, [*others]):
@@ -108,7 +108,7 @@ def _one_by_one(rows: int, sets: Sequence[int]) -> list[tuple[int, list[int]]]:
 
 
 def _at_once(rows: int, sets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Part rows by many sets: a row of bits for each of them, which say what sets it is in."""
+    """Split rows by many sets, using for each row a string of bits that has its sets."""
     width = (rows.bit_length() + 7) // 8
     packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8).reshape(-1, width)
     step = max(1, _AT_ONCE // (8 * len(sets)))

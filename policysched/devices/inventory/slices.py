@@ -1,4 +1,4 @@
-"""A resource slice as it is kept: its pool, its devices' names and rows, and the nodes that can reach it.
+"""`KeptSlice`: the fields of a resource slice that the allocator needs: pool, device names and rows, and nodes.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/pools_incubating.go (NodeMatches,
 GatherPools).
@@ -20,11 +20,9 @@ from policysched.model.selection.node_selectors import NodeSelectorMatcher, leni
 from policysched.model.selection.selectors import Operator
 
 _FEW_VALUES: Final = 32
-"""So many values of labels a selector is filed under at most."""
+"""Largest number of label values by which a selector is indexed."""
 _NO_VALUE: Final = "\0"
-"""What no label has as its value."""
-_FEW_DEVICES: Final = 16
-"""Up to how many devices one is looked for without an index of their names."""
+"""A value that no label can have."""
 
 
 LabelValue: TypeAlias = tuple[str, str]
@@ -34,7 +32,7 @@ CounterName: TypeAlias = tuple[str, str]
 
 
 def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
-    """Return label values of which a node must have one; None where a selector does not demand one of a few."""
+    """Return label values of which a node must have one to match a selector, None if there are none or too many."""
     if selector.terms is None:
         return None
     demands: dict[LabelValue, None] = {}
@@ -47,16 +45,16 @@ def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
 
 
 class DeviceNodes:
-    """Which of a slice's devices each node can reach, where every device says so by itself.
+    """The devices of a slice that each node reaches, for slices that state nodes per device.
 
-    Bits stand for the devices, the lowest for the first one. Selectors that demand a few values of a label are found by
-    those that a node has, so that a node costs what it can reach, and not all of the slice's selectors.
+    In a bit set, bit n is the device at place n. Selectors that demand one of a few label values are indexed by these
+    values, so that the cost for a node depends on what it reaches, not on all selectors.
 
     Attributes:
         everywhere: The devices that every node reaches.
-        by_name: The devices that nodes reach by their names.
-        selectors: The devices that nodes reach by selectors; devices of equal ones together.
-        own: For each device its node and node selector.
+        by_name: The devices that name their node, by node name.
+        selectors: The devices with node selectors, by selector.
+        own: For each device, its node name and node selector.
     """
 
     __slots__ = ("_by_label", "_others", "by_name", "everywhere", "own", "selectors")
@@ -76,11 +74,11 @@ class DeviceNodes:
                 matcher = lenient_node_selector(one.node_selector)
                 self.selectors[matcher] = self.selectors.get(matcher, 0) | bit
         self._by_label: dict[str, dict[str, list[NodeSelectorMatcher]]] = {}
-        """The selectors that demand one of a few values of a label, by both."""
+        """The selectors that demand one of a few values of a label, by label and value."""
         self._others = [matcher for matcher in self.selectors if not self._file(matcher)]
 
     def _file(self, matcher: NodeSelectorMatcher) -> bool:
-        """File a selector by what it demands, where that is one of a few values of labels."""
+        """Index a selector by the label values that it demands; return False if that is not possible."""
         demands = demanded_by(matcher)
         for key, value in demands or ():
             self._by_label.setdefault(key, {}).setdefault(value, []).append(matcher)
@@ -88,13 +86,13 @@ class DeviceNodes:
 
     @property
     def demands(self) -> Collection[LabelValue] | None:
-        """Label values of which a node must have one to reach a device; None where others may reach one, too."""
+        """Label values of which a node must have one to reach a device, None if other nodes can reach one too."""
         if self.everywhere or self.by_name or self._others:
             return None
         return [(key, value) for key, by_value in self._by_label.items() for value in by_value]
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int:
-        """Return the devices that a node can reach."""
+        """Return the devices that a node reaches."""
         bits = self.everywhere | self.by_name.get(name, 0)
         for matcher in self._others:
             if matcher.matches(name, labels):
@@ -107,12 +105,12 @@ class DeviceNodes:
 
 
 class Charges:
-    """What the devices of a slice take of the counters of their pool.
+    """The counters that the devices of a slice take from their pool.
 
     Attributes:
         sets: The counter sets.
         counters: The counters.
-        by_device: By device how much it takes of which counter; only of those that take any.
+        by_device: By device name, the counters with the amounts that it takes; only of devices that take any.
     """
 
     __slots__ = ("by_device", "counters", "sets")
@@ -133,19 +131,19 @@ _NO_CHARGES: Final = Charges(())
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptSlice:
-    """What is kept of a slice.
+    """The fields of a slice that the allocator needs.
 
     Attributes:
-        local_to: The only node that can reach it, empty where it is not tied to one by name.
-        everywhere: Whether it counts on every node.
-        selector: The nodes that can reach it, where labels say so.
-        device_nodes: Which devices a node can reach, where each device says so by itself.
-        counter_sets: The counters of each set; a slice that has some has no devices to allocate.
-        repeats_names: Whether some devices have one name.
+        local_to: The only node that reaches the slice, empty if the slice does not name its node.
+        everywhere: Whether every node reaches the slice.
+        selector: The node selector, None if it has none.
+        device_nodes: The devices that each node reaches, if the slice states nodes per device.
+        counter_sets: The counters of each set; a slice with counter sets has no devices to allocate.
+        repeats_names: Whether two devices have the same name.
         start: The row of the first device.
-        number: What no other slice, nor another version of it, ever has.
-        counts: Whether some device takes counters.
-        charges: What the devices take of counters.
+        number: A number that no other slice, and no other version of the slice, ever has.
+        counts: Whether a device takes counters.
+        charges: The counters that the devices take.
     """
 
     name: str
@@ -167,7 +165,7 @@ class KeptSlice:
     stated_node: str | None
     stated_selector: NodeSelector | None
     _places: dict[str, int] = field(default_factory=dict)
-    """The places of many devices by name, once one was looked for."""
+    """The places of the devices by name, filled at the first lookup."""
 
     @property
     def rows(self) -> Codes:
@@ -176,23 +174,23 @@ class KeptSlice:
 
     @property
     def is_selective(self) -> bool:
-        """Whether labels, or its devices, say which nodes reach it."""
+        """Whether a node selector or single devices determine which nodes reach the slice."""
         return not (self.everywhere or self.local_to or self.says_nothing)
 
     @property
     def says_nothing(self) -> bool:
-        """Whether it says of no node that it is reached from there."""
+        """Whether no node reaches the slice."""
         tied = self.local_to or self.everywhere
         return not tied and self.selector is None and self.device_nodes is None
 
     def is_reached_from(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the slice counts on a node."""
+        """Return whether a node reaches the slice."""
         return self.reached_from(name, labels) is not None
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int | None:
-        """Return the devices that a node can reach, None where the slice does not count there.
+        """Return the devices that a node reaches by themselves, None if it does not reach the slice.
 
-        Where no device says so by itself, no bits are set.
+        If the slice does not state nodes per device, no bits are set.
         """
         says_so = self.everywhere or name == self.local_to if self.everywhere or self.local_to else None
         if says_so is None and self.selector is not None:
@@ -204,7 +202,7 @@ class KeptSlice:
 
     @property
     def demands(self) -> Collection[LabelValue] | None:
-        """Label values of which a node must have one to reach the slice; None where others may reach it, too."""
+        """Label values of which a node must have one to reach the slice, None if other nodes can reach it too."""
         if self.everywhere or self.local_to:
             return None
         if self.selector is not None:
@@ -212,20 +210,17 @@ class KeptSlice:
         return () if self.device_nodes is None else self.device_nodes.demands
 
     def place(self, device: str) -> int | None:
-        """Return the place of a device, None where it is not in the slice."""
-        devices = self.devices
-        if len(devices) <= _FEW_DEVICES:
-            return devices.index(device) if device in devices else None
+        """Return the place of a device, None if it is not in the slice."""
         if not self._places:
-            self._places.update((name, place) for place, name in enumerate(devices))
+            self._places.update((name, place) for place, name in enumerate(self.devices))
         return self._places.get(device)
 
 
 def keep(one: ResourceSlice, columns: DeviceColumns) -> KeptSlice:
-    """Take a slice's devices into the columns.
+    """Add a slice's devices to the columns.
 
     Raises:
-        QuantityError: an amount is malformed; nothing is taken then.
+        QuantityError: An amount is malformed; nothing is added.
     """
     spec = one.spec
     sets = tuple(

@@ -1,4 +1,4 @@
-"""Slices, classes and nodes as the allocator reads them, kept up to date one change at a time."""
+"""`DeviceTables`: all slices, device classes and nodes in the form that the allocator reads, updated by change."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from policysched.devices.inventory.unusable_pools import UnusablePools
 from policysched.model.objects import DeviceClass, ResourceSlice
 
 _MOST_CHANGED: Final = 8
-"""How many pools or nodes that changed are left to the next question, besides a part of the pools that many see."""
+"""Number of changed pools or nodes after which groups are updated at once, not at the next evaluation."""
 _WIDE_A_CHANGE: Final = 8
-"""For so many pools that many nodes see one more change is left: nodes are put into groups by all that they see."""
+"""Number of pools with many nodes for which this number grows by 1, because an update then costs more."""
 _FEW_ROWS: Final = 8
-"""Up to how many rows are looked at one by one."""
+"""Number of rows up to which rows are handled one by one."""
 _SELECTORS_A_ROW: Final = 4
-"""So many selectors are asked about all nodes in the time that one row takes at most that is looked at by itself."""
+"""Number of selectors that are matched against all nodes in the time of one row that is handled by itself."""
 
 
 class DeviceTables:
-    """The devices of a cluster by pool, and which nodes can reach them.
+    """The devices of a cluster by pool, and the nodes that reach them.
 
-    Nodes have the row numbers that the caller gives them, those of the cluster's columns. Slices, classes, nodes and
-    `allocated` may be changed in any order, at any time between two questions; an `Allocator` catches up by itself.
+    Nodes have the row numbers of the cluster's columns. Slices, classes, nodes and `allocated` can change in any order
+    at any time between two evaluations; an `Allocator` reads the changes by itself.
 
     Attributes:
-        allocated: What claims have taken.
+        allocated: The allocated devices.
         classes: The device classes by name.
-        classes_revision: A number that grows with each change of a class.
+        classes_stamp: A number that grows with each change of a class.
         columns: The devices.
-        row_count: One more than the highest row that ever had a node.
-        groups: The nodes, those together that see the same pools.
-        moved: Which groups have to be asked again.
-        unusable: Pools that no node can use and that every node sees.
-        answered: How often anything else than before was answered about any claims.
-        prepared: What was found out about claims, by their specs; those that were asked about last come last.
+        row_count: The highest row that ever had a node, plus 1.
+        groups: The groups of nodes that see the same pools.
+        moved: The log of groups to evaluate again.
+        unusable: Pools that every node sees and none can use.
+        answered: Number of changes of answers for any claims.
+        prepared: The cached claim specs, the most recently used last.
     """
 
     def __init__(self, allocated: AllocatedState | None = None) -> None:
         self.allocated = allocated if allocated is not None else AllocatedState()
         self.classes: dict[str, DeviceClass] = {}
-        self.classes_revision = 0
+        self.classes_stamp = 0
         self._changes = 0
         self.columns = DeviceColumns()
         self._slices: dict[str, KeptSlice] = {}
@@ -62,25 +62,25 @@ class DeviceTables:
         self.moved = MovedLog(self.prepared)
         self.groups = NodeGroups(self.moved)
         self._stale: dict[PoolId, set[str] | None] = {}
-        """Pools that changed since it was worked out what nodes see, and which nodes may see them otherwise."""
+        """Pools that changed since the last update, with the nodes that may see them differently, None for all."""
         self._replaced: dict[PoolId, dict[str, KeptSlice]] = {}
-        """Of those pools the slices as they were, by name, that labels choose nodes for and that were replaced."""
+        """For stale pools, the previous versions of replaced slices with node selectors, by name."""
         self._fresh: set[int] = set()
-        """The rows whose nodes came, or got other labels, since it was worked out what nodes see."""
-        self._seen = self.allocated.revision
+        """The rows whose nodes were added or relabelled since the last update."""
+        self._seen = self.allocated.stamp
         self.row_count = 0
         self.answered = 0
 
     @property
-    def revision(self) -> int:
+    def stamp(self) -> int:
         """A number that grows with each change of anything."""
-        return self._changes + self.allocated.revision
+        return self._changes + self.allocated.stamp
 
     def set_slice(self, one: ResourceSlice) -> None:
         """Add a slice, or replace the one of its name.
 
         Raises:
-            QuantityError: an amount is malformed; nothing is changed then.
+            QuantityError: An amount is malformed; nothing changes.
         """
         kept = keep(one, self.columns)
         self._changes += 1
@@ -96,10 +96,10 @@ class DeviceTables:
             self._index(before, pool)
         self._slices[kept.name] = kept
         self._index(kept, pool)
-        self._look_where_much_changed()
+        self._update_after_many_changes()
 
     def remove_slice(self, name: str) -> None:
-        """Take a slice away."""
+        """Remove a slice."""
         one = self._slices.get(name)
         if one is not None:
             self._changes += 1
@@ -108,17 +108,17 @@ class DeviceTables:
     def set_class(self, one: DeviceClass) -> None:
         """Add a device class, or replace the one of its name."""
         self.classes[one.metadata.name] = one
-        self.classes_revision += 1
+        self.classes_stamp += 1
         self._changes += 1
 
     def remove_class(self, name: str) -> None:
-        """Take a device class away."""
+        """Remove a device class."""
         self.classes.pop(name, None)
-        self.classes_revision += 1
+        self.classes_stamp += 1
         self._changes += 1
 
     def set_node(self, row: int, name: str, labels: Mapping[str, str]) -> None:
-        """Say which node a row is, and its labels."""
+        """Add or update the node of a row."""
         self._changes += 1
         known = self._nodes.by_row.get(row)
         if known is not None and known.name == name:
@@ -132,10 +132,10 @@ class DeviceTables:
             if row >= self.row_count:
                 self.row_count = row + 1
         self._fresh.add(row)
-        self._look_where_much_changed()
+        self._update_after_many_changes()
 
     def remove_node(self, row: int) -> None:
-        """Say that no node is at a row any more."""
+        """Remove the node of a row."""
         self._changes += 1
         known = self._nodes.remove(row)
         self._fresh.discard(row)
@@ -144,20 +144,20 @@ class DeviceTables:
             self._forget_unseen()
 
     def node(self, row: int) -> tuple[str, NodeGroup]:
-        """Return a node's name and the group that it is in.
+        """Return a node's name and group.
 
         Raises:
-            KeyError: no node is at the row.
+            KeyError: The row has no node.
         """
         known = self._nodes.by_row[row]
         return known.name, known.group
 
     def refresh(self) -> None:
-        """Work out what changed since the last time: which nodes see which pools, and what is taken of those."""
+        """Update which nodes see which pools, and the allocated devices of pools."""
         if self._stale or self._fresh:
-            self._look_again()
-        if self._seen != self.allocated.revision:
-            self._take_over_allocations()
+            self._update_groups()
+        if self._seen != self.allocated.stamp:
+            self._update_allocations()
 
     # Slices
 
@@ -170,7 +170,7 @@ class DeviceTables:
         self._index(one, pool)
 
     def _mark(self, pool: Pool, before: KeptSlice | None, after: KeptSlice | None) -> None:
-        """Note which nodes may see a pool otherwise after a slice changes, None for all of them."""
+        """Note which nodes may see a pool differently after a change of a slice."""
         changed = [one for one in (before, after) if one is not None]
         identity = changed[0].pool
         stale = self._stale.setdefault(identity, set())
@@ -187,7 +187,7 @@ class DeviceTables:
         self._stale[identity] = None
 
     def _index(self, one: KeptSlice, pool: Pool) -> None:
-        """Note whether a pool still has slices of a slice's node."""
+        """Update the index of pools by node name for a slice's node."""
         if not one.local_to:
             return
         if one.local_to in pool.nodes:
@@ -199,13 +199,13 @@ class DeviceTables:
 
     # Nodes
 
-    def _look_where_much_changed(self) -> None:
-        """Work out what nodes see while they and slices are listed: no claim waits for it then."""
+    def _update_after_many_changes(self) -> None:
+        """Update groups while nodes and slices are listed, when no claim waits for it."""
         if max(len(self._stale), len(self._fresh)) > _MOST_CHANGED + len(self._wide) // _WIDE_A_CHANGE:
-            self._look_again()
+            self._update_groups()
 
-    def _look_again(self) -> None:
-        """Find out how nodes see the pools that changed, and how nodes that changed see all pools."""
+    def _update_groups(self) -> None:
+        """Update how nodes see the pools that changed, and how nodes that changed see all pools."""
         stale, self._stale = self._stale, {}
         replaced, self._replaced = self._replaced, {}
         fresh, self._fresh = self._fresh, set()
@@ -231,12 +231,12 @@ class DeviceTables:
         self._forget_views(stale)
 
     def _forget_unseen(self) -> None:
-        """Drop views that nodes saw and none sees any more."""
+        """Drop the views that no node sees any more."""
         for view in self.groups.unseen():
             self._pools[view.pool].forget(view)
 
     def _forget_views(self, stale: Iterable[PoolId]) -> None:
-        """Drop what no node sees of pools that changed."""
+        """Drop the views of changed pools that no node sees, and pools without slices."""
         for identity in stale:
             pool = self._pools[identity]
             for view in [one for one in pool.views.values() if not one.groups]:
@@ -247,7 +247,7 @@ class DeviceTables:
     def _note_replaced(
         self, changes: SightChanges, identity: PoolId, replaced: Mapping[str, KeptSlice], rows: int
     ) -> None:
-        """Note which of some rows see a pool otherwise of which slices were replaced; they see the others as before."""
+        """Note how rows see a pool after slices were replaced; they see its other slices as before."""
         pool, taken, gone = self._pools[identity], self.allocated.of(identity), {*replaced.values()}
         seeing = [view for view in pool.views.values() if not gone.isdisjoint(view.slices)]
         before = 0
@@ -264,13 +264,13 @@ class DeviceTables:
                     changes.part(together, group, identity, seen)
 
     def _groups_of(self, rows: int) -> Collection[NodeGroup]:
-        """Return the groups that some rows are in."""
+        """Return the groups of some rows."""
         nodes = self._nodes.by_row
         few = rows.bit_count() <= len(self.groups.all)
         return {nodes[row].group: None for row in rows_of(rows)} if few else self.groups.among(rows)
 
     def _note_sights(self, changes: SightChanges, identity: PoolId, rows: int) -> None:
-        """Note which of some rows see a pool otherwise than before."""
+        """Note which of some rows see a pool differently than before."""
         nodes = self._nodes.by_row
         for seen, together in self._sights(identity, self._pools[identity], rows):
             if together.bit_count() <= _FEW_ROWS:
@@ -284,7 +284,7 @@ class DeviceTables:
                     changes.part(together, group, identity, seen)
 
     def _sights(self, identity: PoolId, pool: Pool, rows: int) -> Iterator[tuple[SeenPool | None, int]]:
-        """Go through what rows see of a pool: many rows by what selectors say of all nodes, few one by one."""
+        """Yield rows that see a pool in the same way, with what they see. Few rows are handled one by one."""
         nodes = self._nodes.by_row
         count = rows.bit_count()
         if count <= _FEW_ROWS or count <= len(pool.reach.selectors) // _SELECTORS_A_ROW:
@@ -300,7 +300,7 @@ class DeviceTables:
                 yield None if identity in self.unusable else pool.seen_as(told, "", {}, taken), together
 
     def _told(self, reach: Reach, own: int, rows: int) -> Iterator[tuple[Mapping[int, int], KnownNode | None, int]]:
-        """Go through what selectors and names say of slices: of rows together, and by itself of each row in `own`."""
+        """Yield the numbers of slices that `reach` has for rows: for many rows together, and for each row in `own`."""
         parted = Parted(rows, [self._nodes.selected(one) for one in reach.selectors])
         mostly = reach.told(parted.mostly)
         for part, otherwise in parted.parts:
@@ -320,7 +320,7 @@ class DeviceTables:
         self.unusable.set(identity, None if is_wide else seen)
         demands = pool.demands if pool.depends_on_nodes else None
         if demands is not None and pool.seen_from_elsewhere(self.allocated.of(identity)) is not None:
-            demands = None  # nodes see it whatever their labels are
+            demands = None  # nodes see the pool regardless of their labels
         if demands is None and (was_wide or is_wide):
             return self._nodes.all
         affected = self._nodes.named(pool.nodes)
@@ -332,7 +332,7 @@ class DeviceTables:
         return affected
 
     def _seen_by(self, node: KnownNode, identity: PoolId, told: Mapping[int, int] | None = None) -> SeenPool | None:
-        """Return a pool as a node sees it now; `told` is what the pool's `reach` tells of the node, if known."""
+        """Return a pool as a node sees it now; `told` are the numbers that `reach` has for the node, if known."""
         pool = self._pools[identity]
         if identity in self.unusable and node.name not in pool.nodes:
             return None
@@ -345,8 +345,8 @@ class DeviceTables:
 
     # Allocations
 
-    def _take_over_allocations(self) -> None:
-        changes, self._seen = self.allocated.changed_since(self._seen), self.allocated.revision
+    def _update_allocations(self) -> None:
+        changes, self._seen = self.allocated.changed_since(self._seen), self.allocated.stamp
         if changes is None:
             for identity, pool in self._pools.items():
                 pool.take(self.allocated.of(identity))
@@ -363,7 +363,7 @@ class DeviceTables:
 
 
 def _by_label(demands: Iterable[LabelValue]) -> dict[str, list[str]]:
-    """Put the values of each label together."""
+    """Return the values by label."""
     found: dict[str, list[str]] = {}
     for label, value in demands:
         found.setdefault(label, []).append(value)

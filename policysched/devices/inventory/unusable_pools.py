@@ -1,7 +1,7 @@
-"""Pools with slices that count on every node and that no node can use: incomplete or invalid ones.
+"""`UnusablePools`: incomplete or invalid pools that every node sees, because they have slices with shared counters.
 
-Such slices are those with shared counters. While a driver writes a pool anew, every node sees a pool that is
-incomplete, and that is of no account but to claims for all devices: so nodes are not asked again for it one by one.
+While a driver rewrites a pool, every node sees an incomplete pool. Only claims for all devices depend on it, so nodes
+are not evaluated again because of it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from policysched.devices.inventory.pool_views import NodeGroup, SeenPool
 
 
 class UnusablePools:
-    """The pools, in the order of the search.
+    """The unusable pools that every node sees, in search order.
 
     Attributes:
-        revision: A number that grows with each change.
-        invalid_revision: A number that grows with each change of which pools are invalid.
+        stamp: A number that grows with each change.
+        invalid_stamp: A number that grows when the set of invalid pools changes.
     """
 
     def __init__(self) -> None:
-        self.revision = 0
-        self.invalid_revision = 0
+        self.stamp = 0
+        self.invalid_stamp = 0
         self._seen: dict[PoolId, SeenPool] = {}
         self._order: list[PoolId] = []
         self._invalid: set[PoolId] = set()
@@ -34,7 +34,7 @@ class UnusablePools:
         return pool in self._seen
 
     def set(self, pool: PoolId, seen: SeenPool | None) -> None:
-        """Say how nodes see a pool; None where they do not, or can use it."""
+        """Set how nodes see a pool, None if they do not see it or can use it."""
         before = self._seen.get(pool)
         if before is not None and seen is not None and before.view.is_invalid == seen.view.is_invalid:
             return
@@ -45,25 +45,25 @@ class UnusablePools:
             self._seen[pool] = seen
             insort(self._order, pool)
         if before is not None or seen is not None:
-            self.revision += 1
+            self.stamp += 1
         if (seen is not None and seen.view.is_invalid) is not (pool in self._invalid):
             self._invalid ^= {pool}
-            self.invalid_revision += 1
+            self.invalid_stamp += 1
 
     @property
     def are_invalid(self) -> bool:
-        """Whether some are invalid."""
+        """Whether some of the pools are invalid."""
         return bool(self._invalid)
 
     def first(self, group: NodeGroup) -> SeenPool | None:
-        """Return the first one that nodes do not see in another way."""
+        """Return the first pool that the nodes of a group do not see in a view of their own."""
         if not self._order:
             return None
         own = {seen.view.pool for seen in group.pools}
         return next((self._seen[pool] for pool in self._order if pool not in own), None)
 
     def has_invalid(self, group: NodeGroup) -> bool:
-        """Whether an invalid one is there that nodes do not see in another way."""
+        """Return whether there is an invalid pool that the nodes of a group do not see in a view of their own."""
         if not self._invalid:
             return False
         return len(self._invalid) > sum(seen.view.pool in self._invalid for seen in group.pools)

@@ -1,4 +1,4 @@
-"""Compiled claims: selectors, tolerations, capacities, constraints, and their verdicts on devices.
+"""Compiled claims: selectors, tolerations, capacities and constraints, and which kinds of devices are suitable.
 
-Devices that are equal in all attributes that a claim reads share one verdict.
+Devices that are equal in all attributes that a claim reads are of one kind.
 """

@@ -1,4 +1,4 @@
-"""How much of a device's capacities a request consumes, rounded as the driver's policies want it.
+"""`Consumption`: the amounts of a device's capacities that a request consumes, rounded by the driver's policies.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/consumable_capacity.go.
 """
@@ -13,14 +13,18 @@ from policysched.model.objects import CapacityRange, CapacityRequestPolicy, Capa
 
 
 class Consumption(NamedTuple):
-    """What one request takes of a device's capacities."""
+    """The amounts that one request takes of a device's capacities.
+
+    Attributes:
+        amounts: The amount by capacity.
+        limits: The value of each capacity, which the sum of all consumed amounts must not exceed.
+    """
 
     amounts: Mapping[str, FormattedQuantity]
     limits: Mapping[str, Number]
-    """The capacities' values: what is consumed of each may not exceed it in sum."""
 
     def fits(self, *consumed: Mapping[str, Number] | None) -> bool:
-        """Whether this can be consumed beside what is consumed already."""
+        """Return whether the amounts fit beside amounts that are consumed already."""
         for name, amount in self.amounts.items():
             total = amount.number
             for each in consumed:
@@ -32,9 +36,10 @@ class Consumption(NamedTuple):
 
 
 def consumption(required: CapacityRequirements | None, capacities: Mapping[str, DeviceCapacity]) -> Consumption | None:
-    """Work out what a request takes of each capacity, None where the device cannot serve it at all.
+    """Return what a request takes of each capacity of a device.
 
-    It cannot where it lacks a capacity that is asked for, or a policy does not allow the amount.
+    Returns:
+        The consumption, None if the device lacks a requested capacity, or a policy does not allow the amount.
     """
     requests = required.requests if required is not None else {}
     if any(name not in capacities for name in requests):

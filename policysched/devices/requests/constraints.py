@@ -1,8 +1,7 @@
-"""Constraints of a claim: an attribute that must be equal, or different, on the devices of its requests.
+"""`AttributeConstraint`: an attribute that must be equal, or distinct, on the devices of a claim's requests.
 
-They keep what was added, and forget on removal, just as kube-scheduler's do. The one about different values remembers a
-value for each request only, and forgets that with the first device of the request that is taken back: of several
-devices of one request only the last one counts.
+The state of constraints during a search is that of kube-scheduler's. The constraint for distinct values stores one
+value for each request, that of the latest device, and drops it when any device of the request is removed.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go
 (matchAttributeConstraint, lookupAttribute), constraint.go (distinctAttributeConstraint).
@@ -18,7 +17,7 @@ from policysched.model.objects import DeviceAttribute, DeviceConstraint
 
 
 class NamedRequest(Protocol):
-    """A request as constraints know it."""
+    """The names of a request."""
 
     @property
     def request(self) -> str:
@@ -26,21 +25,21 @@ class NamedRequest(Protocol):
 
     @property
     def full_name(self) -> str:
-        """The name with that of the alternative, where it is one: `request/alternative`."""
+        """The name, for an alternative `request/alternative`."""
 
 
 class AttributeConstraint(Protocol):
     """A constraint during one search."""
 
     def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
-        """Add a device by its value of the attribute, None where it has none; False where it may not be taken."""
+        """Add a device by its attribute value, None if it has none. Return False if the constraint is violated."""
 
     def remove(self, of: NamedRequest) -> None:
-        """Take back a device that was added for a request."""
+        """Remove a device that was added for a request."""
 
 
 class _Affecting:
-    """The requests that a constraint is about."""
+    """Selects the requests of a constraint."""
 
     __slots__ = ("_names",)
 
@@ -52,7 +51,7 @@ class _Affecting:
 
 
 class EqualAttribute(_Affecting):
-    """All devices have the same value."""
+    """All devices must have the same value."""
 
     __slots__ = ("_count", "_value")
 
@@ -62,7 +61,7 @@ class EqualAttribute(_Affecting):
         self._count = 0
 
     def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
-        """Add a device; the first one says the value."""
+        """Add a device; the first device determines the value."""
         if not self.affects(of):
             return True
         if value is None:
@@ -75,13 +74,13 @@ class EqualAttribute(_Affecting):
         return True
 
     def remove(self, of: NamedRequest) -> None:
-        """Take back a device."""
+        """Remove a device."""
         if self.affects(of):
             self._count -= 1
 
 
 class DistinctAttribute(_Affecting):
-    """No device has the value that is remembered for a request."""
+    """No device may have a value that is stored for a request."""
 
     __slots__ = ("_count", "_values")
 
@@ -91,7 +90,7 @@ class DistinctAttribute(_Affecting):
         self._count = 0
 
     def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
-        """Add a device; its value takes the place of the one remembered for the request."""
+        """Add a device; its value replaces the one stored for the request."""
         if not self.affects(of):
             return True
         if value is None or (self._count and self._repeats(value)):
@@ -104,25 +103,25 @@ class DistinctAttribute(_Affecting):
         return value in self._values.values() or (value[1] is None and bool(self._values))
 
     def remove(self, of: NamedRequest) -> None:
-        """Take back a device: what is remembered for the request is forgotten."""
+        """Remove a device and the value stored for its request."""
         if self.affects(of):
             self._values.pop(of.request, None)
             self._count -= 1
 
 
 def fresh(constraint: DeviceConstraint) -> AttributeConstraint:
-    """Return a constraint to which nothing was added."""
+    """Return the constraint without devices."""
     kind = EqualAttribute if constraint.match_attribute is not None else DistinctAttribute
     return kind(constraint.requests)
 
 
 def attribute_of(constraint: DeviceConstraint) -> str | None:
-    """Return the full name of a constraint's attribute, None where the constraint says nothing."""
+    """Return the full name of a constraint's attribute, None if the constraint is empty."""
     return constraint.match_attribute if constraint.match_attribute is not None else constraint.distinct_attribute
 
 
 def value_of(attributes: Mapping[str, DeviceAttribute], driver: str, name: str) -> AttributeValue | None:
-    """Find the value of an attribute by its full name; the driver's own may be there without a domain."""
+    """Return an attribute value by full name; attributes of the driver itself can be stored without the domain."""
     found = attributes.get(name)
     if found is None:
         domain, slash, identifier = name.partition("/")

@@ -1,7 +1,4 @@
-"""`AllocationFailure`: the error text of an allocation, apart from names.
-
-The names of claim, pool and device are filled in for each pod and node.
-"""
+"""`AllocationFailure`: the error message of an allocation, as a template for the names of claim, pool and device."""
 
 from __future__ import annotations
 
@@ -9,15 +6,15 @@ from typing import NamedTuple
 
 
 class AllocationFailure(NamedTuple):
-    """An error's text, in which the names of a claim, a pool and a device may be left open.
+    """An error message without the names of claim, pool and device, which differ by pod and node.
 
     Attributes:
-        text: What follows the claim, or the whole text.
-        is_of_claim: Whether the text begins with the claim.
-        claim: The claim's place among those of the pod; -1 where it is not known yet, or there is none.
-        pool: The place of the pool that follows the text, among those of the node; -1 where none does.
-        device: The place of the device in that pool; -1 where it is the pool that is named.
-        rest: What follows the pool or device.
+        text: The message after the claim, or the whole message.
+        is_of_claim: Whether the message starts with the claim.
+        claim: The claim's place among those of the pod, -1 if it is unknown or there is none.
+        pool: The place of the pool after the text among those of the node, -1 for none.
+        device: The place of the device in this pool, -1 to name the pool only.
+        rest: The message after the pool or device.
     """
 
     text: str
@@ -29,9 +26,9 @@ class AllocationFailure(NamedTuple):
 
     @classmethod
     def of_claim(cls, text: str, claim: int = -1) -> AllocationFailure:
-        """Return the failure of a claim."""
+        """Return a message that starts with a claim."""
         return cls(text, is_of_claim=True, claim=claim)
 
     def about(self, pool: int, rest: str, device: int = -1) -> AllocationFailure:
-        """Name a pool, or one of its devices, after the text."""
+        """Return the message with a pool, or one of its devices, after the text."""
         return self._replace(pool=pool, device=device, rest=rest)

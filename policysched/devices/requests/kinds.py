@@ -1,4 +1,4 @@
-"""Kinds of devices: a column that says which devices are alike to some claims."""
+"""`Kinds`: a column with the kind of each device; devices of one kind are equal for some claims."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from policysched.devices.requests.requirements import DeviceKind
 
 _UNKNOWN = -1
 _FEW = 256
-"""Up to how many rows are looked at one by one."""
+"""Number of rows up to which rows are classified one by one, not as arrays."""
 _TOGETHER = 1024
-"""How many kinds are looked at before it is counted what that took."""
+"""Number of kinds that are made before their cost is taken from the budget."""
 _STEPS_A_KIND = 6
 _SPARE = 4096
-"""So many kinds are kept in any case."""
+"""Number of kinds up to which kinds of deleted devices are never dropped."""
 _WIDEST_TABLE = 16
-"""Up to how many combinations of two codes for each row they are found through a table; beyond it they are sorted."""
+"""Combinations of two codes per row up to which codes are combined by a table; beyond it they are sorted."""
 
 
 class Kinds:
-    """The kind of each device, worked out when it is asked for first.
+    """The kind of each device, computed at its first use.
 
     Args:
-        columns: the devices.
-        names: the attributes that the claims read, all where there is none.
+        columns: The devices.
+        names: The attributes that the claims read, None for all.
+
+    Attributes:
+        kinds: The kinds by their number.
     """
 
     def __init__(self, columns: DeviceColumns, names: Sequence[str] | None) -> None:
@@ -41,11 +44,11 @@ class Kinds:
 
     @property
     def is_overgrown(self) -> bool:
-        """Whether most of the kinds must be of devices that are gone."""
+        """Whether most kinds are of deleted devices."""
         return len(self.kinds) > _SPARE + 4 * self._columns.size
 
     def refresh(self) -> None:
-        """Forget the kinds of rows that were given back since."""
+        """Drop the kinds of rows that were freed since the last refresh."""
         freed = self._columns.freed
         spans, self._place = freed.since(self._place), freed.end
         if spans is None:
@@ -64,10 +67,10 @@ class Kinds:
     def of(self, rows: Codes, steps: Budget | None = None) -> Codes:
         """Return the kinds of rows.
 
-        Raises:
-            BudgetExceededError: there are more kinds than steps allow; those that were found are known next time.
-
         Shapes: (R,) -> (R,).
+
+        Raises:
+            BudgetExceededError: The budget is used up; the next call continues.
         """
         found = self._column[rows]
         if len(found) and found.min() < 0:
@@ -108,7 +111,7 @@ class Kinds:
 
 
 def combined_codes(codes: Sequence[Codes]) -> tuple[Places, Places]:
-    """Return one number for each row, equal where all codes are, and the place of the first row of each number.
+    """Return one number for each row, equal for rows with equal codes, and the first row of each number.
 
     Numbers are consecutive from 0 on.
 

@@ -1,4 +1,4 @@
-"""The claims of a pod, compiled: what each request asks for, and what is wrong with it on any node.
+"""`Plans`: the compiled claims of a pod: the devices that each request asks for, or its error.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go (Allocate,
 validateDeviceRequest).
@@ -28,23 +28,23 @@ from policysched.model.objects import (
 from policysched.model.objects.devices import ALL, EXACT_COUNT
 
 MOST_RESULTS: Final = 32
-"""How many devices a claim can have."""
+"""Largest number of devices of a claim."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 Asked = ExactDeviceRequest | DeviceSubRequest
 
 
 @dataclass(eq=False, slots=True)
 class DeviceAsk:
-    """Devices that are alike: a request, or one alternative of it.
+    """A number of devices with the same requirement: a request, or one alternative of it.
 
     Attributes:
         claim: The claim's place among those of the pod.
         place: The place of the request in the claim.
-        alternative: The name of the alternative, empty where the request has none.
-        failure: What is wrong with it on any node.
-        requirement: The place of what it requires of a device among the requirements of all claims, -1 with a failure.
-        count: How many devices; 0 where it is all that there are.
-        class_name: The class's name.
+        alternative: The name of the alternative, empty if the request has none.
+        failure: The error of the request on every node, None if it has none.
+        requirement: The place of its requirement among those of all claims, -1 with a failure.
+        count: Number of devices, 0 for all devices.
+        class_name: The name of the device class.
     """
 
     claim: int
@@ -67,13 +67,13 @@ class DeviceAsk:
 
     @property
     def own_name(self) -> str:
-        """The name in messages: the alternative's where it is one."""
+        """The name in messages: that of the alternative, or of the request."""
         return self.alternative or self.request
 
 
 @dataclass(eq=False, slots=True)
 class RequestPlan:
-    """A request: one ask, or alternatives of which the first that can be had is taken."""
+    """A request: one ask, or alternatives of which the first that can be allocated is chosen."""
 
     asks: tuple[DeviceAsk, ...]
     has_alternatives: bool
@@ -81,12 +81,12 @@ class RequestPlan:
 
 @dataclass(eq=False, slots=True)
 class ClaimPlan:
-    """A claim.
+    """A compiled claim.
 
     Attributes:
         requests: Its requests, in order.
         constraints: Its constraints, each with the full name of its attribute.
-        failure: What is wrong with the constraints.
+        failure: The error of the constraints, None if they have none.
     """
 
     requests: tuple[RequestPlan, ...]
@@ -94,13 +94,13 @@ class ClaimPlan:
     failure: AllocationFailure | None
 
     def asks(self) -> Iterator[DeviceAsk]:
-        """Go through all asks, alternatives included."""
+        """Yield all asks, including alternatives."""
         for request in self.requests:
             yield from request.asks
 
 
 def selectors_of(claims: Iterable[ResourceClaim], classes: Mapping[str, DeviceClass]) -> Iterator[str]:
-    """Go through the texts of all selectors that claims ask devices by, those of their classes among them."""
+    """Yield the texts of all selectors of claims and of their device classes."""
     for claim in claims:
         for request in claim.spec.devices.requests:
             for asked in request.first_available or (request.exactly or ExactDeviceRequest(),):
@@ -112,11 +112,19 @@ def selectors_of(claims: Iterable[ResourceClaim], classes: Mapping[str, DeviceCl
 
 
 class Plans:
-    """All claims of a pod, compiled.
+    """The compiled claims of a pod.
 
     Args:
-        claims: the claims, in the order of the pod.
-        classes: the device classes by name.
+        claims: The claims, in the order of the pod.
+        classes: The device classes by name.
+
+    Attributes:
+        requirements: The different requirements of all requests.
+        classes: The device classes that requests name.
+        claims: The compiled claims.
+        is_regular: Whether equal devices are interchangeable in every step of a search.
+        failure: The error on every node, None if there is none.
+        wanted: Number of devices by requirement, for claims that want nothing but enough devices of some kinds.
     """
 
     def __init__(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
@@ -124,7 +132,6 @@ class Plans:
         self._required: dict[bytes, int] = {}
         self.requirements: list[DeviceRequirement] = []
         self.classes: dict[str, DeviceClass | None] = {}
-        """The classes that were looked up."""
         self.claims = [self._claim(place, one) for place, one in enumerate(claims)]
         asks = [ask for claim in self.claims for ask in claim.asks()]
         constraints = [one for claim in self.claims for one, _ in claim.constraints]
@@ -134,24 +141,21 @@ class Plans:
         self.is_regular = not any(one.is_all or one.is_admin for one in asks) and all(
             one.match_attribute is not None for one in constraints
         )
-        """Whether equal devices can take each other's place in every step of a search."""
         self.failure = None if self.asks_for_all else self.check(lambda ask: ask.count)
-        """What is wrong on every node."""
         self.wanted: Counter[int] = Counter()
-        """Number of devices by requirement, for claims that want nothing but enough devices of some kinds."""
         if not constraints and not any(one.is_all or one.is_admin or one.alternative or one.failure for one in asks):
             for ask in asks:
                 self.wanted[ask.requirement] += ask.count
 
     def is_current(self, classes: Mapping[str, DeviceClass]) -> bool:
-        """Whether all classes are still what they were."""
+        """Return whether all device classes are unchanged."""
         return all(classes.get(name) is one for name, one in self.classes.items())
 
     def check(self, size: Callable[[DeviceAsk], int | AllocationFailure]) -> AllocationFailure | None:
-        """Go through all requests and constraints and return the first thing that is wrong.
+        """Return the first error of the requests and constraints, None if there is none.
 
         Args:
-            size: how many devices an ask takes.
+            size: Returns the number of devices of an ask, or its error.
         """
         for place, claim in enumerate(self.claims):
             least = 0
@@ -171,7 +175,7 @@ class Plans:
         return None
 
     def names_read(self) -> list[str] | None:
-        """Return the attributes that anything reads, None for all of them."""
+        """Return the attributes that selectors and constraints read, None for all."""
         names: set[str] = set()
         for requirement in self.requirements:
             read = requirement.reads()

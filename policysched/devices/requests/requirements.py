@@ -1,4 +1,4 @@
-"""What a request requires of a single device: selectors, tolerations and capacities.
+"""`DeviceRequirement`: what a request requires of each device: selectors, tolerations and capacities.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go (isSelectable,
 selectorsMatch, taintPreventsAllocation), resourceclaim/devicetoleration.go.
@@ -32,21 +32,25 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class DeviceKind:
-    """Devices that are alike in all that some claims read; equal ones are one object."""
+    """A kind of devices: devices that are equal in all that some claims read.
+
+    Attributes:
+        attributes: The attributes that the claims read.
+        number: The number of the kind.
+    """
 
     traits: DeviceTraits
     attributes: dict[str, DeviceAttribute]
-    """Those that the claims read."""
     number: int
     _variables: Variables | None = None
 
     def forget_variables(self) -> None:
-        """Give back what selectors read; it is made again where one asks again."""
+        """Drop the variables of selectors; they are made again at the next use."""
         self._variables = None
 
     @property
     def variables(self) -> Variables:
-        """The device as selectors read it."""
+        """The device as variables of selectors."""
         if self._variables is None:
             from policysched.cel import Device as SelectorDevice  # noqa: PLC0415 - a start needs no selectors
             from policysched.cel import Variables  # noqa: PLC0415 - as above
@@ -64,13 +68,13 @@ class DeviceKind:
 
 
 class Suitability(NamedTuple):
-    """Whether a kind of device is what a request requires.
+    """Whether a kind of device meets a requirement.
 
     Attributes:
-        failure: The error of a selector.
-        is_able: Whether it is selected and has the capacities, as far as nobody else consumes them.
-        is_tolerated: Whether all taints that count are tolerated.
-        consumption: What the request takes of its capacities, None where it cannot serve the request at all.
+        failure: The error of a selector, None if there is none.
+        is_able: Whether all selectors match and the capacities suffice, if nothing else consumes them.
+        is_tolerated: Whether all repelling taints are tolerated.
+        consumption: The amounts that the request takes of the capacities, None if the device cannot have them.
     """
 
     failure: AllocationFailure | None
@@ -81,23 +85,30 @@ class Suitability(NamedTuple):
 
 _UNSUITABLE: Final = Suitability(None, False, False, None)
 _STEPS_A_KIND: Final = 16
-"""What making the values of a kind of device takes."""
+"""Cost of making the variables of a kind of device."""
 _STEPS_A_CAPACITY: Final = 2
-"""What working out takes how much of a capacity is consumed."""
+"""Cost of computing the consumption of a capacity."""
 _STEPS_A_CHARACTER: Final = 4
-"""What compiling takes for each character of a selector."""
+"""Cost of compiling a selector, for each character."""
 _STEPS_A_SELECTOR: Final = 40_000
-"""What is counted for compiling one selector at most."""
+"""Largest cost of compiling one selector."""
 _STEPS_TO_SPARE: Final = 2_000
-"""How many steps more than there are compiling may take where other things are done after it."""
+"""Number of steps by which compiling can exceed the budget without an error."""
 _LONGEST_REASON: Final = 4096
-"""How much of an error is told: selectors can make names of what they look for. Units: bytes of UTF-8."""
+"""Length at which the error of a selector is cut; selectors can make long errors. Units: bytes of UTF-8."""
 _WORK_A_STEP: Final = 6
-"""How much of the work that selectors count takes as long as a step."""
+"""Cost units of the CEL evaluator for one step."""
 
 
 class DeviceRequirement:
-    """What a request requires of each device."""
+    """What a request requires of each device.
+
+    Args:
+        device_class: The device class.
+        selectors: The selectors of the request.
+        tolerations: The tolerations of the request.
+        capacity: The requested capacities.
+    """
 
     __slots__ = ("_begun", "_capacity", "_selectors", "_tolerations")
 
@@ -114,10 +125,10 @@ class DeviceRequirement:
         self._tolerations = tuple(tolerations)
         self._capacity = capacity
         self._begun: tuple[DeviceKind | None, int] = (None, 0)
-        """The kind of which not all selectors were asked, and how many were."""
+        """The kind whose evaluation ran out of steps, and the number of its evaluated selectors."""
 
     def reads(self) -> frozenset[str] | None:
-        """Return the names of attributes that selectors can read, with and without domain, None for all."""
+        """Return the attributes that selectors can read, with and without domain, None for all."""
         names: set[str] = set()
         for one in self._selectors:
             if not isinstance(one.compiled, str):
@@ -128,15 +139,14 @@ class DeviceRequirement:
         return frozenset(names)
 
     def suitability(self, kind: DeviceKind, most: int) -> tuple[Suitability | None, int]:
-        """Ask the selectors one after the other, then compare capacities and taints.
+        """Evaluate the selectors, capacities and taints for a kind of device.
 
         Args:
             kind: The kind of device.
-            most: How much it may take: once that is passed no other selector is asked before the next time. Units:
-                steps.
+            most: Number of steps after which no other selector is evaluated.
 
         Returns:
-            The answer, None where some selectors are still to be asked, and what it took. Units: steps.
+            The suitability, None if the next call must continue, and the used steps.
         """
         effort, asked = _STEPS_A_KIND, self._begun[1] if self._begun[0] is kind else 0
         for place in range(asked, len(self._selectors)):
@@ -157,11 +167,7 @@ class DeviceRequirement:
         return Suitability(None, takes is not None and takes.fits(), is_tolerated, takes), effort
 
     def refusal(self, kind: DeviceKind) -> tuple[str, int]:
-        """Say which selector keeps a kind of device out, or that it lacks a capacity; empty where neither does.
-
-        Returns:
-            That, and what it took. Units: steps.
-        """
+        """Return why a kind of device is not able, empty if it is, and the used steps."""
         effort = _STEPS_A_KIND
         for one in self._selectors:
             matches, work = one.matches(kind)
@@ -205,7 +211,7 @@ class _Selector:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name in messages."""
         return f"{self._from_class or ''}selector #{self._place}"
 
     def matches(self, kind: DeviceKind) -> tuple[bool | AllocationFailure, int]:
@@ -227,10 +233,10 @@ class _Selector:
 
 
 class Programs:
-    """Selectors that were compiled, by their texts; those that were asked for longest ago go.
+    """A cache of compiled selectors by their texts; the least recently used are dropped.
 
     Args:
-        most: How many characters they may have together.
+        most: Limit of the sum of the lengths of the texts. Units: characters.
     """
 
     def __init__(self, most: int) -> None:
@@ -242,7 +248,7 @@ class Programs:
         return text in self._kept
 
     def compiled(self, text: str) -> CompiledSelector | str:
-        """Return a selector, or what is wrong with it."""
+        """Return a compiled selector, or its compile error."""
         found = self._kept.pop(text, None)
         if found is None:
             found = _compile(text)
@@ -259,10 +265,10 @@ _PROGRAMS: Final = Programs(1 << 19)
 
 
 def compile_ahead(texts: Iterable[str], steps: Budget) -> None:
-    """Compile selectors that claims have: one that is not known, and as many more as the steps allow.
+    """Compile selectors into the cache: at least one new selector, and more within the budget.
 
     Raises:
-        BudgetExceededError: there are more; those that were compiled are known next time.
+        BudgetExceededError: The budget is used up; the next call continues.
     """
     has_compiled = False
     for text in texts:
@@ -287,7 +293,7 @@ def _compile(expression: str) -> CompiledSelector | str:
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Whether a toleration covers a taint; an empty effect or key covers every one."""
+    """Return whether a toleration tolerates a taint; an empty effect or key matches every effect or key."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

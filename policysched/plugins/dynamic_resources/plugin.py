@@ -133,7 +133,7 @@ class PreparedPod:
 
     @staticmethod
     def _stamp_of(cluster: Cluster) -> tuple[int, int, int]:
-        return cluster.resource_claims.revision, cluster.devices.revision, cluster.mapped_resources.generation
+        return cluster.resource_claims.revision, cluster.devices.stamp, cluster.mapped_resources.generation
 
     @cached_property
     def shared(self) -> tuple[bytes, Allocator] | None:
@@ -194,8 +194,8 @@ class DynamicResources(
         self._latest: PreparedPod | None = None
         """The pod of the current cycle."""
         self._waited = WaitedClaims()
-        self.class_filter = SharedFilter(self._shared_allocator)
-        self.class_score = ScoreOfOthers(self._shared_allocator)
+        self.class_filter = SharedFilter(self._shared)
+        self.class_score = ScoreOfOthers(self._shared)
 
     def _prepared(self, pod: Pod, cluster: Cluster) -> PreparedPod:
         """Return what is known of a pod; several extension points of a cycle use it."""
@@ -210,12 +210,11 @@ class DynamicResources(
 
     def shared_key(self, pod: Pod, cluster: Cluster) -> Hashable | None:
         """Return the key that pods with claims of equal specs share, None if results are of this pod only."""
-        shared = self._prepared(pod, cluster).shared if pod.spec.resource_claims else None
+        shared = self._shared(pod, cluster)
         return None if shared is None else shared[0]
 
-    def _shared_allocator(self, pod: Pod, cluster: Cluster) -> Allocator | None:
-        shared = self._prepared(pod, cluster).shared if pod.spec.resource_claims else None
-        return None if shared is None else shared[1]
+    def _shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes, Allocator] | None:
+        return self._prepared(pod, cluster).shared if pod.spec.resource_claims else None
 
     def events(self) -> Sequence[Hint]:
         """Return the hints for pods that the plugin rejected or blocks at PreEnqueue."""
@@ -289,20 +288,20 @@ class DynamicResources(
         found = self._claims_of(pod, failed.cluster)
         if not isinstance(found, PodClaims):
             return PostFilterResult(NOTHING_TO_DEALLOCATE)
-        from policysched.plugins.dynamic_resources.claim_writes import (  # noqa: PLC0415 - a start needs none
-            deallocate,
-            delete_claim,
-            released,
-        )
+        from policysched.plugins.dynamic_resources import claim_writes  # noqa: PLC0415 - a start needs none
 
         rows = self._prepared(pod, failed.cluster).rows()
         claims = [] if isinstance(rows, Status) else rows.returnable(pod, failed)
         if claims:
-            release = partial(deallocate, known=failed.cluster.resource_claims)
-            return PostFilterResult(DEALLOCATED, cleanups=(released(pod, failed.rng.choice(claims), release),))
+            release = partial(claim_writes.deallocate, known=failed.cluster.resource_claims)
+            return PostFilterResult(
+                DEALLOCATED, cleanups=(claim_writes.released(pod, failed.rng.choice(claims), release),)
+            )
         extended = found.extended
         if extended is not None and extended.claim.metadata.name != IN_MEMORY:
-            return PostFilterResult(DELETED, cleanups=(released(pod, extended.claim, delete_claim),))
+            return PostFilterResult(
+                DELETED, cleanups=(claim_writes.released(pod, extended.claim, claim_writes.delete_claim),)
+            )
         return PostFilterResult(NO_HELP)
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
@@ -369,8 +368,8 @@ def _reservation() -> Callable[[PodClaims, Pod, str, Cluster, float], ClaimReser
     return reservation
 
 
-SharedAllocator = Callable[[Pod, Cluster], "Allocator | None"]
-"""Returns the allocator of a pod's claims, None if results are of this pod only."""
+Shared = Callable[[Pod, Cluster], "tuple[bytes, Allocator] | None"]
+"""Returns the key that pods with claims of equal specs share, with the allocator; None if results are of a pod only."""
 
 
 class SharedRows:
@@ -378,13 +377,8 @@ class SharedRows:
 
     def __init__(self, allocator: Allocator, nodes: NodeTable) -> None:
         self._allocator, self._nodes = allocator, nodes
-        self._revision = allocator.answers().revision
+        self._stamp = allocator.answers().stamp
         self._size = nodes.size
-
-    @property
-    def nbytes(self) -> int:
-        """The memory beside that of the device tables. Units: bytes."""
-        return 0
 
     def codes(self, rows: Rows) -> Codes:
         """Return the results on rows. Shapes: (R,)."""
@@ -393,9 +387,9 @@ class SharedRows:
     def changed(self) -> RowNumbers:
         """Return the rows whose results may have changed since the last call."""
         answers, size = self._allocator.answers(), self._nodes.size
-        before, self._revision = self._revision, answers.revision
+        before, self._stamp = self._stamp, answers.stamp
         grown, self._size = size != self._size, size
-        if before == answers.revision and not grown:
+        if before == answers.stamp and not grown:
             return NO_ROWS
         rows = answers.rows_since(before)
         if rows is None or grown:
@@ -409,13 +403,13 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
     name = NAME
     follows_changes = True
 
-    def __init__(self, shared_allocator: SharedAllocator) -> None:
-        self._shared_allocator = shared_allocator
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> SharedRows | Nothing:
         """Return the shared results, or skip a pod with results of its own."""
-        allocator = self._shared_allocator(pod, cluster)
-        return SKIP if allocator is None else SharedRows(allocator, cluster.nodes)
+        shared = self._shared(pod, cluster)
+        return SKIP if shared is None else SharedRows(shared[1], cluster.nodes)
 
     def filter(self, state: SharedRows, rows: Rows) -> Codes:
         """Reject rows on which the claims cannot be allocated."""
@@ -440,12 +434,12 @@ class ScoreOfOthers(ScorePlugin[NodeTable]):
 
     name = NAME
 
-    def __init__(self, shared_allocator: SharedAllocator) -> None:
-        self._shared_allocator = shared_allocator
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> NodeTable | Nothing:
         """Skip a pod with results of its own."""
-        is_own = has_claims(pod, cluster) and self._shared_allocator(pod, cluster) is None
+        is_own = has_claims(pod, cluster) and self._shared(pod, cluster) is None
         return SKIP if is_own else cluster.nodes
 
     def score(self, state: NodeTable, rows: Rows) -> Scores:

@@ -240,7 +240,7 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         if mapped:
             for one in self._resources:
                 if one.name in mapped:
-                    return mapped.generation, cluster.devices_generation, cluster.allocated_devices.revision
+                    return mapped.generation, cluster.devices_generation, cluster.allocated_devices.stamp
         return mapped.generation
 
     def _ignores(self, resource: str) -> bool:

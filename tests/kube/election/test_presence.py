@@ -1,4 +1,4 @@
-"""Presence leases: processes find each other, and leases of ended processes are reused."""
+"""Processes that see each other by their places, and what becomes of places whose holders end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 @dataclass
 class Board:
-    """The presence leases of a namespace."""
+    """The places of a namespace."""
 
     places: dict[int, Place] = field(default_factory=dict)
     versions: int = 0
