@@ -14,7 +14,7 @@ from bench.cluster.figures import Figures, ratio
 from bench.cluster.machine import Machine
 from bench.cluster.workloads import KUBE, NULL, OURS, WORKLOADS
 from policysched import __version__
-from tests.controlplane.build import VERSION
+from tests.controlplane.releases import chosen
 
 NONE: Final = "–"
 _AGAINST: Final = {one.name: one.against for one in WORKLOADS if one.against}
@@ -37,7 +37,7 @@ class Report:
     date: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
     commit: str = field(default_factory=commit_here)
     version: str = __version__
-    kubernetes: str = VERSION
+    kubernetes: str = chosen().version
     machine: Machine = field(default_factory=Machine.here)
     minutes: float = 0.0
     failures: list[str] = field(default_factory=list)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from policysched.app.running.versions import KUBERNETES, log_skew
-from tests.controlplane.golang import VERSION
+from tests.controlplane.releases import chosen
 
 
 @pytest.mark.parametrize("version", ["v1.35.9", "v1.37.0-alpha.1", "v2.36.2", "v1.3.6", "v1.28.4-eks-4fe1b3c"])
@@ -32,4 +32,4 @@ def test_same_version_and_documents_without_one_are_not(document: bytes, caplog:
 
 
 def test_version_is_that_of_the_programs_that_tests_compare_with() -> None:
-    assert KUBERNETES == VERSION
+    assert KUBERNETES == chosen().version

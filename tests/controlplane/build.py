@@ -1,8 +1,7 @@
-"""Kubernetes programs for the tests, built from Go modules at the versions in go.mod.
+"""Kubernetes programs for the tests, built from Go modules at the versions in their go.mod files.
 
-A program is built at its first use and kept in the user's cache folder, so that it costs minutes once and nothing
-afterwards. `python -m tests.controlplane.build` builds all that the tests need, the oracle and helm too, and says how
-far it is.
+A program is built at its first use and kept in the user's cache folder. `python -m tests.controlplane.build` builds all
+programs that the tests need, with the oracles of all compared releases and helm, and prints its progress.
 """
 
 from __future__ import annotations
@@ -10,14 +9,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.controlplane.golang import VERSION, BuildError, find_go, go_build, program_folder
+from tests.controlplane.golang import BuildError, find_go, go_build, program_folder
+from tests.controlplane.releases import COMPARED, RELEASES, Release, chosen
 from tests.deploy import build as deploy
 from tests.oracle import build as oracle
 
-__all__ = ["VERSION", "BuildError", "binary", "build_all"]
+__all__ = ["BuildError", "binary", "build_all"]
 
 HERE: Final = Path(__file__).resolve().parent
 PACKAGES: Final = {
@@ -29,15 +30,16 @@ PACKAGES: Final = {
 }
 
 
-def binary(name: str) -> Path:
-    """Return a program, building it if it is not there yet.
+def binary(name: str, release: Release | None = None) -> Path:
+    """Return a program of a release, by default the chosen one; it is built if it is missing.
 
     Raises:
         BuildError: it cannot be built here.
     """
-    target = program_folder() / name
+    release = release or chosen()
+    target = program_folder(release) / name
     if not target.exists():
-        go_build(HERE, PACKAGES[name], target)
+        go_build(HERE, PACKAGES[name], target, release=release)
     return target
 
 
@@ -47,10 +49,12 @@ def build_all(say: Callable[[str], None]) -> None:
     Raises:
         BuildError: one cannot be built here.
     """
-    steps: dict[str, Callable[[], Path]] = {name: lambda name=name: binary(name) for name in PACKAGES}  # type: ignore[misc]
-    steps |= {name: lambda name=name: oracle.binary(name) for name in oracle.PACKAGES}  # type: ignore[misc]
+    steps: dict[str, Callable[[], Path]] = {name: partial(binary, name) for name in PACKAGES}
+    for minor in COMPARED:
+        release = RELEASES[minor]
+        steps |= {f"{name} {release.version}": partial(oracle.binary, name, release) for name in oracle.PACKAGES}
     steps["helm"] = deploy.helm
-    say(f"Kubernetes {VERSION} for the tests, kept in {program_folder()}")
+    say(f"Kubernetes {chosen().version} for the tests, kept in {program_folder()}")
     for number, (name, build) in enumerate(steps.items(), 1):
         say(f"[{number}/{len(steps)}] {name} ...")
         began = time.monotonic()

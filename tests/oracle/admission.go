@@ -42,6 +42,7 @@ func (a admission) admit(object runtime.Object) {
 		value := a.priorities[pod.Spec.PriorityClassName]
 		pod.Spec.Priority = &value
 	}
+	completeResources(pod)
 }
 
 // identify gives an object the UID that the scheduler's caches know it by, and a pod its namespace.

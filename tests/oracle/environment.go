@@ -57,7 +57,7 @@ func newEnvironment(ctx context.Context, chosen profiles, objects []runtime.Obje
 	world := &environment{
 		admission: admission{priorities(objects)},
 		informers: informers.NewSharedInformerFactory(emptyClient, 0),
-		cache:     cache.New(ctx, nil, false),
+		cache:     newCache(ctx),
 		snapshot:  cache.NewEmptySnapshot(),
 		nominated: &nominator{byNode: map[string][]fwk.PodInfo{}},
 		search:    &search{},

@@ -45,7 +45,7 @@ func (u *updated) actions() ([]string, error) {
 	var events []fwk.ClusterEvent
 	switch old := before.(type) {
 	case *v1.Pod:
-		events = framework.PodSchedulingPropertiesChange(after.(*v1.Pod), old)
+		events = podEvents(after.(*v1.Pod), old)
 	case *v1.Node:
 		events = framework.NodeSchedulingPropertiesChange(after.(*v1.Node), old)
 	default:

@@ -64,6 +64,7 @@ func listsOf(plugins *config.Plugins) pluginLists {
 		"placementGenerate": plugins.PlacementGenerate,
 		"placementScore":    plugins.PlacementScore,
 	}
+	addPoints(sets, plugins)
 	lists := pluginLists{}
 	for point, set := range sets {
 		for _, plugin := range set.Enabled {

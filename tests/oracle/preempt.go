@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	policy "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -62,26 +61,18 @@ func (s *search) watch(registry frameworkruntime.Registry) frameworkruntime.Regi
 		if err != nil {
 			return nil, err
 		}
-		plugin.Executor.PreemptPod = s.remove
-		plugin.IsEligiblePod = func(_ fwk.NodeInfo, victim fwk.PodInfo, _ *v1.Pod) bool {
-			return !slices.Contains(s.protected, nameOf(victim.GetPod()))
-		}
+		s.take(plugin)
 		plugin.Evaluator.Interface = watched{plugin, s}
 		return plugin, nil
 	}
 	return registry
 }
 
-func (s *search) remove(_ context.Context, _ preemption.Candidate, _ preemption.ExecutorPreemptor, victim *v1.Pod, _ string) error {
+func (s *search) remove(victim *v1.Pod) {
 	s.deleted = append(s.deleted, nameOf(victim))
-	return nil
 }
 
-// PatchPodStatus is how nominations of other pods are cleared.
-func (s *search) PatchPodStatus(pod *v1.Pod, _ *v1.PodCondition, _ *fwk.NominatingInfo) (<-chan error, error) {
-	s.cleared = append(s.cleared, nameOf(pod))
-	return nil, nil
-}
+func (s *search) isProtected(pod *v1.Pod) bool { return slices.Contains(s.protected, nameOf(pod)) }
 
 // BindPod is not asked for: no case is bound.
 func (s *search) BindPod(*v1.Binding) (<-chan error, error) { return nil, nil }
@@ -95,13 +86,11 @@ type watched struct {
 	search *search
 }
 
-// SelectVictimsOnNode is asked once for each node that preemption may help on.
-func (w watched) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo, pdbs []*policy.PodDisruptionBudget) ([]*v1.Pod, int, *fwk.Status) {
-	victims, violations, status := w.Interface.SelectVictimsOnNode(ctx, state, pod, node, pdbs)
+// note writes down what the plugin found for a node.
+func (w watched) note(node fwk.NodeInfo, victims []*v1.Pod, violations int, status *fwk.Status) {
 	if status.IsSuccess() && len(victims) > 0 {
 		w.search.candidates[node.Node().Name] = &extenderv1.Victims{Pods: victims, NumPDBViolations: int64(violations)}
 	}
-	return victims, violations, status
 }
 
 // preempt runs the PostFilter plugins for a pod that fits nowhere, where the case asks for it.

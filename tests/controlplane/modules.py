@@ -1,0 +1,147 @@
+"""Writes the go.mod files of the tests' Go modules for each release of Kubernetes.
+
+A module's own requirements stay. Requirements and replacements of Kubernetes' modules get the release's version;
+indirect requirements are those of Kubernetes itself, so that programs are built with the dependencies of their release.
+`python -m tests.controlplane.modules` writes all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from tests.controlplane.golang import SETTINGS, BuildError, find_go
+from tests.controlplane.releases import DEFAULT, RELEASES, Release
+
+TESTS: Final = Path(__file__).resolve().parents[1]
+ORACLE: Final = TESTS / "oracle"
+MODULES: Final = {
+    ORACLE: ("./...",),
+    TESTS / "controlplane": (
+        "go.etcd.io/etcd/server/v3",
+        *(f"k8s.io/kubernetes/cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")),
+        "k8s.io/kubernetes/cmd/kubectl",
+    ),
+    TESTS / "conformance_suite": ("-test", "./..."),
+}
+"""The packages of each module that has a go.mod for each release, as `go list` takes them."""
+PINS: Final = {"v1.38.0-beta.0": {"sigs.k8s.io/structured-merge-diff/v7": "v7.0.0"}}
+"""By version of Kubernetes, dependencies in another version than Kubernetes': the module proxy lacks that one."""
+KUBERNETES: Final = "k8s.io/kubernetes"
+_REQUIREMENT: Final = re.compile(r"^(?:require )?\s*([\w./~-]+\.[\w./~-]+) (v\S+)( // indirect)?$", re.M)
+_STAGED: Final = "v0.0.0"
+"""The version by which Kubernetes' go.mod requires the modules of its own repository."""
+
+
+def staging_version(version: str) -> str:
+    """Return the version of Kubernetes' libraries that belongs to a release: v0.37.2 for v1.37.2."""
+    return re.sub(r"^v1\.", "v0.", version)
+
+
+def go_mod_for(version: str, own: str, kubernetes: str) -> str:
+    """Return a go.mod for another version of Kubernetes.
+
+    Args:
+        version: Kubernetes' version, such as v1.37.2.
+        own: The text of the module's go.mod for any version.
+        kubernetes: The text of the go.mod of k8s.io/kubernetes at that version.
+    """
+    pinned = {name: found for name, found, _ in _REQUIREMENT.findall(kubernetes)} | PINS.get(version, {})
+    staged = sorted(name for name, found in pinned.items() if found == _STAGED)
+
+    def at_version(name: str, known: str) -> str:
+        if name == KUBERNETES:
+            return version
+        return staging_version(version) if name in staged else pinned.get(name, known)
+
+    direct = [(name, at_version(name, known)) for name, known, indirect in _requirements(own) if not indirect]
+    indirect = [(name, found) for name, found in pinned.items() if found != _STAGED and name not in dict(direct)]
+    indirect += [(KUBERNETES, version)] if KUBERNETES not in dict(direct) else []
+    replaced = dict.fromkeys(staged, staging_version(version)) | PINS.get(version, {})
+    parts = [
+        f"module {_line(own, 'module')}\n\ngo {_line(kubernetes, 'go')}\n\ngodebug {_line(kubernetes, 'godebug')}\n",
+        _block("tool", _tools(own)),
+        _block("require", (f"{name} {found}" for name, found in direct)),
+        _block("require", (f"{name} {found} // indirect" for name, found in indirect)),
+        _block("replace", (f"{name} => {name} {found}" for name, found in replaced.items())),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _requirements(text: str) -> list[tuple[str, str, str]]:
+    return _REQUIREMENT.findall(text.split("\nreplace ", maxsplit=1)[0])
+
+
+def _line(text: str, word: str) -> str:
+    found = re.search(rf"^{word} (\S.*)$", text, re.M)
+    if found is None:
+        raise ValueError(f"the go.mod has no line {word!r}")
+    return found[1]
+
+
+def _tools(text: str) -> list[str]:
+    block = re.search(r"^tool \(\n(.*?)^\)", text, re.M | re.S)
+    return [] if block is None else block[1].split()
+
+
+def _block(word: str, lines: Iterable[str]) -> str:
+    lines = list(lines)
+    return f"{word} (\n" + "".join(f"\t{line}\n" for line in lines) + ")\n" if lines else ""
+
+
+def write(release: Release, module: Path) -> None:
+    """Write a module's go.mod and go.sum for a release.
+
+    Raises:
+        BuildError: There is no such version, or a dependency of it cannot be fetched.
+    """
+    name = "go.mod" if release.minor == DEFAULT else f"go{release.number}.mod"
+    text = go_mod_for(release.version, (module / "go.mod").read_text("utf-8"), kubernetes_go_mod(release))
+    (module / name).write_text(text, "utf-8")
+    flags = ["-mod=mod", f"-modfile={name}", f"-tags={','.join(release.tags)}"]
+    _go(release, module, "list", *flags, "-deps", *MODULES[module])
+
+
+def kubernetes_go_mod(release: Release) -> str:
+    """Return the text of Kubernetes' own go.mod.
+
+    Raises:
+        BuildError: The module proxy does not have the version.
+    """
+    with tempfile.TemporaryDirectory() as nowhere:
+        found = json.loads(_go(release, Path(nowhere), "mod", "download", "-json", f"{KUBERNETES}@{release.version}"))
+    return Path(found["GoMod"]).read_text("utf-8")
+
+
+def _go(release: Release, folder: Path, *arguments: str) -> str:
+    command = ["nice", str(find_go(release.go)), *arguments]
+    environment = os.environ | SETTINGS | {"GOFLAGS": "-buildvcs=false"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"go {' '.join(arguments)}:\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def main() -> int:
+    """Write all go.mod files; the exit code is 1 where that is not possible."""
+    try:
+        for release in RELEASES.values():
+            for module in MODULES if release.has_control_plane else (ORACLE,):
+                sys.stdout.write(f"{release.version}: {module.name}\n")
+                sys.stdout.flush()
+                write(release, module)
+    except BuildError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

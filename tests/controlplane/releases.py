@@ -1,0 +1,79 @@
+"""The Kubernetes releases that the tests build programs from, side by side.
+
+A Go module of the tests has one go.mod for each release: `go.mod` for the default one, `go136.mod`, `go138.mod` and so
+on for the others (`tests.controlplane.modules` writes them). Go files that only a release and its successors compile
+have the release's build tag, such as `k137`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+VARIABLE: Final = "POLICYSCHED_KUBE"
+"""The environment variable that chooses the release, as a minor: 1.37."""
+DEFAULT: Final = "1.36"
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release of Kubernetes."""
+
+    version: str
+    """Kubernetes' version, such as v1.37.2."""
+    go: tuple[int, int]
+    """The oldest Go that compiles it."""
+    has_control_plane: bool = True
+    """Whether the module proxy has all that its API server needs; otherwise only the oracle is built."""
+
+    @property
+    def minor(self) -> str:
+        """The minor, such as 1.37."""
+        return ".".join(self.version.removeprefix("v").split(".")[:2])
+
+    @property
+    def number(self) -> str:
+        """The minor without its dot, as in the names of go.mod files and build tags: 137."""
+        return self.minor.replace(".", "")
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The build tags: its own, and those of all releases behind the oldest one that came before it."""
+        older = list(RELEASES)
+        return tuple(f"k{RELEASES[minor].number}" for minor in older[1 : older.index(self.minor) + 1])
+
+    def mod_file(self, module: Path) -> Path:
+        """Return the go.mod of a module for this release; modules without Kubernetes have only one.
+
+        Args:
+            module: The module's folder.
+        """
+        own = module / f"go{self.number}.mod"
+        return own if own.exists() else module / "go.mod"
+
+
+RELEASES: Final = {
+    release.minor: release
+    for release in (
+        Release("v1.36.5", (1, 26)),
+        Release("v1.37.2", (1, 26)),
+        Release("v1.38.0-beta.0", (1, 27), has_control_plane=False),
+    )
+}
+"""By minor, the oldest first."""
+COMPARED: Final = ("1.36",)
+"""The minors whose oracles `make test` compares decisions with."""
+
+
+def chosen() -> Release:
+    """Return the release that the environment chooses, else the default one.
+
+    Raises:
+        ValueError: No release of that minor is known.
+    """
+    minor = os.environ.get(VARIABLE) or DEFAULT
+    if minor not in RELEASES:
+        raise ValueError(f"{VARIABLE}={minor}: known minors are {', '.join(RELEASES)}")
+    return RELEASES[minor]

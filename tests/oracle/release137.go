@@ -1,0 +1,67 @@
+//go:build k137
+
+package main
+
+import (
+	"context"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+)
+
+func newCache(ctx context.Context) cache.Cache { return cache.New(ctx, nil, false, false) }
+
+// completeResources sets a pod's own resources as the API server's strategy does when it creates the pod.
+func completeResources(pod *v1.Pod) {
+	internal, completed := &core.Pod{}, &v1.Pod{}
+	if err := legacyscheme.Scheme.Convert(pod, internal, nil); err != nil {
+		panic(err)
+	}
+	podutil.DefaultPodLevelResources(internal)
+	if err := legacyscheme.Scheme.Convert(internal, completed, nil); err != nil {
+		panic(err)
+	}
+	pod.Spec.Resources = completed.Spec.Resources
+}
+
+func addPoints(sets map[string]config.PluginSet, plugins *config.Plugins) {
+	sets["podGroupPostFilter"] = plugins.PodGroupPostFilter
+}
+
+func podEvents(pod, old *v1.Pod) []fwk.ClusterEvent {
+	return framework.PodSchedulingPropertiesChange(pod, old, true)
+}
+
+// take puts the search in place of the plugin's requests, and protects pods.
+func (s *search) take(plugin *defaultpreemption.DefaultPreemption) {
+	plugin.Executor.PreemptPod = func(_ context.Context, _ preemption.Candidate, _ preemption.ExecutorPreemptor, victim *v1.Pod, _ string) (bool, error) {
+		s.remove(victim)
+		return false, nil
+	}
+	plugin.IsEligiblePod = func(_ fwk.NodeInfo, victim preemption.Victim, _ *v1.Pod) bool {
+		return !slices.ContainsFunc(victim.Pods(), func(pod fwk.PodInfo) bool { return s.isProtected(pod.GetPod()) })
+	}
+}
+
+// PatchPodStatus clears nominations of other pods.
+func (s *search) PatchPodStatus(pod *v1.Pod, _ []*v1.PodCondition, _ *fwk.NominatingInfo) (<-chan error, error) {
+	s.cleared = append(s.cleared, nameOf(pod))
+	return nil, nil
+}
+
+// SelectVictimsOnNode is called once for each node on which preemption may help.
+func (w watched) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo, possible []*preemption.DomainVictim, pdbs []*policy.PodDisruptionBudget) ([]*v1.Pod, int, *fwk.Status) {
+	victims, violations, status := w.Interface.SelectVictimsOnNode(ctx, state, pod, node, possible, pdbs)
+	w.note(node, victims, violations, status)
+	return victims, violations, status
+}
