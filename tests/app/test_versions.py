@@ -32,4 +32,4 @@ def test_same_version_and_documents_without_one_are_not(document: bytes, caplog:
 
 
 def test_version_is_that_of_the_programs_that_tests_compare_with() -> None:
-    assert KUBERNETES == chosen().version
+    assert chosen().version == KUBERNETES

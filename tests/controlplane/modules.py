@@ -2,7 +2,7 @@
 
 A module's own requirements stay. Requirements and replacements of Kubernetes' modules get the release's version;
 indirect requirements are those of Kubernetes itself, so that programs are built with the dependencies of their release.
-`python -m tests.controlplane.modules` writes all of them.
+`python -m tests.controlplane.modules` writes those of all releases but the default one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from tests.controlplane.golang import SETTINGS, BuildError, find_go
 from tests.controlplane.releases import DEFAULT, RELEASES, Release
 
 TESTS: Final = Path(__file__).resolve().parents[1]
-ORACLE: Final = TESTS / "oracle"
 MODULES: Final = {
-    ORACLE: ("./...",),
+    TESTS / "oracle": ("./...",),
     TESTS / "controlplane": (
         "go.etcd.io/etcd/server/v3",
         *(f"k8s.io/kubernetes/cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")),
@@ -32,8 +31,6 @@ MODULES: Final = {
     TESTS / "conformance_suite": ("-test", "./..."),
 }
 """The packages of each module that has a go.mod for each release, as `go list` takes them."""
-PINS: Final = {"v1.38.0-beta.0": {"sigs.k8s.io/structured-merge-diff/v7": "v7.0.0"}}
-"""By version of Kubernetes, dependencies in another version than Kubernetes': the module proxy lacks that one."""
 KUBERNETES: Final = "k8s.io/kubernetes"
 _REQUIREMENT: Final = re.compile(r"^(?:require )?\s*([\w./~-]+\.[\w./~-]+) (v\S+)( // indirect)?$", re.M)
 _STAGED: Final = "v0.0.0"
@@ -53,7 +50,7 @@ def go_mod_for(version: str, own: str, kubernetes: str) -> str:
         own: The text of the module's go.mod for any version.
         kubernetes: The text of the go.mod of k8s.io/kubernetes at that version.
     """
-    pinned = {name: found for name, found, _ in _REQUIREMENT.findall(kubernetes)} | PINS.get(version, {})
+    pinned = {name: found for name, found, _ in _REQUIREMENT.findall(kubernetes)}
     staged = sorted(name for name, found in pinned.items() if found == _STAGED)
 
     def at_version(name: str, known: str) -> str:
@@ -64,7 +61,7 @@ def go_mod_for(version: str, own: str, kubernetes: str) -> str:
     direct = [(name, at_version(name, known)) for name, known, indirect in _requirements(own) if not indirect]
     indirect = [(name, found) for name, found in pinned.items() if found != _STAGED and name not in dict(direct)]
     indirect += [(KUBERNETES, version)] if KUBERNETES not in dict(direct) else []
-    replaced = dict.fromkeys(staged, staging_version(version)) | PINS.get(version, {})
+    replaced = dict.fromkeys(staged, staging_version(version))
     parts = [
         f"module {_line(own, 'module')}\n\ngo {_line(kubernetes, 'go')}\n\ngodebug {_line(kubernetes, 'godebug')}\n",
         _block("tool", _tools(own)),
@@ -102,22 +99,34 @@ def write(release: Release, module: Path) -> None:
     Raises:
         BuildError: There is no such version, or a dependency of it cannot be fetched.
     """
-    name = "go.mod" if release.minor == DEFAULT else f"go{release.number}.mod"
-    text = go_mod_for(release.version, (module / "go.mod").read_text("utf-8"), kubernetes_go_mod(release))
+    name = f"go{release.number}.mod"
+    kubernetes = Path(download(release, release.version)["GoMod"]).read_text("utf-8")
+    text = go_mod_for(release.version, (module / "go.mod").read_text("utf-8"), kubernetes)
     (module / name).write_text(text, "utf-8")
-    flags = ["-mod=mod", f"-modfile={name}", f"-tags={','.join(release.tags)}"]
-    _go(release, module, "list", *flags, "-deps", *MODULES[module])
+    resolve(release, module, name, MODULES[module])
 
 
-def kubernetes_go_mod(release: Release) -> str:
-    """Return the text of Kubernetes' own go.mod.
+def resolve(release: Release, module: Path, mod_file: str, packages: Iterable[str]) -> None:
+    """Complete a go.mod and its go.sum with all that packages need.
+
+    Raises:
+        BuildError: A dependency cannot be fetched.
+    """
+    flags = ["-mod=mod", f"-modfile={mod_file}", f"-tags={','.join(release.tags)}"]
+    _go(release, module, "list", *flags, "-deps", *packages)
+
+
+def download(release: Release, version: str) -> dict[str, str]:
+    """Fetch Kubernetes' module: `GoMod` is the path of its go.mod, `Dir` the folder of its sources.
 
     Raises:
         BuildError: The module proxy does not have the version.
     """
     with tempfile.TemporaryDirectory() as nowhere:
-        found = json.loads(_go(release, Path(nowhere), "mod", "download", "-json", f"{KUBERNETES}@{release.version}"))
-    return Path(found["GoMod"]).read_text("utf-8")
+        found: dict[str, str] = json.loads(
+            _go(release, Path(nowhere), "mod", "download", "-json", f"{KUBERNETES}@{version}")
+        )
+    return found
 
 
 def _go(release: Release, folder: Path, *arguments: str) -> str:
@@ -130,10 +139,10 @@ def _go(release: Release, folder: Path, *arguments: str) -> str:
 
 
 def main() -> int:
-    """Write all go.mod files; the exit code is 1 where that is not possible."""
+    """Write the go.mod files; the exit code is 1 where that is not possible."""
     try:
-        for release in RELEASES.values():
-            for module in MODULES if release.has_control_plane else (ORACLE,):
+        for release in (one for one in RELEASES.values() if one.minor != DEFAULT):
+            for module in MODULES:
                 sys.stdout.write(f"{release.version}: {module.name}\n")
                 sys.stdout.flush()
                 write(release, module)

@@ -1,8 +1,8 @@
 """The Kubernetes releases that the tests build programs from, side by side.
 
-A Go module of the tests has one go.mod for each release: `go.mod` for the default one, `go136.mod`, `go138.mod` and so
-on for the others (`tests.controlplane.modules` writes them). Go files that only a release and its successors compile
-have the release's build tag, such as `k137`.
+A Go module of the tests has one go.mod for each release: `go.mod` for the default one, `go137.mod` and so on for the
+others (`tests.controlplane.modules` writes them). Go files that only a release and its successors compile have the
+release's build tag, such as `k137`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ class Release:
     """Kubernetes' version, such as v1.37.2."""
     go: tuple[int, int]
     """The oldest Go that compiles it."""
-    has_control_plane: bool = True
-    """Whether the module proxy has all that its API server needs; otherwise only the oracle is built."""
 
     @property
     def minor(self) -> str:
@@ -40,9 +38,9 @@ class Release:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The build tags: its own, and those of all releases behind the oldest one that came before it."""
-        older = list(RELEASES)
-        return tuple(f"k{RELEASES[minor].number}" for minor in older[1 : older.index(self.minor) + 1])
+        """The build tags: those of all known releases behind the oldest one, up to its own minor."""
+        newer = list(RELEASES.values())[1:]
+        return tuple(f"k{one.number}" for one in newer if _parts(one.minor) <= _parts(self.minor))
 
     def mod_file(self, module: Path) -> Path:
         """Return the go.mod of a module for this release; modules without Kubernetes have only one.
@@ -57,14 +55,17 @@ class Release:
 RELEASES: Final = {
     release.minor: release
     for release in (
-        Release("v1.36.5", (1, 26)),
+        Release("v1.36.2", (1, 26)),
         Release("v1.37.2", (1, 26)),
-        Release("v1.38.0-beta.0", (1, 27), has_control_plane=False),
     )
 }
 """By minor, the oldest first."""
 COMPARED: Final = ("1.36",)
 """The minors whose oracles `make test` compares decisions with."""
+
+
+def _parts(minor: str) -> tuple[int, ...]:
+    return tuple(map(int, minor.split(".")))
 
 
 def chosen() -> Release:

@@ -17,7 +17,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Path, s
     monkeypatch.setenv("POLICYSCHED_CACHE", str(tmp_path))
     made: list[tuple[Path, str]] = []
 
-    def pretend(sources: Path, package: str, target: Path) -> None:
+    def pretend(sources: Path, package: str, target: Path, release: releases.Release | None = None) -> None:
         made.append((sources, package))
         target.write_text("program")
 
@@ -28,7 +28,9 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Path, s
 
 
 def test_program_is_built_once(built: list[tuple[Path, str]], tmp_path: Path) -> None:
-    assert build.binary("kubectl") == build.binary("kubectl") == tmp_path / "bin" / releases.chosen().version / "kubectl"
+    assert (
+        build.binary("kubectl") == build.binary("kubectl") == tmp_path / "bin" / releases.chosen().version / "kubectl"
+    )
     assert built == [(build.HERE, "k8s.io/kubernetes/cmd/kubectl")]
 
 
@@ -62,9 +64,9 @@ def test_everything_is_built_with_a_line_for_each(
         "[3/9] kube-controller-manager",
         "[4/9] kube-scheduler",
         "[5/9] kubectl",
-        "[6/9] oracle",
-        "[7/9] recorder",
-        "[8/9] selectors",
+        "[6/9] oracle v1.36.2",
+        "[7/9] recorder v1.36.2",
+        "[8/9] selectors v1.36.2",
         "[9/9] helm",
     ]
 

@@ -17,11 +17,11 @@ from policysched.app.clock import SystemClock
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 from tests.controlplane.api import Api, Json, RefusedError
-from tests.controlplane.releases import chosen
 from tests.controlplane.corner import LABEL, Corner
 from tests.controlplane.loading import NOT_READY, until
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import ProgramError
+from tests.controlplane.releases import chosen
 
 pytestmark = pytest.mark.controlplane
 READING = {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list"]}

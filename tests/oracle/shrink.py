@@ -24,7 +24,8 @@ def shrink(case: Case, still_fails: Callable[[Case], bool]) -> Case:
     if "sequence" in small:
         small["between"] = [*small.get("between", ()), *([] for _ in small["sequence"])][: len(small["sequence"])]
         small = _fewer(small, ("sequence", "between"), still_fails)
-    small = _fewer(small, ("objects",), still_fails)
+    if "objects" in small:
+        small = _fewer(small, ("objects",), still_fails)
     while (smaller := _without_a_field(small, still_fails)) is not None:
         small = smaller
     return small

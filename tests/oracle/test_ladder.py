@@ -1,0 +1,190 @@
+"""The comparison of two versions, with oracles that are Python functions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.oracle.ladder import programs, sources
+from tests.oracle.ladder.answers import Answer, Case, differences
+from tests.oracle.ladder.causes import Comparison, fields, without
+from tests.oracle.ladder.classes import GENERATORS, Outcome, compare, generated
+from tests.oracle.ladder.report import markdown
+
+FEATURES = """var gates = map[featuregate.Feature]featuregate.VersionedSpecs{
+\tGangScheduling: {
+\t\t{Version: version.MustParse("1.35"), Default: false, PreRelease: featuregate.Alpha},
+\t\t{Version: version.MustParse("1.37"), Default: true, PreRelease: featuregate.Beta},
+\t},
+
+\tgenericfeatures.Sharding: {
+\t\t{Version: version.MustParse("1.36"), Default: true, PreRelease: featuregate.GA, LockToDefault: true},
+\t},
+}
+"""
+
+
+def pod(name: str, **spec: Any) -> Case:
+    return {"kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "c"}], **spec}}
+
+
+def case(number: int, *images: str) -> Case:
+    volumes = {"volumes": [{"name": image, "image": {"reference": image}} for image in images]} if images else {}
+    node = {"kind": "Node", "metadata": {"name": f"n{number}"}, "status": {"allocatable": {"pods": "110"}}}
+    return {"id": f"c{number}", "objects": [node], "pod": pod("p", **volumes)}
+
+
+def old(asked: Case) -> Answer:
+    nodes = [thing["metadata"]["name"] for thing in asked["objects"] if thing["kind"] == "Node"]
+    return {"record": {"scores": {node: {"ImageLocality": 10} for node in nodes}, "total": dict.fromkeys(nodes, 10)}}
+
+
+def new(asked: Case) -> Answer:
+    """Answer as `old`, but with a score for image volumes, and a new plugin's for all nodes."""
+    answer = old(asked)
+    has_images = any("image" in volume for volume in asked["pod"]["spec"].get("volumes", ()))
+    for scores in answer["record"]["scores"].values():
+        scores |= {"ImageLocality": 5 if has_images else 10, "VolumeBinding": 0}
+    answer["record"]["total"] = dict.fromkeys(answer["record"]["total"], 5 if has_images else 10)
+    return answer
+
+
+def outcome(cases: list[Case]) -> Outcome:
+    return compare(Comparison(old, new), [("images", one) for one in cases], lambda _: None)
+
+
+def test_differences_hide_names_and_numbers_and_leave_out_totals() -> None:
+    assert differences(case(1, "i"), old(case(1)), new(case(1, "i"))) == {
+        ".record.scores.*.VolumeBinding: added",
+        ".record.scores.*.ImageLocality: changed",
+    }
+
+
+def test_equal_answers_have_no_difference() -> None:
+    assert differences(case(1), old(case(1)), old(case(1))) == frozenset()
+
+
+def test_a_difference_of_a_consequence_alone_is_reported() -> None:
+    assert differences({}, {"record": {"best": ["a"]}}, {"record": {"best": ["b"]}}) == {
+        ".record.best: -a",
+        ".record.best: +b",
+    }
+
+
+def test_lists_are_compared_without_their_order_and_plugins_with_it() -> None:
+    assert differences({}, {"reasons": ["a", "b"]}, {"reasons": ["b", "a"]}) == frozenset()
+    listed = [{"name": "A", "weight": 1}, {"name": "B", "weight": 1}]
+    assert differences({}, {"filter": listed}, {"filter": listed[::-1]}) == {".filter: another order"}
+    assert differences({}, {"filter": listed}, {"filter": listed[:1]}) == {".filter: -B"}
+
+
+def test_causes_are_found_and_every_case_is_explained() -> None:
+    cases = [case(number, *(["i"] if number % 4 == 0 else [])) for number in range(40)]
+    found = outcome(cases)
+    assert (found.asked.total(), len(found.differing), found.unexplained) == (40, 40, [])
+    by_difference = {one.difference: one for one in found.classes}
+    always = by_difference[".record.scores.*.VolumeBinding: added"]
+    images = by_difference[".record.scores.*.ImageLocality: changed"]
+    assert always.cause is None
+    assert images.cause is not None
+    assert images.cause[:3] == ("Pod", "spec", "volumes")
+    assert images.share == 1.0
+    assert sorted(images.explained) == sorted(f"c{number}" for number in range(0, 40, 4))
+
+
+def test_witness_is_as_small_as_it_gets() -> None:
+    large = case(0, "i", "j")
+    large["objects"] += [pod("other", nodeName="n0"), {"kind": "Node", "metadata": {"name": "n9"}, "status": {}}]
+    small = Comparison(old, new).witness(large, ".record.scores.*.ImageLocality: changed")
+    assert [thing["kind"] for thing in small["objects"]] == ["Node"]
+    assert len(small["pod"]["spec"]["volumes"]) == 1
+
+
+def test_cause_is_the_field_that_fewest_cases_have() -> None:
+    witness = case(0, "i")
+    witness["pod"]["spec"]["hostNetwork"] = True
+    usual = Counter({("Pod", "spec", "volumes"): 10, ("Pod", "spec", "volumes", "image"): 4})
+    found = Comparison(old, new).cause(witness, [witness], ".record.scores.*.ImageLocality: changed", usual)
+    assert found is not None
+    assert found[0] not in {("Pod", "spec", "hostNetwork"), ("Pod", "spec", "volumes")}
+
+
+def test_fields_are_left_out_of_all_objects_of_a_kind() -> None:
+    two = {"objects": [pod("a", nodeName="n", hostNetwork=True)], "pod": pod("b", hostNetwork=True)}
+    assert ("placed Pod", "spec", "hostNetwork") in set(fields(two))
+    assert without(two, ("Pod", "spec", "hostNetwork")) == {"objects": two["objects"], "pod": pod("b")}
+
+
+def test_report_lists_counts_causes_gates_and_files() -> None:
+    found = outcome([case(number, *(["i"] if number % 4 == 0 else [])) for number in range(8)])
+    changes = [sources.FileChange("schedule_one.go", 10, 3)]
+    text = markdown("v1.36.2", "v1.37.2", 7, found, [("GangScheduling", "Alpha off", "Beta on")], changes)
+    assert "8 cases, seed 7: 8 have another answer." in text
+    assert "| .record.scores.*.VolumeBinding: added | every case |" in text
+    assert "| GangScheduling | Alpha off | Beta on |" in text
+    assert "1 files, +10 -3 lines." in text
+    assert "Every case is explained." in text
+
+
+def test_gates_are_those_of_the_minor() -> None:
+    before, after = (sources.gates(FEATURES, minor) for minor in ("1.36", "1.37"))
+    assert {name: str(gate) for name, gate in before.items()} == {
+        "GangScheduling": "Alpha off",
+        "Sharding": "GA on, locked",
+    }
+    assert sources.changed_gates(before, after) == [("GangScheduling", "Alpha off", "Beta on")]
+    assert sources.changed_gates({}, before)[1] == ("Sharding", "-", "GA on, locked")
+
+
+def test_changed_files_are_counted_without_tests(tmp_path: Path) -> None:
+    for name, lines in (("old", 1), ("new", 3)):
+        folder = tmp_path / name / "pkg/scheduler/queue"
+        folder.mkdir(parents=True)
+        (folder / "queue.go").write_text("package queue\n" * lines)
+        (folder / "queue_test.go").write_text("package queue\n" * lines)
+    (tmp_path / "new/pkg/scheduler/added.go").write_text("package scheduler\n" * 5)
+    assert sources.changed_files(tmp_path / "old", tmp_path / "new") == [
+        sources.FileChange("added.go", 5, 0),
+        sources.FileChange("queue/queue.go", 2, 0),
+    ]
+
+
+def test_compile_errors_are_sorted_by_file() -> None:
+    text = "cannot build .:\n# oracle\n./b.go:1:2: undefined: x\n./a.go:3:4: not enough arguments\n\thave (int)\n"
+    assert programs.by_file(text) == (
+        "these files of tests/oracle do not compile:\na.go\n  not enough arguments\nb.go\n  undefined: x"
+    )
+    assert programs.by_file("no network") == "no network"
+
+
+def test_oracle_that_ends_is_named_with_its_exit_code(tmp_path: Path) -> None:
+    program = tmp_path / "oracle"
+    program.write_text("#!/bin/sh\nread line\nexit 3\n")
+    program.chmod(0o755)
+    with programs.running(program) as ask, pytest.raises(RuntimeError, match="exit code 3"):
+        ask({"id": "1"})
+
+
+def test_answers_come_without_the_cases_id(tmp_path: Path) -> None:
+    program = tmp_path / "oracle"
+    program.write_text('#!/bin/sh\nwhile read line; do echo \'{"id": "1", "invalid": "no"}\'; done\n')
+    program.chmod(0o755)
+    with programs.running(program) as ask:
+        assert ask({"id": "1"}) == {"invalid": "no"}
+
+
+def test_every_generator_makes_cases() -> None:
+    assert {name for name, _ in generated(1, 1)} == set(GENERATORS)
+
+
+def test_wrong_version_is_a_usage_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.oracle.ladder", "latest"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "'latest' is no version of Kubernetes such as v1.37.2 or v1.39.0-alpha.1" in done.stderr
