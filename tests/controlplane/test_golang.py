@@ -75,7 +75,7 @@ def test_missing_go_is_installed_into_the_virtual_environment(venv: Path, monkey
 
 
 def test_go_that_cannot_be_had_is_asked_for(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(golang, "_install_go", lambda oldest: None)
+    monkeypatch.setattr(golang, "_install_go", lambda _: None)
     with pytest.raises(golang.BuildError, match=r"Go 1\.26 or later is needed: put it on the PATH"):
         golang.find_go()
 
@@ -95,7 +95,7 @@ def test_nothing_is_installed_outside_a_virtual_environment(venv: Path, monkeypa
 
 def test_failed_build_says_why_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = write_go(tmp_path / "path", "echo no such package >&2; exit 1")
-    monkeypatch.setattr(golang, "find_go", lambda oldest: broken)
+    monkeypatch.setattr(golang, "find_go", lambda _: broken)
     target = tmp_path / "x"
     with pytest.raises(golang.BuildError, match=r"(?s)cannot build example\.com/x:.*no such package"):
         golang.go_build(tmp_path, "example.com/x", target)
@@ -104,7 +104,7 @@ def test_failed_build_says_why_and_leaves_nothing(monkeypatch: pytest.MonkeyPatc
 
 def test_program_is_built_with_the_settings_that_all_share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = 'echo "$CGO_ENABLED $GOTOOLCHAIN $GOFLAGS $1 $7" > "$6"'
-    monkeypatch.setattr(golang, "find_go", lambda oldest: write_go(tmp_path / "path", script))
+    monkeypatch.setattr(golang, "find_go", lambda _: write_go(tmp_path / "path", script))
     target = tmp_path / "x"
     golang.go_build(tmp_path, "example.com/x", target)
     assert target.read_text() == "0 local -mod=readonly -buildvcs=false -trimpath build example.com/x\n"
@@ -112,7 +112,7 @@ def test_program_is_built_with_the_settings_that_all_share(monkeypatch: pytest.M
 
 def test_release_chooses_the_go_mod_and_the_tags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "go137.mod").write_text("module example.com\n")
-    monkeypatch.setattr(golang, "find_go", lambda oldest: write_go(tmp_path / "path", 'echo "$2 $3" > "$6"'))
+    monkeypatch.setattr(golang, "find_go", lambda _: write_go(tmp_path / "path", 'echo "$2 $3" > "$6"'))
     golang.go_build(tmp_path, "example.com/x", tmp_path / "x", release=RELEASES["1.37"])
     assert (tmp_path / "x").read_text() == f"-modfile={tmp_path}/go137.mod -tags=k137\n"
 
@@ -126,7 +126,7 @@ def test_releases_have_different_fingerprints(tmp_path: Path) -> None:
 
 def test_one_build_waits_for_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = 'echo built >> count; sleep 0.2; echo program > "$6"'
-    monkeypatch.setattr(golang, "find_go", lambda oldest: write_go(tmp_path / "path", script))
+    monkeypatch.setattr(golang, "find_go", lambda _: write_go(tmp_path / "path", script))
     target = tmp_path / "x"
     first = threading.Thread(target=golang.go_build, args=(tmp_path, "example.com/x", target))
     first.start()
