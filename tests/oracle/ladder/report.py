@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 
 from tests.oracle.ladder.classes import DifferenceClass, Outcome
 from tests.oracle.ladder.sources import FileChange
@@ -69,6 +70,6 @@ def _witness(number: int, one: DifferenceClass) -> str:
     return f"### Witness {number}\n\n`{one.difference}`\n\n```json\n{case}\n```\n"
 
 
-def _rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
