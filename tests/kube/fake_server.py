@@ -1,4 +1,4 @@
-"""An HTTP server that answers what a test tells it to, in order, and remembers what it was asked."""
+"""An HTTP server that returns prepared answers in order and records requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Asked:
 
 
 def answer(body: Any, status: int = 200, **headers: str) -> Answer:
-    """Answer with JSON, with bytes that say that they are JSON, or with a text as it is."""
+    """Return an answer with an object as JSON, bytes with the content type of JSON, or a text."""
 
     async def respond(_: web.Request) -> web.StreamResponse:
         names = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -51,7 +51,7 @@ def refuse(code: int, reason: str, message: str = "no", **headers: str) -> Answe
 
 
 def stream(*parts: Any, then: str = "end") -> Answer:
-    """Answer with a watch: objects become lines, bytes are sent as they are; `then` end, hang or reset."""
+    """Return a watch as an answer: objects become lines, bytes are sent unchanged; `then` is end, hang or reset."""
 
     async def respond(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -69,7 +69,7 @@ def stream(*parts: Any, then: str = "end") -> Answer:
 
 
 async def reset(request: web.Request) -> web.StreamResponse:
-    """Drop the connection without an answer."""
+    """Close the connection without an answer."""
     assert request.transport is not None
     request.transport.abort()
     raise asyncio.CancelledError
@@ -89,7 +89,7 @@ class FakeServer:
     _runner: web.AppRunner | None = None
 
     def on(self, method: str, path: str, *answers: Answer) -> None:
-        """Give these answers in order, the last one for ever."""
+        """Set the answers to a request, in order; the last one is repeated."""
         self._answers[method, path] = list(answers)
 
     def bodies(self, method: str) -> list[Any]:
@@ -121,7 +121,7 @@ class FakeServer:
 
 
 class Pauses:
-    """Pacing without waiting: remembers how long it would have been."""
+    """Pacing without waiting, which records the pauses."""
 
     def __init__(self) -> None:
         self.lengths: list[float] = []
@@ -133,7 +133,7 @@ class Pauses:
 
 
 class Ticking:
-    """A clock that tests move."""
+    """A clock that tests advance."""
 
     def __init__(self) -> None:
         self.at = 100.0
@@ -147,7 +147,7 @@ class Ticking:
 
 @dataclass
 class Kube:
-    """A fake server and a way to it."""
+    """A fake server and a transport to it."""
 
     server: FakeServer
     connection: Connection
@@ -156,7 +156,7 @@ class Kube:
 
 
 async def eventually(claim: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Wait until a claim holds."""
+    """Wait until a condition is true."""
     for _ in range(int(seconds / 0.005)):
         if claim():
             return

@@ -1,4 +1,4 @@
-"""What reflectors are tested with: pages and events of a server, and a handler that remembers what it heard."""
+"""Parts for tests of reflectors: pages and events of a server, and a handler that records calls."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def gone(code: int = 410) -> dict[str, Any]:
 
 
 class Ledger:
-    """What a handler heard, as short texts, and what it holds after that."""
+    """A handler that records its calls as short texts, and the objects that they leave."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -94,7 +94,7 @@ async def watching(kube: Kube, watched: ApiKind[Any] = NODES) -> AsyncIterator[W
 
 
 async def heard(kube: Kube, *expected: str, watched: ApiKind[Any] = NODES) -> Watching:
-    """Run a reflector until its handler heard exactly this."""
+    """Run a reflector and assert that its handler has exactly these calls."""
     async with watching(kube, watched) as run:
         await eventually(lambda: len(run.ledger.heard) >= len(expected))
         await asyncio.sleep(0.02)

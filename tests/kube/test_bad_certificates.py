@@ -1,4 +1,4 @@
-"""Certificates that cannot be used or are not trusted, of the server and of the client: a clear line, and no end."""
+"""Invalid or untrusted certificates of server and client: a clear message, and no crash."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOUR = timedelta(hours=1)
 
 
 class Authorities:
-    """An authority, one that nobody trusts, and one whose certificates ran out."""
+    """A trusted authority, an untrusted one, and one with expired certificates."""
 
     def __init__(self, folder: Path) -> None:
         made = []
@@ -41,7 +41,7 @@ def authorities(tmp_path: Path) -> Authorities:
 
 @asynccontextmanager
 async def served(authority: Authority) -> AsyncIterator[str]:
-    """Serve `/version` with the server's certificate of an authority; clients' certificates may be of any."""
+    """Serve `/version` with the server certificate of an authority; client certificates are not verified."""
 
     async def version(_: web.BaseRequest) -> web.StreamResponse:
         return web.json_response({"major": "1"})
@@ -71,7 +71,7 @@ def kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> s
 
 
 async def problem(path: str) -> str:
-    """Try to reach the server, and give what is in the way."""
+    """Return the problem of a failed connection to the server."""
     with pytest.raises(ConnectionProblemError) as raised:
         connection = await Connection.open(Ticking(), kubeconfig=path)
         try:

@@ -1,4 +1,4 @@
-"""Requests about resource claims, as they go out."""
+"""The requests that write resource claims."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ P = pod()
 
 
 class Sent:
-    """Takes requests and gives each the same answer."""
+    """A transport that records requests and returns the same answer to each."""
 
     def __init__(self, answer: bytes = msgspec.json.encode(claim())) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""The Kubernetes client: only its loaders are imported, and whoever wants more of it gets it whole."""
+"""The Kubernetes client library: a start imports only its loaders, other code imports all of it."""
 
 from __future__ import annotations
 

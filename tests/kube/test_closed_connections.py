@@ -1,4 +1,4 @@
-"""Connections end with the session, those too whose other side does not take note of their end."""
+"""Connections are closed with the session, even if the peer never closes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def deaf(authority: Authority) -> Iterator[int]:
-    """A server that begins one answer over TLS and hears nothing after that; gives its port."""
+    """A server that sends the beginning of a TLS response and then reads nothing; yields its port."""
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(authority.folder / "server.crt", authority.folder / "server.key")
     over = threading.Event()

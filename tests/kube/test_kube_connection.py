@@ -33,7 +33,7 @@ def kubeconfig(server: str, user: dict[str, Any] | None = None, **cluster: Any) 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without a kubeconfig, outside of any pod."""
+    """A home directory without a kubeconfig, outside of any pod."""
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -48,7 +48,7 @@ def write(folder: Path, content: Any, name: str = "config") -> str:
 
 
 async def authorization(kube: Kube, path: str | None, clock: Ticking | None = None, **options: Any) -> str | None:
-    """Open a connection, make a request and give the Authorization header that arrived."""
+    """Open a connection, send a request and return its Authorization header."""
     kube.server.on("GET", "/a", answer({}))
     connection = await Connection.open(clock or Ticking(), kubeconfig=path, **options)
     try:
@@ -148,7 +148,7 @@ async def test_unreadable_kubeconfig_is_named(home: Path, monkeypatch: pytest.Mo
 
 
 def plugin(home: Path, **status: str) -> dict[str, Any]:
-    """A user whose exec plugin counts its calls and gives a token with the number."""
+    """Return a user with an exec plugin that counts its calls and returns the number in its token."""
     calls = home / "calls"
     script = f"""
 import json, pathlib
@@ -293,7 +293,7 @@ async def test_service_account_is_used_inside_a_pod(home: Path, monkeypatch: pyt
 
 
 def way(connection: Connection) -> dict[str, object]:
-    """How requests go, but for TLS, which there is."""
+    """Return the routing of a connection without its TLS context."""
     return {name: value for name, value in connection.routing.items() if name != "ssl" or not value}
 
 

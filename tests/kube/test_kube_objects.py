@@ -42,7 +42,7 @@ async def test_malformed_object_is_reported_once_a_version_and_counts_as_gone(ku
 
 
 def nameable(name: str, version: int) -> dict[str, Any]:
-    """A policy that can be told from others and no more."""
+    """Return a policy that has identity and version, but is otherwise malformed."""
     return {"metadata": {"name": name, "resourceVersion": str(version), "uid": f"uid-{name}", "labels": 7}}
 
 

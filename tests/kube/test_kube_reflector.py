@@ -152,7 +152,7 @@ async def test_troubles_are_waited_out_with_growing_pauses(kube: Kube) -> None:
     kube.server.on(
         "GET",
         NODE_PATH,
-        *(reset, reset),  # the HTTP library repeats a GET once by itself
+        *(reset, reset),  # the HTTP library repeats a GET once
         refuse(500, "InternalError", "etcd is gone"),
         answer("<html>", 502),
         refuse(429, "TooManyRequests", "later", Retry_After="20"),
@@ -190,7 +190,7 @@ async def test_watches_that_keep_failing_lead_to_a_new_list(kube: Kube, broken: 
 
 
 async def test_quiet_watches_that_break_are_no_failures_in_a_row(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As behind a proxy that ends idle connections; all is listed in the end, if it should let nothing through."""
+    """As behind a proxy that ends idle connections; after many breaks, a list is made."""
     monkeypatch.setattr(reflector, "LASTING", 0.02)
     kube.server.on("GET", NODE_PATH, answer(page(node("a", 1))))
     kube.server.on("WATCH", NODE_PATH, *[stream(*[b"\n"] * 10, then="reset")] * 8, HANG)
@@ -199,7 +199,7 @@ async def test_quiet_watches_that_break_are_no_failures_in_a_row(kube: Kube, mon
 
 
 async def test_watches_that_end_without_a_word_lead_to_a_new_list(kube: Kube) -> None:
-    """As those of a gateway that passes no streams, and says that all is well."""
+    """As behind a gateway that supports no streams and responds with success."""
     kube.server.on("GET", NODE_PATH, answer(page(node("a", 1))))
     kube.server.on("WATCH", NODE_PATH, *[stream()] * 8, HANG)
     await heard(kube, "list", "+a@1", "list")

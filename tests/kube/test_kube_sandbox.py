@@ -1,4 +1,4 @@
-"""The same parts against the sandbox, which answers like an API server."""
+"""Reflector, client and event writer against the sandbox."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def world() -> AsyncIterator[World]:
 
 
 class Mirror:
-    """Holds what it hears of, and checks that the news fits together."""
+    """A handler that stores objects, and checks that the calls are consistent."""
 
     def __init__(self) -> None:
         self.held: dict[str, Any] = {}

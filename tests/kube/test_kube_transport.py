@@ -209,7 +209,7 @@ async def test_error_that_cannot_be_decoded_is_one_all_the_same(kube: Kube, body
 
 
 def packed(size: int) -> bytes:
-    """So many zeros, in a thousandth of the place."""
+    """Return zeros compressed to about a thousandth of their size."""
     return gzip.compress(bytes(size))
 
 
@@ -253,7 +253,7 @@ async def test_large_answer_gives_the_loop_its_turn(kube: Kube) -> None:
 
 
 async def test_server_that_is_away_leaves_no_garbage(kube: Kube) -> None:
-    """What failed attempts make is freed at once: nothing collects what holds itself for a long time."""
+    """Failed attempts leave no reference cycles, which would stay in memory until a garbage collection."""
     await kube.server.stop()
     gc.collect()
     gc.disable()
@@ -269,13 +269,13 @@ async def test_server_that_is_away_leaves_no_garbage(kube: Kube) -> None:
 
 
 def failures() -> set[int]:
-    """Which failed attempts to connect are in memory, those of other tests among them."""
+    """Return the ids of the connection errors in memory, including those of other tests."""
     return {id(one) for one in gc.get_objects() if isinstance(one, aiohttp.ClientConnectorError)}
 
 
 @pytest.fixture(params=["our own", "the library's"])
 def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have writes go over connections of our own, or through the HTTP library, as where there is a proxy."""
+    """Send writes over our own connections, or through the HTTP library as with a proxy."""
     if request.param == "the library's":
         monkeypatch.setattr(Connection, "short", None)
 

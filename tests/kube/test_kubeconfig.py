@@ -1,4 +1,4 @@
-"""Kubeconfigs with any field of any type: they are used, or refused in a line that names the field."""
+"""Kubeconfigs with fields of any type: accepted, or rejected with a message that names the field."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def with_value(config: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 async def refusal(file: Path) -> str:
-    """Say why a kubeconfig is refused, empty where it is not."""
+    """Return the error message for a kubeconfig; empty if it is accepted."""
     try:
         await find_credentials(str(file))
     except ConnectionProblemError as error:

@@ -70,7 +70,7 @@ def claim(name: str, version: int, uid: str, **more: Any) -> msgspec.Raw:
 
 
 def listed(cache: ObjectCache[ResourceClaim], *raws: msgspec.Raw) -> tuple[list[str], list[str]]:
-    """Take a list; name what came and what went."""
+    """Replace the content of a cache by a list; return the names of changed and of removed objects."""
     taking = cache.replacement()
     taking.take(raws)
     came, gone = taking.finish()

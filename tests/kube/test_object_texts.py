@@ -1,4 +1,4 @@
-"""Objects as the API server wrote them, kept as they are listed and watched."""
+"""Cached objects as the text that the API server sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renewed certificates are used at once, whatever connections are open, and one renewal is for all."""
+"""Renewed certificates apply at once to all connections, and each is obtained once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ print(json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "Exec
 
 
 class Guarded:
-    """A TLS server that looks at each request whether the certificate of its connection is the one that holds."""
+    """A TLS server that checks at each request that the connection's client certificate is the current one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,7 +42,7 @@ class Guarded:
         for name in ("old", "new"):
             self.authority.client(name, ())
         self.trusted = self.authority.certificate
-        """Whom clients trust."""
+        """Certificate of the authority that clients trust."""
         self.holds = "old"
         self.came: Counter[str] = Counter()
         self.url = ""
@@ -90,7 +90,7 @@ class Guarded:
         return {"client-certificate": str(self.folder / "now.crt"), "client-key": str(self.folder / "now.key")}
 
     def replace(self, name: str, *ends: str) -> None:
-        """Put others in the place of the files that the kubeconfig names."""
+        """Replace the files that the kubeconfig names."""
         for end in ends or ("crt", "key"):
             (self.folder / f"now.{end}").write_bytes((self.folder / f"client-{name}.{end}").read_bytes())
 

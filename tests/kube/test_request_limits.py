@@ -1,4 +1,4 @@
-"""A client's own limit on its requests."""
+"""The client-side limit of requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.kube.fake_server import Kube, answer
 
 
 class Loop:
-    """The loop's time, which goes on when a test says so, and the timers that it sets."""
+    """Replacement of the event loop's time and timers, which a test advances."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.timers = 1000.0, list[tuple[float, Callable[[], None]]]()
@@ -33,7 +33,7 @@ class Loop:
         return Handle(cancel)  # type: ignore[return-value]
 
     async def go_on(self, seconds: float) -> None:
-        """Let time pass, from timer to timer."""
+        """Advance the time, and call the timers that expire."""
         end = self.now + seconds
         await turns()
         while due := [one for one in self.timers if one[0] <= end + 1e-9]:
@@ -47,7 +47,7 @@ class Loop:
 
 @dataclass
 class Handle:
-    """A timer that may be cancelled."""
+    """A timer that can be cancelled."""
 
     cancel: Callable[[], object]
 

@@ -1,4 +1,4 @@
-"""Which requests go first: those of the binding cycle that began first, and who gives up takes nobody's turn."""
+"""Order of requests: by the start of their binding cycle; a cancelled request uses no turn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from policysched.kube.request_limits import RequestTurns
 
 
 class Requests:
-    """Requests that note when they are made."""
+    """Requests that record their order."""
 
     def __init__(self, at_once: int) -> None:
         self.turns = RequestTurns(at_once)
@@ -17,7 +17,7 @@ class Requests:
         self.under_way = self.most = 0
 
     async def make(self, cycle: int, *names: str) -> None:
-        """Make requests one after another."""
+        """Send requests one after another in a binding cycle."""
         BINDING_CYCLE.set(cycle)
         for name in names:
             async with self.turns:
@@ -62,7 +62,7 @@ async def test_who_is_cancelled_takes_nobodys_turn() -> None:
         await asyncio.sleep(0)
         waiting[0].cancel()
         await asyncio.sleep(0)
-    waiting[1].cancel()  # just as it has got the turn
+    waiting[1].cancel()  # directly after it got its turn
     await asyncio.gather(*waiting, return_exceptions=True)
     assert requests.made == [(3, "a")]
     async with asyncio.timeout(1), requests.turns:

@@ -1,4 +1,4 @@
-"""Writes go over few connections, in one piece each; whatever is no answer is an error, and nothing is sent twice."""
+"""Writes over few connections: one packet each, invalid responses are errors, nothing is sent twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Served:
-    """A server that does what a test says with each request; it remembers what came, by connection."""
+    """A server that returns prepared bytes and records the received bytes of each connection."""
 
     def __init__(self, *answers: bytes) -> None:
         self.answers = list(answers)
@@ -54,7 +54,7 @@ class Served:
 async def asked(
     served: Served, tls: ssl.SSLContext | None = None, **of: ssl.SSLContext
 ) -> AsyncIterator[ShortRequests]:
-    """Serve, and give what makes requests."""
+    """Run a server during the block, and yield a client for it."""
     server = await asyncio.start_server(served.serve, "127.0.0.1", 0, ssl=tls)
     served.port = server.sockets[0].getsockname()[1]
     scheme = "http" if tls is None else "https"
@@ -69,7 +69,7 @@ async def asked(
 
 
 def read_answer(received: bytes, most: int, *, ended: bool = False) -> tuple[Answer, bool] | None:
-    """Read what came in one piece."""
+    """Parse bytes that are received at once."""
     reader = AnswerReader(most)
     found = reader.take(received)
     return reader.end() if ended else found
@@ -210,7 +210,7 @@ async def test_connection_that_was_closed_is_not_used_again() -> None:
 async def test_late_answer_is_for_nobody() -> None:
     served = Served(OK, b"", OK)
     async with asked(served) as requests:
-        await post(requests)  # the time is for the answer alone, not for connecting
+        await post(requests)  # the timeout is for the response alone, not for connecting
         with pytest.raises(TimeoutError):
             await post(requests, timeout=0.01)
         assert (await post(requests)).body == b"{}"

@@ -1,4 +1,4 @@
-"""Lists are decoded and taken in a portion at a time, as pages come; the loop gets its turn between two portions."""
+"""Lists are decoded and applied in portions, between which the event loop runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def many(letter: str, version: int = 1) -> list[dict[str, Any]]:
 
 
 async def sizes_until(run: Watching, done: Callable[[], bool]) -> set[int]:
-    """How many objects the handler held after each turn of the loop."""
+    """Return the numbers of stored objects after each iteration of the event loop."""
     sizes = set()
     while not done():
         await asyncio.sleep(0)

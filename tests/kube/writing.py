@@ -1,4 +1,4 @@
-"""A pod, its events, and the writers that tests of writing use."""
+"""A pod, its events, and the writers for tests of writes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Plays situations on a real API server, for one scheduler after another, and reads from their logs whom they wake.
+"""Plays situations on a real API server and reads from the scheduler's log which pods are tried again.
 
-Each profile of the schedulers has the plugins of a situation; the log says which event put a pod into which queue.
-Nodes have no kubelets and no controllers touch what a situation says, so that nothing happens but its steps.
+Each list of plugins has its own profile. The log says which event moved a pod to which queue. There are no kubelets,
+and no controllers that change the objects of a situation, so that only its steps have effects.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from tests.requeueing.situations import Change, Create, Delete, Situation, Step
 
 CONTROLLERS: Final = ("serviceaccount-controller", "namespace-controller")
 ADMISSION: Final = "TaintNodesByCondition,ServiceAccount,StorageObjectInUseProtection,DefaultTolerationSeconds"
-"""What would change the objects of a situation, or keep them from going."""
+"""Admission plugins that are disabled, because they change objects or delay their deletion."""
 NEVER: Final = frozenset(("PopFromBackoffQ", "BackoffComplete", "ScheduleAttemptFailure"))
-"""What puts pods into queues without anything having happened."""
+"""Events of moves without a cause in the cluster."""
 CALM: Final = 0.3
-"""How long a scheduler may take to hear of an event. Units: seconds."""
+"""Longest time until a scheduler has processed an event. Units: seconds."""
 MOST_CONFLICTS: Final = 20
-"""How often a request is made again."""
+"""Number of repetitions of a request after a conflict; then the error is raised."""
 CONFLICT_PAUSE: Final = 0.1
-"""Units: seconds."""
+"""Pause before a request is repeated. Units: seconds."""
 T = TypeVar("T")
 _MOVED: Final = re.compile(
     r'"Pod moved to an internal scheduling queue.*" pod="default/([^"]+)" event="([^"]+)" queue="(\w+)"'
 )
 Move = tuple[str, str, str]
-"""A pod, the queue that it entered, and the event."""
+"""Name of a pod, the queue that it entered, and the event."""
 
 
 def moves_in(lines: Iterable[str]) -> Iterator[Move]:
-    """Read moves from the lines of a scheduler: both write the same."""
+    """Yield the moves in lines of a log; kube-scheduler and policysched have the same format."""
     for line in lines:
         if found := _MOVED.search(line):
             yield found[1], found[3].lower(), found[2]
 
 
 def profile_name(row: Situation) -> str:
-    """Name the profile of a situation: that of its plugins."""
+    """Return the name of the profile with a situation's plugins."""
     return "-".join(row.plugins).lower()
 
 
 def configuration_of(rows: Sequence[Situation]) -> Json:
-    """Make a KubeSchedulerConfiguration with a profile for each list of plugins."""
+    """Return a KubeSchedulerConfiguration with a profile for each list of plugins."""
     profiles = {profile_name(row): profile(profile_name(row), row.plugins) for row in rows}
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -68,13 +68,13 @@ def configuration_of(rows: Sequence[Situation]) -> Json:
 
 
 def bare_plane() -> ControlPlane:
-    """Make a control plane on which nothing happens by itself."""
+    """Return a control plane without kubelets and without controllers that change objects."""
     flags = [f"--disable-admission-plugins={ADMISSION}"]
     return ControlPlane(controllers=CONTROLLERS, kubelets=False, apiserver_flags=flags)
 
 
 class KubeScheduler:
-    """kube-scheduler with profiles of a configuration, which logs every move of a pod."""
+    """A kube-scheduler process with a configuration, which logs every move of a pod."""
 
     def __init__(self, plane: ControlPlane, configuration: Json, *flags: str) -> None:
         self._warden = Warden(plane.logs)
@@ -109,17 +109,17 @@ class KubeScheduler:
         self._warden.dismiss()
 
     def lines(self) -> list[str]:
-        """Give what it has logged."""
+        """Return the lines of the log."""
         log = self.program.log
         return log.read_text("utf-8", "replace").splitlines() if log.exists() else []
 
     def moves(self) -> list[Move]:
-        """Give the moves of pods so far."""
+        """Return the moves of pods so far."""
         return list(moves_in(self.lines()))
 
 
 def again_on_conflict(request: Callable[[], T]) -> T:
-    """Make a request again while the server answers 409: schedulers and controllers write the same objects."""
+    """Repeat a request while the server responds with 409, as schedulers and controllers write the same objects."""
     for _ in range(MOST_CONFLICTS):
         try:
             return request()
@@ -132,7 +132,7 @@ def again_on_conflict(request: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a scheduler made of a situation."""
+    """The pods that a scheduler tried again in a situation, and the events."""
 
     claim: str
     wakes: frozenset[str]
@@ -140,14 +140,14 @@ class Found:
 
 
 class Stage:
-    """Plays situations on an API server, one after the other, each from nothing."""
+    """Plays situations one after another on an API server, and removes their objects."""
 
     def __init__(self, api: Api, moves: Callable[[], list[Move]]) -> None:
         self._api, self._moves = api, moves
         self._made: list[tuple[str, str]] = []
 
     def play(self, row: Situation) -> Found:
-        """Play one and say which pods were tried again, and on which events."""
+        """Play a situation, and return the pods that were tried again and the events."""
         before = len(self._moves())
         for obj in row.given:
             self._create(deepcopy(obj))
@@ -171,7 +171,10 @@ class Stage:
         return {name for name, queue in last.items() if queue in {"unschedulable", "gated"}}
 
     def _woken(self, since: int, row: Situation) -> dict[str, set[str]]:
-        """Find who was woken by the steps, and by what; those who were bound then may wake others again."""
+        """Return the pods that moved after the steps, with the events.
+
+        Moves caused by the binding of these pods do not count.
+        """
         found: dict[str, set[str]] = {}
         for name, queue, event in self._moves()[since:]:
             later = event.startswith("AssignedPod") and event not in row.events

@@ -1,4 +1,4 @@
-"""Situations of the plugins that look at a node by itself: taints, labels, amounts, ports, features; and of gates."""
+"""Situations of plugins that check a node alone (taints, labels, resources, ports, features) and of gates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ALLOCATED: Final = {
     "allocatedResources": {"cpu": "1"},
     "resources": {"requests": {"cpu": "1"}},
 }
-"""Status of a container that the kubelet has not resized to what the spec asks for."""
+"""Status of a container whose resize the kubelet has not completed."""
 _ACTUATED: Final = {"requests": {"cpu": "400m"}}
 _INFEASIBLE: Final = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
 _RESTARTING: Final = {
@@ -121,7 +121,7 @@ TAINTS: Final[tuple[Situation, ...]] = (
             ),
         ],
         steps=[Change("Node", "elm", both(labelled(soil="loam"), tainted()))],
-        # what repelled the first one is gone, though it cannot go there any more
+        # the taint that rejected `sandy` is gone, though the label no longer matches
         wakes="sandy loamy",
         there="rocky",
         events="NodeUpdate",

@@ -1,4 +1,4 @@
-"""Situations of the plugins that look at other pods: affinity between pods and spreading."""
+"""Situations of the plugins that read other pods: affinity between pods and topology spread."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from tests.requeueing.situations import (
 )
 
 ROW: Final = "row"
-"""The domain of most situations: a row of trees."""
+"""Topology key of most situations."""
 
 
 def _avoiding(name: str, key: str, domain: str = ROW, **fields: Any) -> Waiting:
-    """A pod that keeps away from pods with a label."""
+    """Return a rejected pod with anti-affinity to pods with a label."""
     return rejected(name, "InterPodAffinity", affinity=apart(key, domain), **fields)
 
 
 def _seeking(name: str, key: str, domain: str = ROW, **fields: Any) -> Waiting:
-    """A pod that needs a pod with a label near it."""
+    """Return a rejected pod with affinity to pods with a label."""
     return rejected(name, "InterPodAffinity", affinity=beside(key, domain), **fields)
 
 
 def _spreading(name: str, key: str, domain: str, at_least: int = 3, **fields: Any) -> Waiting:
-    """A pod that is spread over at least so many domains, which there are not."""
+    """Return a rejected pod with a spread constraint that needs more domains than exist."""
     constraints = spread(key, domain, minDomains=at_least)
     return rejected(name, "PodTopologySpread", labels={key: "yes"}, topologySpreadConstraints=constraints, **fields)
 

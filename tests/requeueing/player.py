@@ -1,4 +1,4 @@
-"""Plays a situation in this process: objects go in as they would come from an API server, cycles are run one by one."""
+"""Plays a situation in this process: objects are added as from an API server, and cycles are run one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READY = frozenset((Stage.ACTIVE, Stage.BACKOFF))
 
 
 def configuration(*plugins: str, name: str) -> Json:
-    """Make a KubeSchedulerConfiguration with one profile of these plugins and those that every profile needs."""
+    """Return a KubeSchedulerConfiguration with one profile of these plugins and those that every profile needs."""
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -35,7 +35,7 @@ def configuration(*plugins: str, name: str) -> Json:
 
 
 def profile(name: str, plugins: Sequence[str]) -> Json:
-    """Make one profile of such a configuration."""
+    """Return one profile of such a configuration."""
     enabled = [{"name": one} for one in ("PrioritySort", *plugins, "DefaultBinder")]
     return {
         "schedulerName": name,
@@ -44,18 +44,18 @@ def profile(name: str, plugins: Sequence[str]) -> Json:
 
 
 class Moves(Observer):
-    """Remembers which events put pods into which queues."""
+    """An observer that records which events moved pods to which queues."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, str]] = []
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Remember a move."""
+        """Record a move."""
         self.seen.append((queued.pod.metadata.name, queue, event))
 
 
 class Player:
-    """A scheduler with the plugins of a situation, which does nothing by itself."""
+    """A scheduler with the plugins of a situation, whose cycles the test runs."""
 
     def __init__(self, row: Situation) -> None:
         self.row = row
@@ -67,7 +67,7 @@ class Player:
         self._versions = count(1)
 
     async def begin(self, *, meanwhile: bool = False) -> None:
-        """Let all pods be turned away; the steps come after that, or `meanwhile`, before the attempts end."""
+        """Reject all waiting pods; with `meanwhile`, the steps are done before these attempts end."""
         for obj in self.row.given:
             self._put(deepcopy(obj))
         for one in self.row.waiting:
@@ -81,7 +81,7 @@ class Player:
             self.scheduler.attempts.fail(queued, failure)
         await asyncio.sleep(0)
         if not meanwhile:
-            self.clock.at += 20  # no backoff stands in the way
+            self.clock.at += 20  # the backoff is over
             self.moves.seen.clear()
 
     def _turned_away(self, queued: QueuedPod) -> Failure:
@@ -90,20 +90,20 @@ class Player:
         return Failure(AttemptResult.UNSCHEDULABLE, decision.fit_error(), decision.rejectors())
 
     def rejectors(self) -> dict[str, frozenset[str]]:
-        """Give the plugins that turned the waiting pods away."""
+        """Return the plugins that rejected each waiting pod."""
         return {one.pod.metadata.name: one.rejectors for one in self._waiting()}
 
     def play(self) -> None:
-        """Do all steps, one after the other."""
+        """Do all steps in order."""
         for step in self.row.steps:
             self._do(step)
 
     def ready(self) -> frozenset[str]:
-        """Give the names of the pods that will be tried."""
+        """Return the names of the pods that will be tried again."""
         return frozenset(one.pod.metadata.name for one in self._waiting() if one.stage in READY)
 
     def woken_by(self) -> frozenset[str]:
-        """Give the events that put pods into the active or backoff queue since they were turned away."""
+        """Return the events that moved pods to the active or the backoff queue after their rejection."""
         return frozenset(event for _, queue, event in self.moves.seen if queue in {"active", "backoff"})
 
     def _waiting(self) -> list[QueuedPod]:

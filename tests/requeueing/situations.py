@@ -1,4 +1,4 @@
-"""A situation of the queue: pods that were turned away, something that happens, and which of them are tried again.
+"""A situation of the queue: rejected pods, changes of the cluster, and which pods are tried again.
 
 Objects are written as kubectl would print them, so that a situation can be played in this process as well as on a real
 API server. It knows nothing of who plays it.
@@ -14,7 +14,7 @@ from typing import Any
 from tests.e2e.objects import Json, node, pod
 
 Edit = Callable[[Json], None]
-"""Changes an object in place."""
+"""Function that changes an object in place."""
 ZONE = "topology.kubernetes.io/zone"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 STORAGE = "storage.k8s.io/v1"
@@ -22,14 +22,14 @@ STORAGE = "storage.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """An object comes."""
+    """A step that creates an object."""
 
     obj: Json
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object is read, edited and written back, or a part of it, as `/status`."""
+    """A step that changes an object, or a part of it such as `/status`."""
 
     kind: str
     name: str
@@ -39,7 +39,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """An object goes, at once."""
+    """A step that deletes an object without grace period."""
 
     kind: str
     name: str
@@ -50,7 +50,7 @@ Step = Create | Change | Delete
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A pod that is turned away, and by which plugins."""
+    """A pod that is rejected, and the plugins that reject it."""
 
     pod: Json
     rejectors: frozenset[str]
@@ -63,18 +63,18 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """One row of the table.
+    """One row of the table of situations.
 
     Args:
-        claim: what it shows, as a sentence.
-        plugins: the plugins of the profile, besides those that every profile has.
-        waiting: the pods that are turned away at first.
-        steps: what happens then.
-        wakes: the names of those that are tried again; all others stay where they are.
-        events: what the queue calls the steps, as kube-scheduler does; none where nobody can be helped by them.
-        given: the objects that are there before.
-        served: whether an API server of v1.36 with its usual gates stores these objects and takes these steps.
-        there: the names of those that kube-scheduler tries again besides.
+        claim: The tested statement, as a sentence.
+        plugins: Plugins of the profile, besides those that every profile has.
+        waiting: Pods that are rejected at first.
+        steps: Changes after the rejection.
+        wakes: Names of the pods that are tried again; all others stay in their queue.
+        events: Events of the steps as kube-scheduler names them; none if no pod is tried again.
+        given: Objects that exist before.
+        served: Whether an API server v1.36 with default feature gates accepts the objects and steps.
+        there: Names of the pods that only kube-scheduler tries again.
     """
 
     claim: str
@@ -100,7 +100,7 @@ def situation(
     served: bool = True,
     there: str = "",
 ) -> Situation:
-    """Make a row; names are separated by spaces."""
+    """Return a row of the table; names are separated by spaces."""
     return Situation(
         claim,
         tuple(plugins.split()),
@@ -115,12 +115,12 @@ def situation(
 
 
 def rejected(name: str, by: str, **fields: Any) -> Waiting:
-    """Make a pod that these plugins turn away."""
+    """Return a pod that these plugins reject."""
     return Waiting(pod(name, **fields), frozenset(by.split()))
 
 
 def placed(name: str, on: str, **fields: Any) -> Json:
-    """Make a pod on a node."""
+    """Return a pod on a node."""
     return pod(name, nodeName=on, **fields)
 
 
@@ -136,19 +136,19 @@ def tolerating(*keys: str) -> list[Json]:
 
 
 def on_nodes_with(key: str, *values: str) -> Json:
-    """Require a label of nodes."""
+    """Return a node affinity that requires a label."""
     term = {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 def on_node_named(name: str) -> Json:
-    """Require a node by its name."""
+    """Return a node affinity that requires a node by its name."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 def having(key: str) -> Json:
-    """Select pods with a label, whatever its value."""
+    """Return a selector of pods with a label of any value."""
     return {"matchExpressions": [{"key": key, "operator": "Exists"}]}
 
 
@@ -157,23 +157,23 @@ def _term(key: str, domain: str) -> Json:
 
 
 def beside(key: str, domain: str) -> Json:
-    """Require a pod with a label in the same domain."""
+    """Return an affinity that requires a pod with a label in the same domain."""
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_term(key, domain)]}}
 
 
 def apart(key: str, domain: str) -> Json:
-    """Require that no pod with a label is in the same domain."""
+    """Return an anti-affinity against pods with a label in the same domain."""
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_term(key, domain)]}}
 
 
 def spread(key: str, domain: str, **fields: Any) -> list[Json]:
-    """Require that pods with a label are spread evenly over domains."""
+    """Return a spread constraint for pods with a label over domains."""
     made = {"maxSkew": 1, "topologyKey": domain, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": having(key)}
     return [made | fields]
 
 
 def containers(*, requests: Json | None = None, host_port: int = 0) -> list[Json]:
-    """One container as `pod` makes it, with these requests or this port."""
+    """Return a list of one container with requests or a host port."""
     [made] = pod("any", requests=requests)["spec"]["containers"]
     if host_port:
         made["ports"] = [{"containerPort": 80, "hostPort": host_port, "protocol": "TCP"}]
@@ -188,7 +188,7 @@ def _made(api_version: str, kind: str, name: str, metadata: Json | None = None, 
 
 
 def volume(name: str, *, labels: Json | None = None, nodes: Json | None = None, of: str = "", driver: str = "") -> Json:
-    """A volume of 1Mi; `nodes` are the values that labels of its nodes have, `of` is its class."""
+    """Return a volume of 1Mi of class `of`; `nodes` are the label values of its nodes."""
     spec: Json = {"capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteMany"], "storageClassName": of}
     terms = [{"key": key, "operator": "In", "values": values} for key, values in (nodes or {}).items()]
     if terms:
@@ -198,7 +198,7 @@ def volume(name: str, *, labels: Json | None = None, nodes: Json | None = None, 
 
 
 def claim(name: str, *, to: str = "", of: str | None = "", done: bool = False, mode: str = "ReadWriteMany") -> Json:
-    """A claim to 1Mi, bound where `to` names a volume; `of` is its class, None the default one."""
+    """Return a claim of 1Mi, bound if `to` names a volume; `of` is its class, None the default class."""
     spec: Json = {"accessModes": [mode], "resources": {"requests": {"storage": "1Mi"}}}
     spec |= {"volumeName": to} if to else {}
     spec |= {} if of is None else {"storageClassName": of}
@@ -207,7 +207,7 @@ def claim(name: str, *, to: str = "", of: str | None = "", done: bool = False, m
 
 
 def claims(*names: str) -> list[Json]:
-    """The volumes of a pod that uses these claims."""
+    """Return the volumes of a pod that uses these claims."""
     return [{"name": f"v{index}", "persistentVolumeClaim": {"claimName": name}} for index, name in enumerate(names)]
 
 
@@ -218,7 +218,7 @@ def storage_class(name: str, mode: str = "WaitForFirstConsumer", *, zones: Seque
 
 
 def csi_node(name: str, **limits: int) -> Json:
-    """The CSI drivers of a node with how many volumes they attach; `_` in a driver's name stands for a dot."""
+    """Return a CSINode with the volume limit of each driver; `_` in a driver's name means a dot."""
     drivers = [
         {"name": driver.replace("_", "."), "nodeID": name, "allocatable": {"count": count}}
         for driver, count in limits.items()
@@ -249,7 +249,7 @@ def device_class(name: str, resource: str = "") -> Json:
 
 
 def labelled(**labels: str) -> Edit:
-    """Give an object these labels and no others, but for its host name."""
+    """Return an edit that replaces the labels of an object except its host name."""
 
     def edit(obj: Json) -> None:
         host = {key: value for key, value in obj["metadata"].get("labels", {}).items() if key.endswith("/hostname")}
@@ -259,7 +259,7 @@ def labelled(**labels: str) -> Edit:
 
 
 def allocating(**amounts: str) -> Edit:
-    """Let a node have other amounts; `pods` is the number of pods."""
+    """Return an edit that sets allocatable amounts of a node; `pods` is the number of pods."""
 
     def edit(obj: Json) -> None:
         for part in ("capacity", "allocatable"):
@@ -269,7 +269,7 @@ def allocating(**amounts: str) -> Edit:
 
 
 def tainted(*taints: Json) -> Edit:
-    """Let a node have these taints and no others."""
+    """Return an edit that replaces the taints of a node."""
 
     def edit(obj: Json) -> None:
         obj["spec"]["taints"] = list(taints)
@@ -278,7 +278,7 @@ def tainted(*taints: Json) -> Edit:
 
 
 def both(*edits: Edit) -> Edit:
-    """Make several edits at once."""
+    """Return an edit that makes several edits."""
 
     def edit(obj: Json) -> None:
         for one in edits:
@@ -288,7 +288,7 @@ def both(*edits: Edit) -> Edit:
 
 
 def with_status(**fields: Any) -> Edit:
-    """Set fields of the status."""
+    """Return an edit that sets fields of the status."""
 
     def edit(obj: Json) -> None:
         obj.setdefault("status", {}).update(fields)
@@ -297,7 +297,7 @@ def with_status(**fields: Any) -> Edit:
 
 
 def with_spec(**fields: Any) -> Edit:
-    """Set fields of the spec."""
+    """Return an edit that sets fields of the spec."""
 
     def edit(obj: Json) -> None:
         obj["spec"] |= deepcopy(fields)
@@ -306,7 +306,7 @@ def with_spec(**fields: Any) -> Edit:
 
 
 def with_fields(**fields: Any) -> Edit:
-    """Set fields of the object itself."""
+    """Return an edit that sets fields of the object."""
 
     def edit(obj: Json) -> None:
         obj |= deepcopy(fields)
@@ -315,7 +315,7 @@ def with_fields(**fields: Any) -> Edit:
 
 
 def also_tolerating(*keys: str) -> Edit:
-    """Let a pod tolerate more."""
+    """Return an edit that adds tolerations to a pod."""
 
     def edit(obj: Json) -> None:
         obj["spec"].setdefault("tolerations", []).extend(tolerating(*keys))
@@ -324,7 +324,7 @@ def also_tolerating(*keys: str) -> Edit:
 
 
 def annotated(annotations: Mapping[str, str]) -> Edit:
-    """Annotate an object."""
+    """Return an edit that adds annotations to an object."""
 
     def edit(obj: Json) -> None:
         obj["metadata"].setdefault("annotations", {}).update(annotations)
@@ -333,6 +333,6 @@ def annotated(annotations: Mapping[str, str]) -> Edit:
 
 
 def host(name: str, cpu: str = "4", **labels: str) -> Json:
-    """A node of so many cores, with labels; `zone_` stands for the well-known label of zones."""
+    """Return a node with cores and labels; `zone_` means the well-known label of zones."""
     zone = {ZONE: labels.pop("zone_")} if "zone_" in labels else {}
     return node(name, cpu=cpu, labels=labels | zone)

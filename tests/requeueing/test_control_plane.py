@@ -1,7 +1,7 @@
-"""Situations on a real API server: policysched, and kube-scheduler for what is claimed of it.
+"""Situations on a real API server: policysched, and kube-scheduler for the claims about it.
 
-`make test` plays those in which the API server has a part of its own: it checks, completes or refuses what a step
-writes, or keeps parts of an object apart. `POLICYSCHED_SITUATIONS=all` plays all that it stores, for both schedulers.
+`make test` plays the situations in which the API server matters: it validates, completes or rejects a step, or splits
+an object. `POLICYSCHED_SITUATIONS=all` plays all that it accepts, for both schedulers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of situations, in this process: the real engine, queue and plugins, a cycle at a time.
+"""The table of situations in this process, with the real engine, queue and plugins, one cycle at a time.
 
 Source: test/integration/scheduler/queueing/queue.go (what situations kube-scheduler's own table has), in data of ours.
 """
@@ -17,7 +17,7 @@ from tests.requeueing.situations import Situation
 from tests.requeueing.volume_situations import VOLUME_SITUATIONS
 
 ELSEWHERE = {"NodeName", "DynamicResources", "DefaultPreemption", "GangScheduling"}
-"""A pod that names its node is not scheduled; the others reject none, or wait for what is not here yet."""
+"""Plugins that can reject pods but have no situation in the table."""
 TABLE = (*NODE_SITUATIONS, *PEER_SITUATIONS, *VOLUME_SITUATIONS)
 
 

@@ -1,4 +1,4 @@
-"""Situations of the plugins that look at volumes: zones, restrictions, binding, limits."""
+"""Situations of the plugins that read volumes: zones, restrictions, binding, limits."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _ONCE: Final = "ReadWriteOncePod"
 
 
 def _using(name: str, by: str, *names: str, **fields: Any) -> Waiting:
-    """A pod that uses claims and is turned away."""
+    """Return a rejected pod that uses claims."""
     return rejected(name, by, volumes=claims(*names), **fields)
 
 
 def _inline(name: str, **source: Any) -> Waiting:
-    """A pod with a volume that only it describes."""
+    """Return a pod with an inline volume."""
     return rejected(name, "NodeVolumeLimits", volumes=[{"name": "disk", **source}])
 
 

@@ -19,10 +19,21 @@ from policysched.app.configuration.model import (
 from policysched.app.configuration.plugin_lists import POINTS_OF, Lists, list_faults, plugin_lists
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.errors import UsageError
+from policysched.framework import (
+    BindPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.partial_plugins import FailingScore, filter_only, score_only
-from policysched.framework.profile import Profile
+from policysched.framework.profile import Filter, Profile, Score
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
 from policysched.plugins import EnginePart, default_registry
 from policysched.plugins.arguments import Fault, PluginArguments
@@ -40,8 +51,6 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "reserve": ("reserve", "unreserve"),
 }
 """Methods of extension points whose plugins can have other methods than one of the point's name."""
-_OF_COLUMNS: Final = ("prepare_filter", "prepare_score", "key")
-"""Methods of column plugins, which evaluate many nodes at once."""
 
 
 def default_profile(scheduler_name: str = DEFAULT_NAME, *, off: Iterable[str] = ()) -> Profile:
@@ -83,7 +92,8 @@ def check_plugin(name: str, plugin: Any) -> None:
 
 
 def _is_of_columns(plugin: Any) -> bool:
-    return any(callable(getattr(plugin, method, None)) for method in _OF_COLUMNS)
+    """Return whether a plugin or its class inherits the base classes of default plugins."""
+    return issubclass(plugin if isinstance(plugin, type) else type(plugin), Plugin)
 
 
 def configured_profiles(
@@ -149,11 +159,6 @@ def _adapted(entry: RegisteredPlugin, plugin: Any, handle: PluginHandle) -> Any:
     return OutOfTreePlugin(entry.name, plugin, handle)
 
 
-def _scores(plugin: Any) -> bool:
-    """Return whether a plugin enabled at Score has its methods."""
-    return isinstance(plugin, OutOfTreePlugin) or hasattr(plugin, "score")
-
-
 class _Parts:
     """The plugins of one profile, each created once for all its extension points."""
 
@@ -209,20 +214,18 @@ class _Parts:
             scheduler_name=self.name,
             handle=self._handle,
             queue_sort=self._at("queueSort")[0],
-            pre_enqueue=self._having("preEnqueue", "pre_enqueue"),
+            pre_enqueue=tuple(one for one in self._at("preEnqueue") if isinstance(one, PreEnqueuePlugin)),
             filters=filters,
             pre_filters=self._prepared(filters),
             scores=tuple(self._scores()),
-            pre_scores=tuple(
-                one for one in self._at("preScore") if one.name not in self._names("score") and _scores(one)
-            ),
+            pre_scores=tuple(one for one in self._scores_at("preScore") if one.name not in self._names("score")),
             pre_score_order=tuple(self._names("preScore")),
-            post_filters=self._having("postFilter", "post_filter"),
-            reserves=self._having("reserve", "reserve"),
-            permits=self._having("permit", "permit"),
-            pre_binds=self._having("preBind", "pre_bind"),
-            binds=self._having("bind", "bind"),
-            post_binds=self._having("postBind", "post_bind"),
+            post_filters=tuple(one for one in self._at("postFilter") if isinstance(one, PostFilterPlugin)),
+            reserves=tuple(one for one in self._at("reserve") if isinstance(one, ReservePlugin)),
+            permits=tuple(one for one in self._at("permit") if isinstance(one, PermitPlugin)),
+            pre_binds=tuple(one for one in self._at("preBind") if isinstance(one, PreBindPlugin)),
+            binds=tuple(one for one in self._at("bind") if isinstance(one, BindPlugin)),
+            post_binds=tuple(one for one in self._at("postBind") if isinstance(one, PostBindPlugin)),
             policies_filter=POLICIES in self._lists.points["filter"],
             policies_score=POLICIES in self._lists.points["score"],
         )
@@ -231,30 +234,28 @@ class _Parts:
         return [name for name in self._lists.points[point] if name != POLICIES]
 
     def _at(self, point: str) -> list[Any]:
+        """Return the plugins that are enabled at a point, with those whose work the engine does itself."""
         return [self._plugins[name] for name in self._names(point)]
 
-    def _having(self, point: str, method: str) -> tuple[Any, ...]:
-        """Return the plugins at a point that have its methods."""
-        return tuple(one for one in self._at(point) if hasattr(one, method))
+    def _scores_at(self, point: str) -> list[Score]:
+        return [one for one in self._at(point) if isinstance(one, ScorePlugin | OutOfTreePlugin)]
 
     def _lacks(self, name: str, point: str) -> bool:
         """Return whether a plugin has the methods of a point but is not enabled there."""
         return point in self._acts_at[name] and name not in self._lists.points[point]
 
-    def _filters(self) -> tuple[Any, ...]:
+    def _filters(self) -> tuple[Filter, ...]:
         return tuple(filter_only(one) if self._lacks(one.name, "preFilter") else one for one in self._at("filter"))
 
-    def _prepared(self, filters: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def _prepared(self, filters: tuple[Filter, ...]) -> tuple[Filter, ...] | None:
         """Return the order in which filters are prepared; None for the order in which they run."""
         first = self._names("preFilter")
         if [one.name for one in filters if one.name in first] == first:
             return None
         return (*self._at("preFilter"), *(one for one in filters if one.name not in first))
 
-    def _scores(self) -> Iterable[tuple[Any, int]]:
-        for plugin in self._at("score"):
-            if not _scores(plugin):
-                continue
+    def _scores(self) -> Iterable[tuple[Score, int]]:
+        for plugin in self._scores_at("score"):
             weight = self._lists.weights[plugin.name]
             if plugin.scores_after_pre_filter and self._lacks(plugin.name, "preFilter"):
                 yield FailingScore(plugin.name, "preFilter"), weight

@@ -9,14 +9,14 @@ import pytest
 
 from policysched.app.configuration.profiles import configured_profiles, points_of
 from policysched.errors import UsageError
-from policysched.framework import AssumedPod
+from policysched.framework import AssumedPod, ReservePlugin
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.plugins.nodes.node_filters import NodeUnschedulable
 from tests.app.configuration.test_reading import HEAD
 
 
-class Closed(NodeUnschedulable):
+class Closed(NodeUnschedulable, ReservePlugin):
     """A filter that reserves, too, and keeps what it was made of."""
 
     name = "Closed"

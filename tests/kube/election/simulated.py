@@ -1,4 +1,4 @@
-"""A server with one lease, candidates with clocks of their own, and time that passes only when everybody waits."""
+"""Simulated leader election: a server with one lease, candidates with different clocks, and virtual time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop whose time jumps to the next timer as soon as nothing else is to be done."""
+    """An event loop with virtual time, which jumps to the next timer when nothing else can run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ def simulate(work: Coroutine[Any, Any, None]) -> None:
 
 @dataclass
 class SkewedClock:
-    """A clock that is wrong, and runs too fast or too slowly."""
+    """A clock that is wrong by an offset and runs at a wrong rate."""
 
     offset: float = 0.0
     rate: float = 1.0
@@ -59,7 +59,7 @@ class SkewedClock:
 
 
 class Fault(enum.Enum):
-    """What becomes of a request."""
+    """The outcome of a request to the server."""
 
     NONE = "none"
     LOST = "lost before the server has it"
@@ -70,7 +70,7 @@ class Fault(enum.Enum):
 
 @dataclass
 class LeaseServer:
-    """One lease, or none yet, with its version."""
+    """A server with at most one lease, which checks resource versions."""
 
     record: LeaseRecord | None = None
     version: int = 0
@@ -104,12 +104,12 @@ class LeaseServer:
 
 @dataclass
 class RemoteLock:
-    """One candidate's way to the server: it takes time, and `faults` says what goes wrong."""
+    """The requests of one candidate, with latencies and faults."""
 
     server: LeaseServer
     clock: SkewedClock
     faults: Callable[[], tuple[Fault, float, float]] = lambda: (Fault.NONE, 0.01, 0.01)
-    """Gives the fate of a request and how long it takes each way."""
+    """Returns the outcome of the next request, and the latencies of request and response. Units: seconds."""
     timeout: float = 5.0
     version: int = 0
 
@@ -133,7 +133,7 @@ class RemoteLock:
         arriving = asyncio.ensure_future(self._arriving(ask, fault, there, back))
         done, _ = await asyncio.wait({arriving}, timeout=self.timeout / self.clock.rate)
         if not done:
-            # The request is on its way all the same: the server may get it after everybody has given it up.
+            # The server can still receive the request after the candidate has given up.
             arriving.add_done_callback(lambda task: task.exception())
             raise ApiError(0, "Timeout", "no answer in time")
         return arriving.result()
@@ -157,7 +157,7 @@ class RemoteLock:
 def candidate(
     server: LeaseServer, name: str, *, clock: SkewedClock | None = None, seed: int = 0, **timing: float
 ) -> tuple[Elector, RemoteLock]:
-    """Make a candidate for a server's lease, and its way there."""
+    """Return a candidate for a server's lease, and the lock that sends its requests."""
     clock = clock or SkewedClock()
     lock = RemoteLock(server, clock)
     pacing = Pacing(random.Random(seed).random, clock.sleep)

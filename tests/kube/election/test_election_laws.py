@@ -1,4 +1,4 @@
-"""Candidates whose server, network and clocks fail: there are never two leaders, and there is one in the end."""
+"""Leader election with failing servers, networks and clocks: never two leaders, and one leader in the end."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ from policysched.kube.election.elector import Elector
 from tests.kube.election.simulated import Fault, LeaseServer, SkewedClock, candidate, simulate
 
 TROUBLE = 300.0
-"""How long requests may fail. Units: seconds."""
+"""Time during which requests can fail. Units: seconds."""
 OUTAGE = 30.0
-"""How long at most one candidate is cut off in one piece. Units: seconds."""
+"""Longest time for which one candidate's requests all fail. Units: seconds."""
 CALM = 90.0
-"""How long they do not, at the end."""
+"""Time at the end without failures. Units: seconds."""
 
 
 @dataclass
 class World:
-    """The candidates of one run, and who acts as leader."""
+    """The state of one run: the candidates' faults, and the candidates that act as leader."""
 
     random: random.Random
     failing: float
-    """How often a request fails."""
+    """Probability that a request fails."""
     server: LeaseServer = field(default_factory=LeaseServer)
     acting: set[str] = field(default_factory=set)
     terms: int = 0
     cut_off: dict[str, float] = field(default_factory=dict)
-    """Until when each candidate's requests all fail."""
+    """Time until which all requests of a candidate fail, by candidate."""
 
     def fate(self, name: str) -> tuple[Fault, float, float]:
-        """Draw what becomes of a candidate's request; where one fails, those of some time after it may all fail."""
+        """Return a random outcome and random latencies of a request.
+
+        After a failure, later requests may all fail as well.
+        """
         draw, now = self.random, asyncio.get_running_loop().time()
         calm = now > TROUBLE or (now > self.cut_off.get(name, 0.0) and draw.random() > self.failing)
         if not calm and now > self.cut_off.get(name, 0.0) and draw.random() < 0.3:
@@ -54,7 +57,7 @@ class World:
 
 
 async def process(world: World, name: str, clock: SkewedClock, *, ends: Callable[[], float | None]) -> None:
-    """Live the lives of a scheduler that is started again whenever it ends: by loss, by SIGTERM or by SIGKILL."""
+    """Run a candidate again and again, as a scheduler that restarts after a loss of the lease, SIGTERM or SIGKILL."""
     life = 0
     while True:
         life += 1
@@ -128,7 +131,7 @@ def test_never_two_leaders_and_somebody_leads_in_the_end(
 def test_leader_that_is_cut_off_stops_before_anybody_takes_over(
     seed: int, clocks: tuple[float, float, float], renewals: float, fault: Fault
 ) -> None:
-    """The other candidate looks all the time: with any renew deadline, or with clocks that differ by a seventh."""
+    """The other candidate tries constantly; the renew deadline or the rates of the clocks vary by up to a seventh."""
     own_rate, other_rate, renew_deadline = clocks
 
     async def run() -> None:

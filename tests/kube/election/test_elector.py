@@ -1,4 +1,4 @@
-"""What one candidate does, step by step.
+"""The steps of a single candidate.
 
 Source of the table: k8s.io/client-go/tools/leaderelection/leaderelection_test.go (testTryAcquireOrRenew, release).
 """
@@ -25,7 +25,7 @@ def held(holder: str, duration: int = 10, transitions: int = 1) -> LeaseServer:
 
 
 async def acquired(elector: Elector, seconds: float) -> bool:
-    """Whether a candidate leads within so much time."""
+    """Return whether a candidate becomes leader within this time."""
     try:
         async with asyncio.timeout(seconds):
             await elector.acquire()
@@ -118,7 +118,7 @@ def test_attempts_are_a_retry_period_apart_and_up_to_that_and_six_fifths_more() 
 
 
 def test_change_of_another_lease_holder_is_judged_by_local_time_alone() -> None:
-    """The other one's clock is years off; what counts is that its record changes."""
+    """The clock of the other holder is years off; only changes of its record count."""
 
     async def run() -> None:
         server = LeaseServer()
@@ -174,7 +174,7 @@ def test_leader_outlives_faults_that_are_shorter() -> None:
 
 
 def test_slow_answers_bring_the_deadline_no_nearer_to_the_leases_end() -> None:
-    """Renewals take 4.9 s to be answered: the time counts from when they were sent, not from the answer."""
+    """Responses to renewals take 4.9 s: the deadline counts from when they were sent."""
 
     async def run() -> None:
         server = LeaseServer()
@@ -382,7 +382,7 @@ def test_leader_whom_others_took_out_of_the_lease_takes_it_again() -> None:
         holding = asyncio.ensure_future(elector.hold())
         for record in (replace(server.record or LeaseRecord(), holder=""), LeaseRecord()):
             server.record, server.version = record, server.version + 1
-            lost(lock)  # one write fails besides
+            lost(lock)  # one write fails as well
             await asyncio.sleep(3)
             lock.faults = lambda: (Fault.NONE, 0.01, 0.01)
             await asyncio.sleep(4)
@@ -485,7 +485,7 @@ def test_renewal_whose_answer_was_lost_counts_from_when_it_was_sent() -> None:
         await asyncio.sleep(2)
         fates = iter([(Fault.UNANSWERED, 0.01, 4.9), (Fault.NONE, 0.01, 4.0)])
         lock.faults = lambda: next(fates, (Fault.SILENT, 0, 0))
-        renewing = asyncio.create_task(leader._try())  # it stands still in the midst of it
+        renewing = asyncio.create_task(leader._try())  # the renewal waits for a response in the middle
         took_over = False
         while clock() < 40:
             await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The requests about the lease that candidates compete for, and Leases that are none."""
+"""Requests for the lease of the leader election, and responses that are not a Lease."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_what_is_no_lease_is_an_error_of_the_request(kube: Kube, found: An
 
 
 class Echo(Transport):
-    """A server that has a deep Lease."""
+    """A server that returns a deeply nested Lease."""
 
     def __init__(self, lease: bytes) -> None:
         self.lease = lease

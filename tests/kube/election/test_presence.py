@@ -1,4 +1,4 @@
-"""Processes that see each other by their places, and what becomes of places whose holders end."""
+"""Presence leases: processes find each other, and leases of ended processes are reused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 @dataclass
 class Board:
-    """The places of a namespace."""
+    """The presence leases of a namespace."""
 
     places: dict[int, Place] = field(default_factory=dict)
     versions: int = 0
