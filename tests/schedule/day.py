@@ -1,4 +1,4 @@
-"""A calm day of a large cluster: each node is updated every ten seconds, pods come, run and go at a steady rate."""
+"""A steady day of a large cluster: nodes are updated every ten seconds, pods come and end at a constant rate."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.build import node, pod
 from tests.schedule.soak import ME, Soak
 
 UPDATED_EVERY = 10
-"""Units: seconds."""
+"""Interval between two updates of a node. Units: seconds."""
 PODS_A_SECOND = 4
-"""With their bindings and their ends twelve events, a million in a day."""
+"""Rate of new pods; with bindings and deletions, twelve events a second, a million a day."""
 CLASSES = 20
 
 
 class Day(Soak):
-    """A scheduler, nodes that are updated without anything new, and pods.
+    """A scheduler with nodes that are updated without changes, and pods.
 
     Args:
-        nodes: How many nodes there are; at most as many pods are on them as twice that.
+        nodes: Number of nodes; at most twice as many pods are on them.
     """
 
     def __init__(self, nodes: int) -> None:
@@ -38,12 +38,12 @@ class Day(Soak):
         self._oldest: deque[str] = deque()
         self._second = 0
         self.slowest = 0.0
-        """The longest that a decision took of the processor. Units: seconds."""
+        """Processor time of the slowest decision. Units: seconds."""
         for engine in self.scheduler._engines.values():
             vars(engine)["find"] = self._timed(engine.find)
 
     async def pass_seconds(self, seconds: int) -> None:
-        """Let so much time pass with all that happens in it."""
+        """Advance the time by seconds, with the updates and pods of each second."""
         if self._task is None:
             self._task = asyncio.create_task(self.scheduler.run())
         for _ in range(seconds):
@@ -59,14 +59,14 @@ class Day(Soak):
                 self.confirm()
 
     def remove_everything(self) -> None:
-        """Let all pods and nodes go."""
+        """Delete all pods and nodes."""
         for identity in list(self.pods):
             self.forget(identity)
         for one in self._objects:
             self.scheduler.drop(one)
 
     def make(self, name: str) -> Pod:
-        """Make a pod of one of some classes."""
+        """Return a pod of a random class."""
         number = self.rng.randrange(CLASSES)
         requests = {"cpu": f"{100 + number}m", "memory": f"{64 + number}Mi"}
         return pod(name, requests=requests, labels={"app": f"a{number}"}, scheduler_name=ME)
@@ -80,7 +80,7 @@ class Day(Soak):
             self.forget(self._oldest.popleft())
 
     def _update(self, place: int) -> None:
-        """A node's heartbeat: another version that says the same."""
+        """Update a node by a new resource version without other changes."""
         before = self._objects[place]
         metadata = replace(before.metadata, resource_version=str(self._second))
         self._objects[place] = now = replace(before, metadata=metadata)

@@ -1,7 +1,7 @@
-"""Objects that hold very many of one thing, for each list and each map that a kind has: made of the model's structs.
+"""Objects with one very long list or map, for each list and map in the model's structs of a kind.
 
-A collection inside of others comes in three forms: a long one with one holder, many holders of a short one, and as many
-holders as entries. What the structs get to have later is taken in by itself.
+A nested collection comes in three forms: one long collection, many holders of a collection with one entry, and as many
+holders as entries. New fields of the structs are covered automatically.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ FILLED: Final[Mapping[str, Any]] = {
     "values": ["v"],
     "monitors": ["m"],
 }
-"""Fields of entries that are alike in all of them."""
+"""Fields of the entries with the same value in all entries."""
 NUMBERED: Final = frozenset(("name", "key", "image", "uid", "volumeID", "pdName", "iqn", "claimName", "reference"))
-"""Fields of entries that differ from one to the next."""
+"""Fields of the entries with a different value in each entry."""
 MOST_PORTS: Final = 60_000
 ENTRY: Final = "*"
-"""What stands in a path for the entries of a list."""
+"""Part of a path that represents the entries of a list."""
 
 
 def _collections(kind: inspect.Type, path: Path = ()) -> Iterator[Path]:
-    """Find the lists and maps below a type, by the names of fields."""
+    """Yield the paths of the lists and maps in a type."""
     if isinstance(kind, inspect.UnionType):
         for one in kind.types:
             yield from _collections(one, path)
@@ -76,11 +76,11 @@ FORMS: Final[Mapping[str, Sequence[tuple[Path, str]]]] = {
     ]
     for kind, of_kind in TYPES.items()
 }
-"""By kind each collection's path, with the forms that it comes in."""
+"""Path and form of each tested collection, by kind."""
 
 
 def shown(part: object) -> str:
-    """Name a parameter of a test."""
+    """Return the name of a test's parameter."""
     if not isinstance(part, tuple):
         return str(part)
     path, form = part
@@ -88,7 +88,7 @@ def shown(part: object) -> str:
 
 
 def made(kind: str, path: Path, form: str, total: int) -> Object:
-    """Make an object with so many entries in a collection, or in all collections of that path together."""
+    """Return an object with this number of entries in a collection, or in all nested collections together."""
     obj: Object = _filled(TYPES[kind], path, _sizes(path, form, total), ())
     name = "node-0" if kind in {"Node", "CSINode"} else "p-0"
     metadata = obj.setdefault("metadata", {})
@@ -103,7 +103,7 @@ def made(kind: str, path: Path, form: str, total: int) -> Object:
 
 
 def everything(total: int) -> Object:
-    """Make a pod all of whose outermost collections are long."""
+    """Return a pod whose outermost collections are all long."""
     pod: Object = {}
     for path, _ in FORMS["Pod"]:
         if ENTRY not in path:
@@ -120,7 +120,7 @@ def _merge(into: Object, other: Object) -> None:
 
 
 def _sizes(path: Path, form: str, total: int) -> list[int]:
-    """Give the number of entries of each collection on a path, from the outermost on."""
+    """Return the number of entries of each collection on a path, the outermost first."""
     within = path.count(ENTRY)
     if not within:
         return [total]

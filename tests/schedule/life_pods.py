@@ -1,4 +1,4 @@
-"""Pods of the random life to decide about: of several classes, some with constraints of their own."""
+"""Pods that the random tests decide: several classes, some with constraints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def named(*names: str) -> Affinity:
 
 
 def wanted() -> list[Pod]:
-    """Pods of several classes; each stands for its siblings."""
+    """Return pods of several classes, each of which represents its class."""
     image, other = list(IMAGES)[:2]
     return [
         pod("plain"),
@@ -54,7 +54,7 @@ def wanted() -> list[Pod]:
 
 
 def unusual() -> list[Pod]:
-    """Pods with fields that few pods have."""
+    """Return pods with rarely used fields."""
     nominated = pod("nominated", requests={"cpu": 2})
     restarting = pod("features")
     rules = [RestartRule(action="RestartAllContainers")]
@@ -70,7 +70,7 @@ def unusual() -> list[Pod]:
 
 
 def spread() -> list[Pod]:
-    """Pods with constraints of their own, some of which look at the same counts."""
+    """Return pods with spread constraints, some of which use the same counts."""
     team = LabelSelector(match_labels={"team": "a"})
     expression = LabelSelector(match_expressions=(Requirement(key="team", operator="NotIn", values=("b",)),))
 

@@ -1,4 +1,4 @@
-"""Policies of the random life, and which of them act together."""
+"""Policies of the random tests, and the combinations that apply together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOGETHER = (
 
 @functools.cache
 def policies() -> tuple[tuple[CompiledPolicy, ...], ...]:
-    """Sets of policies; all of them are the last."""
+    """Return the combinations of policies; the last one has all policies."""
     made = {name: compiled(name, **spec) for name, spec in yaml.safe_load(SPECS.read_text("utf-8")).items()}
     sets = (*(names.split() for names in TOGETHER), list(made))
     return tuple(tuple(made[name] for name in names) for names in sets)

@@ -1,4 +1,4 @@
-"""Pods of the random life that look at other pods: what they ask of each other, in a few words that often meet."""
+"""Pods of the random tests with affinity to each other, with few different labels, so that they often match."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _preferring(terms: dict[int, PodAffinityTerm]) -> PodAffinity:
 
 
 def some_affinity(chance: Random, *, calm: bool) -> Affinity:
-    """What a placed pod states; in calm lives no term reads the labels of namespaces."""
+    """Return the affinity of a placed pod; if `calm`, no term has a namespace selector."""
     of = GOLD if not calm and chance.random() < 0.3 else None
     one = term(chance.choice((TEAM_A, NOT_B, LONELY)), chance.choice(("zone", "disk", "cores")), of=of)
     return chance.choice(
@@ -38,7 +38,7 @@ def some_affinity(chance: Random, *, calm: bool) -> Affinity:
 
 
 def neighbourly(*, calm: bool) -> list[Pod]:
-    """Pods to decide about; each stands for its siblings."""
+    """Return pods to decide, each of which represents its class."""
     of = None if calm else GOLD
     team = {"team": "a"}
     both = weighing({10: term(TEAM_A), 3: term(NOT_B, "disk")}, {7: term(ANY, "cores", "a", "default")})

@@ -1,4 +1,4 @@
-"""Out-of-tree plugins for tests: one that notes every call and answers as it is told."""
+"""Out-of-tree plugins for tests: a plugin that logs each call and returns prepared answers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ NIL = "%!w(<nil>)"
 
 
 class Scripted:
-    """A plugin at every point but QueueSort, which notes what it is asked.
+    """A plugin at every extension point except QueueSort, which logs its calls and returns prepared answers.
 
     Args:
-        log: Where it notes.
-        name: What it calls itself there.
-        answers: What it answers at a point, by the method's name; a mapping answers by node, an exception is raised,
-            and a function is called with what the plugin was given.
+        log: List to which calls are appended.
+        name: Name of the plugin in the log.
+        answers: Answer of each method; a mapping is by node, an exception is raised, a function is called with the
+            arguments.
     """
 
     def __init__(self, log: list[str] | None = None, name: str = PLUGIN, **answers: Any) -> None:
@@ -121,13 +121,13 @@ POINTS = {
 
 
 def adapted(*plugins: Any, handle: PluginHandle | None = None) -> list[OutOfTreePlugin]:
-    """The plugins as a profile takes them, under the names that they have or else PLUGIN."""
+    """Return plugins as a profile needs them, by default with the name PLUGIN."""
     shared = PluginHandle("default-scheduler") if handle is None else handle
     return [OutOfTreePlugin(getattr(one, "name", PLUGIN), one, shared) for one in plugins]
 
 
 def profile_with(*plugins: Any, before: Sequence[Any] = (), after: Sequence[Any] = (), weight: int = 1) -> Profile:
-    """A profile of out-of-tree plugins at the points of which they have the methods, and filters around them."""
+    """Return a profile with out-of-tree plugins at the points that they implement, and other filters around them."""
     handle = PluginHandle("default-scheduler")
     made = adapted(*plugins, handle=handle)
 

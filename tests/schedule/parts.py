@@ -1,6 +1,6 @@
-"""Plugins that count how often they are asked, a client that remembers, and what they work in."""
+"""Plugins that count their calls, a client that records writes, and profiles for them."""
 
-# ruff: noqa: ARG002 - protocols hand over more than fakes look at
+# ruff: noqa: ARG002 - the fakes do not use all arguments of the protocols
 from __future__ import annotations
 
 import random
@@ -42,7 +42,7 @@ from policysched.testing.recorded_writes import RecordingClaims
 
 
 class Fake:
-    """A plugin of one answer. It counts preparations and rows."""
+    """A plugin with a constant answer, which counts preparations and records the nodes of each call."""
 
     def __init__(self, name: str, answer: Any = None, reads: Aspect = Aspect.NONE, *, normalizes: bool = False) -> None:
         self.name = name
@@ -67,7 +67,7 @@ class Fake:
 
 
 class FakeFilter(Fake, WhatIfFilter[Any], Incremental[Any]):
-    """Rejects the nodes of its answer, or answers a preparation with it."""
+    """A filter that rejects the nodes of its answer, or returns its answer from the preparation."""
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
         self.prepared += 1
@@ -88,7 +88,7 @@ class FakeFilter(Fake, WhatIfFilter[Any], Incremental[Any]):
 
 
 class FakeScore(Fake, ScorePlugin[Any], Incremental[Any]):
-    """Gives nodes the scores of its answer."""
+    """A score plugin that returns the scores of its answer."""
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
         self.prepared += 1
@@ -129,7 +129,7 @@ def engine(
 
 
 class FakeClient:
-    """Remembers what was written; `errors` are raised in their order, None lets a request through."""
+    """A client that records writes; each request first raises the next of its `errors`, if that is not None."""
 
     def __init__(self) -> None:
         self.claims = RecordingClaims()
@@ -139,7 +139,7 @@ class FakeClient:
         self.deleted: list[str] = []
         self.statuses: list[tuple[str, str, dict[str, Any]]] = []
         self.annotation_makes: str | None = None
-        """The version that annotating makes, in place of the one that was there."""
+        """Resource version after a write of annotations; None: the version before."""
         self.annotated: list[tuple[str, str, dict[str, str]]] = []
         self.events: list[Event | PolicyEvent] = []
         self.written: list[tuple[str, str]] = []
@@ -204,7 +204,7 @@ class FakeClient:
 
     @property
     def told(self) -> list[tuple[str, str, str]]:
-        """The events' pods, reasons and notes."""
+        """Pod, reason and note of each event."""
         return [(event.pod.key, event.reason, event.note) for event in cast("list[Event]", self.events)]
 
 

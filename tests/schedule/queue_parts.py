@@ -1,4 +1,4 @@
-"""A clock that stands still, pods, gates and a queue: what the queue's tests are made of."""
+"""A fixed clock, pods, gates and a queue for the tests of the queue."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StandingClock:
 
 
 class TickingClock(StandingClock):
-    """A clock that goes on a little each time it is read, once `tick` is set."""
+    """A clock that advances by `tick` each time it is read."""
 
     tick = 0.0
 
@@ -58,7 +58,7 @@ class ByPriority(QueueSortPlugin):
 
 
 class Gates(PreEnqueuePlugin):
-    """Keeps pods with scheduling gates out."""
+    """A PreEnqueue plugin that rejects pods with scheduling gates."""
 
     name = "SchedulingGates"
 
@@ -104,7 +104,7 @@ def queue(clock: StandingClock, profiles: dict[str, Interests] | None = None, **
 
 
 def popped(of: Queue, name: str = "a", **details: Any) -> QueuedPod:
-    """Add a pod and pop the first there is, which is that one where nothing else is ready."""
+    """Add a pod and pop the first pod, which is the added one if no other is ready."""
     of.add(pod(name, **details))
     queued = of.pop()
     assert queued is not None
@@ -112,7 +112,7 @@ def popped(of: Queue, name: str = "a", **details: Any) -> QueuedPod:
 
 
 def drain(of: Queue) -> list[str]:
-    """Pop and finish everything there is; give the names in order."""
+    """Pop and finish all ready pods; return their names in order."""
     names = []
     while (queued := of.pop()) is not None:
         names.append(queued.pod.metadata.name)

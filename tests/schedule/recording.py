@@ -1,4 +1,4 @@
-"""Plugins at every point from Reserve on that note what they are asked, and an observer that keeps what it hears."""
+"""Plugins from Reserve to PostBind that log their calls, and an observer that records its calls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PENDING = Status(Code.PENDING, ("not yet",))
 
 
 class Recorder(FakeFilter, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
-    """A plugin at every point that notes what it is asked, and answers there as it was told: nothing is success."""
+    """A plugin from Reserve to PostBind that logs its calls and returns prepared answers; None means success."""
 
     def __init__(self, name: str, log: list[str], **answers: Any) -> None:
         super().__init__(name)
@@ -92,7 +92,7 @@ ORDER = [f"{name} {point}" for point in ("reserve", "permit", "pre_bind", "bind"
 async def outcome(
     first: dict[str, Any] | None = None, second: dict[str, Any] | None = None, bind: Exception | None = None
 ) -> tuple[dict[str, str], list[str], list[str], tuple[int, int]]:
-    """Schedule a pod with two recorders; give who was bound, what was said, who was asked, and where the pod is."""
+    """Schedule a pod with two recorders; return bindings, notes of events, logged calls, and counts of the queue."""
     log: list[str] = []
     plugins = Recorder("A", log, **(first or {})), Recorder("B", log, **(second or {}))
     async with running(node("n1"), of=profile(plugins)) as stand:
@@ -104,7 +104,7 @@ async def outcome(
 
 
 class Heard(Observer):
-    """Keeps what it hears."""
+    """An observer that records its calls."""
 
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []

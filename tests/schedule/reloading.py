@@ -1,4 +1,4 @@
-"""A reloader over a scheduler whose cycles are made by hand."""
+"""A reloader and a scheduler whose cycles the test runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BAD: dict[str, Any] = {"filters": filtering("nod.ready")}
 
 
 class Stand:
-    """A reloader over a scheduler whose cycles are made by hand."""
+    """A reloader and a scheduler whose cycles the test runs."""
 
     def __init__(self) -> None:
         self.client = FakeClient()
@@ -45,7 +45,7 @@ class Stand:
             await asyncio.sleep(0)
 
     async def until(self, so: Callable[[], bool]) -> None:
-        """Wait for what takes some real time."""
+        """Wait in real time until a condition is true."""
         async with asyncio.timeout(60):
             while not so():
                 await asyncio.sleep(0.001)
@@ -58,13 +58,13 @@ class Stand:
 
     @property
     def rejected(self) -> bool:
-        """Whether the policies now in force keep a pod out."""
+        """Whether the policies in force reject a pod."""
         engine = self.scheduler._engines["me"]
         return engine.decide(pod(scheduler_name="me")).row < 0
 
     @property
     def written(self) -> list[tuple[str, int, int]]:
-        """Names, and the generations observed and in force."""
+        """Name, observed generation and active generation of each written status."""
         return [
             (name, status["observedGeneration"], status.get("activeGeneration", 0))
             for name, _, status in self.client.statuses

@@ -1,4 +1,4 @@
-"""Engines over one cluster whose decisions are compared."""
+"""Comparison of engines that share a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from policysched.schedule.cycle.record import Record, make_record
 
 
 class Side:
-    """An engine of its own with policies of its own, over one cluster."""
+    """An engine over a shared cluster, with its own policies."""
 
     def __init__(self, cluster: Cluster, off: Collection[str]) -> None:
         self._profile = default_profile("default-scheduler", off=off)
@@ -28,7 +28,7 @@ class Side:
         return self
 
     def record(self, of: Pod) -> Record:
-        """A decision without what was drawn."""
+        """Return the record of a decision without the randomly selected node."""
         decision = self.engine.decide(of)
         made = make_record(decision, self.policies.plugins)
         assert made.pop("selected", None) in {*made.get("best", ()), None}

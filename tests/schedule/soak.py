@@ -1,9 +1,9 @@
-"""A long random life of pods and nodes, with a clock that only moves when it is told to.
+"""A long random sequence of events for a scheduler, with a clock that the test advances.
 
-Everything comes that can come to a queue: pods that are added, updated and deleted at any time, gates, nominations,
-waits and rejections at Permit, bindings that fail or are made by others, identities that are used again, events for
-pods that nobody knows, other scheduler names, nodes that come and go. It knows what the API server would hold, so that
-it can tell at the end what must be left: nothing.
+The events are all that a queue can get: pods that are created, updated and deleted at any time, gates, nominations,
+waits and rejections at Permit, bindings that fail or are made by others, reused UIDs, events for unknown pods, other
+scheduler names, changes of nodes. As the state of the API server is known, the test can check at the end that nothing
+is left.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from tests.schedule.queue_parts import StandingClock
 
 ME, OTHER = "default-scheduler", "another-scheduler"
 PODS, NODES = 120, 12
-"""About how many there are at a time."""
+"""Largest number of pods, and number of node names."""
 TURNS = 3
-"""How many turns of the loop follow each event."""
+"""Largest number of event loop iterations after each event."""
 
 
 class Gatekeeper(PermitPlugin):
-    """A Permit plugin that does what the pod's label says."""
+    """A Permit plugin whose answer is a label of the pod."""
 
     name = "Gatekeeper"
 
     def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:  # noqa: ARG002 - the protocol's
-        """Let the pod in, let it wait, reject it, or fail."""
+        """Allow the pod, let it wait, reject it, or fail."""
         match assumed.pod.metadata.labels.get("permit"):
             case "wait":
                 return Wait(3600)
@@ -62,17 +62,17 @@ class Gatekeeper(PermitPlugin):
 
 
 class Server(FakeClient):
-    """What an API server would do, without remembering more than is asked of it; some requests fail."""
+    """A client that answers like an API server; some requests fail."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
         self.rng = rng
         self.failing = 0.1
-        """The share of requests that fail."""
+        """Probability that a request fails."""
         self.unconfirmed: dict[str, str] = {}
-        """Bound pods of which the watch has not told yet, with their nodes."""
+        """Nodes of the bound pods whose event is not sent yet, by UID."""
         self.evicted: list[str] = []
-        """Deleted pods of which the watch has not told yet, by identity."""
+        """UIDs of the deleted pods whose event is not sent yet."""
         self.counts: Counter[str] = Counter()
 
     def _may_fail(self, request: str) -> None:
@@ -82,34 +82,34 @@ class Server(FakeClient):
             raise refused(self.rng.choice((404, 409, 500)))
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Bind it, some turns later."""
+        """Bind a pod after up to three iterations of the event loop."""
         for _ in range(self.rng.randrange(4)):
             await asyncio.sleep(0)
         self._may_fail("bind")
         self.unconfirmed[pod_id(pod)] = node
 
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
-        """Take such a change in its turn."""
+        """Write the newest status."""
         await self.set_pod_status(pod, newest())
 
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:  # noqa: ARG002 - the protocol's
-        """Take a change of a pod's status."""
+        """Write a change of a pod's status."""
         await asyncio.sleep(0)
         self._may_fail("status")
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Delete it; the watch tells of it later."""
+        """Delete a pod; its event is sent later."""
         await asyncio.sleep(0)
         self._may_fail("delete")
         self.evicted.append(pod_id(pod))
 
     def record(self, event: Event | PolicyEvent) -> None:
-        """Count an event."""
+        """Count an event by its reason."""
         self.counts[event.reason] += 1
 
 
 class Soak:
-    """A scheduler and the events that it hears."""
+    """A scheduler and a random sequence of events."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -120,7 +120,7 @@ class Soak:
         binder = self.scheduler._binder
         binder.handle = replace_field(binder.handle, pause=some_turns)
         self.pods: dict[str, Pod] = {}
-        """The pods that the API server has, by identity."""
+        """Pods of the API server, by UID."""
         self.nodes: set[str] = set()
         self.numbers = 0
         self.done: Counter[str] = Counter()
@@ -144,7 +144,7 @@ class Soak:
         }
 
     async def run(self, events: int) -> None:
-        """Let so many events happen."""
+        """Send a number of random events."""
         if self._task is None:
             self._task = asyncio.create_task(self.scheduler.run())
         acts, weights = list(self._acts), list(self._acts.values())
@@ -155,13 +155,13 @@ class Soak:
                 await asyncio.sleep(0)
 
     async def end(self) -> None:
-        """End the scheduler."""
+        """Stop the scheduler."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
 
     async def calm(self) -> None:
-        """Let everything happen that time and the loop bring."""
+        """Advance the time until nothing more happens."""
         for _ in range(60):
             self.clock.at += 15
             self.scheduler._waiter.wake()
@@ -171,17 +171,17 @@ class Soak:
                 self.confirm()
 
     def tell(self, of: Pod) -> None:
-        """Let the watch bring a pod."""
+        """Send an event with a new or changed pod."""
         self.pods[pod_id(of)] = of
         self.scheduler.take(of)
 
     def forget(self, identity: str) -> None:
-        """Let the watch say that a pod is gone."""
+        """Send the event of a pod's deletion."""
         self.server.unconfirmed.pop(identity, None)
         self.scheduler.drop(self.pods.pop(identity))
 
     def any_pod(self, *, placed: bool | None = None) -> Pod | None:
-        """Choose a pod, of those with or without a node where that is asked."""
+        """Return a random pod, if requested only with or without a node; None if none is found."""
         for _ in range(8):
             if not self.pods:
                 return None
@@ -190,17 +190,17 @@ class Soak:
                 return found
         return None
 
-    # What can happen
+    # Random events
 
     def add(self) -> None:
-        """A pod comes."""
+        """Create a pod."""
         if len(self.pods) >= PODS:
             self.delete()
         self.numbers += 1
         self.tell(self.make(f"p{self.numbers}"))
 
     def make(self, name: str) -> Pod:
-        """Make a pod of any sort."""
+        """Return a random pod."""
         rng = self.rng
         labels = {
             "app": rng.choice(("lonely", "b", "c")),
@@ -224,7 +224,7 @@ class Soak:
         return made
 
     def update(self) -> None:
-        """A pod changes: its labels, its gates, or nothing that matters."""
+        """Change a pod's label, its gates, or nothing relevant."""
         if (found := self.any_pod()) is None:
             return
         labels = found.metadata.labels | {"app": self.rng.choice(("lonely", "b", "c"))}
@@ -235,22 +235,22 @@ class Soak:
         self.tell(replace(found, metadata=metadata, spec=spec))
 
     def delete(self) -> None:
-        """A pod goes."""
+        """Delete a pod."""
         if (found := self.any_pod()) is not None:
             self.forget(pod_id(found))
 
     def begin_deletion(self) -> None:
-        """A pod's deletion begins."""
+        """Set a pod's deletion timestamp."""
         if (found := self.any_pod()) is not None:
             self.tell(replace(found, metadata=replace(found.metadata, deletion_timestamp="2026-01-01T00:00:00Z")))
 
     def finish(self) -> None:
-        """A placed pod ends: finished pods are not watched."""
+        """Finish a placed pod, which removes it, as finished pods are not watched."""
         if (found := self.any_pod(placed=True)) is not None:
             self.forget(pod_id(found))
 
     def confirm(self) -> None:
-        """The watch tells of a binding, and of an eviction."""
+        """Send the events of a binding and of an eviction."""
         if self.server.evicted and (gone := self.server.evicted.pop(0)) in self.pods:
             self.forget(gone)
         if not self.server.unconfirmed:
@@ -260,25 +260,25 @@ class Soak:
             self.tell(_on(self.pods[identity], name))
 
     def bind_elsewhere(self) -> None:
-        """Somebody else binds a pod, wherever it is in the scheduler."""
+        """Bind a pod as another client would, wherever the pod is in the scheduler."""
         if (found := self.any_pod(placed=False)) is not None:
             self.server.unconfirmed.pop(pod_id(found), None)
             self.tell(_on(found, self._some_node()))
 
     def nominate(self) -> None:
-        """A pending pod's nomination comes, changes or goes, to a node that may not be there."""
+        """Set, change or remove a pending pod's nomination, sometimes to a node that does not exist."""
         if (found := self.any_pod(placed=False)) is not None:
             name = self.rng.choice(("", self._some_node(), "nowhere"))
             self.tell(replace(found, status=replace(found.status, nominated_node_name=name)))
 
     def flip(self) -> None:
-        """A pending pod's scheduler name changes, which no API server lets through."""
+        """Change a pending pod's scheduler name, which a real API server rejects."""
         if (found := self.any_pod(placed=False)) is not None:
             name = OTHER if found.spec.scheduler_name == ME else ME
             self.tell(replace(found, spec=replace(found.spec, scheduler_name=name)))
 
     def reuse_identity(self) -> None:
-        """A pod goes and another one of the same identity comes at once, perhaps under another name."""
+        """Delete a pod and create another with the same UID at once, sometimes with another name."""
         if (found := self.any_pod()) is None:
             return
         identity = pod_id(found)
@@ -288,13 +288,13 @@ class Soak:
         self.tell(replace(made, metadata=replace(made.metadata, uid=identity)))
 
     def meet_unknown(self) -> None:
-        """An event comes for a pod or a node that nobody has heard of."""
+        """Send an event for a pod or node that the scheduler does not know."""
         self.numbers += 1
         stranger = self.make(f"stranger-{self.numbers}")
         self.scheduler.drop(self.rng.choice((stranger, _on(stranger, "nowhere"), node(f"n{self.numbers}"))))
 
     def change_node(self) -> None:
-        """A node comes, changes or goes, with or without pods on it."""
+        """Create, change or delete a node, with or without pods."""
         name = self._some_node()
         if name in self.nodes and self.rng.random() < 0.3:
             self.nodes.discard(name)
@@ -306,29 +306,29 @@ class Soak:
         self.scheduler.take(node(name, labels=labels, taints=taints, allocatable={"cpu": self.rng.choice(("6", "24"))}))
 
     def permit(self) -> None:
-        """A pod that waits at Permit is allowed or rejected."""
+        """Allow or reject a pod that waits at Permit."""
         waiting = list(self.scheduler._binder.handle.waiting.values())
         if waiting:
             one = self.rng.choice(waiting)
             one.allow("Gatekeeper") if self.rng.random() < 0.6 else one.reject("Gatekeeper", "not today")
 
     def pass_time(self) -> None:
-        """Time passes: seconds mostly, now and then more than five minutes."""
+        """Advance the time by seconds, sometimes by more than five minutes."""
         self.clock.at += self.rng.choice((0.3, 1.0, 4.0, 400.0))
         self.scheduler._waiter.wake()
 
     def activate(self) -> None:
-        """Somebody wants a pod tried at once."""
+        """Activate a pod, so that it is tried at once."""
         if (found := self.any_pod()) is not None:
             self.scheduler.queue.activate([pod_id(found)])
 
     def _some_node(self) -> str:
         return f"n{self.rng.randrange(NODES)}"
 
-    # The end
+    # End of the sequence
 
     async def free_the_way(self) -> None:
-        """Let nothing stand in the way of any pod any more, and let it all happen."""
+        """Remove all reasons for which a pod can be rejected, and wait until all pods are bound."""
         self.server.failing = 0.0
         for found in list(self.pods.values()):
             self.tell(_without_demands(found))
@@ -341,7 +341,7 @@ class Soak:
         await self.calm()
 
     def stuck(self) -> list[str]:
-        """List the pods that should be on a node by now, and are not."""
+        """Return the pods of the scheduler that have no node and are not being deleted."""
         return [
             found.key
             for found in self.pods.values()
@@ -349,14 +349,14 @@ class Soak:
         ]
 
     def remove_everything(self) -> None:
-        """Let all pods and nodes go."""
+        """Delete all pods and nodes."""
         for identity in list(self.pods):
             self.forget(identity)
         for name in (*self.nodes, *(f"large-{letter}" for letter in "xyz")):
             self.scheduler.drop(node(name))
 
     def left(self) -> dict[str, Any]:
-        """Say what the scheduler still holds of pods, by where; what holds nothing is left out."""
+        """Return the counts of what the scheduler still holds for pods, without zeros."""
         queue, cluster = self.scheduler.queue, self.scheduler.cluster
         held = {
             "in flight": sum(queue.in_flight),
@@ -377,7 +377,7 @@ class Soak:
 
 
 async def some_turns(seconds: float) -> None:
-    """Pause for some turns of the loop, as everything here is measured in turns, not by the machine's clock."""
+    """Pause for some iterations of the event loop, independent of real time."""
     del seconds
     for _ in range(10 * TURNS):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A scheduler that runs with a client that remembers and a clock that stands still."""
+"""A running scheduler with a client that records writes and a fixed clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BIG = pod("big", requests={"cpu": 3})
 
 
 class Stand:
-    """A scheduler with a client that remembers and a clock that only moves when it is told to."""
+    """A scheduler with a client that records writes and a clock that the test advances."""
 
     def __init__(self, of: Profile | None = None, observers: Observers = LOG_LINES) -> None:
         self.clock = StandingClock()
@@ -35,7 +35,7 @@ class Stand:
         self.task: asyncio.Task[None] | None = None
 
     async def settle(self) -> None:
-        """Let everything happen that can happen now."""
+        """Let the event loop run until nothing more happens."""
         for _ in range(30):
             await asyncio.sleep(0)
 
@@ -45,13 +45,13 @@ class Stand:
         await self.settle()
 
     async def pass_time(self, seconds: float) -> None:
-        """Let time pass: what sleeps until then wakes."""
+        """Advance the time, and wake what waits until then."""
         self.clock.at += seconds
         self.scheduler._waiter.wake()
         await self.settle()
 
     def attempts(self, name: str) -> int:
-        """How often a waiting pod was tried."""
+        """Return the number of attempts of a waiting pod; -1 if it is not in the queue."""
         queued = self.scheduler.queue.get(f"default.{name}")
         return queued.attempts if queued is not None else -1
 
@@ -85,7 +85,7 @@ async def running(*nodes: Any, of: Profile | None = None, observers: Observers =
 
 
 class Holding:
-    """Keeps bindings from ending until it is told to let go."""
+    """Blocks bindings until they are released."""
 
     def __init__(self, stand: Stand) -> None:
         self.started = 0

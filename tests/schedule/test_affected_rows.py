@@ -1,6 +1,6 @@
-"""Plugins whose answer on a row depends on other rows, and plugins that leave themselves out of records."""
+"""Plugins whose result for a row depends on other rows, and plugins that are omitted from records."""
 
-# ruff: noqa: ARG002 - protocols hand over more than fakes look at
+# ruff: noqa: ARG002 - the fakes do not use all arguments of the protocols
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +16,7 @@ from tests.schedule.test_evaluation import ABC, nodes, rejections
 
 
 class AffectingFilter(FakeFilter):
-    """A filter whose answer depends on other rows."""
+    """A filter whose result depends on other rows."""
 
     affected: Any = None
 

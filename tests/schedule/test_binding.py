@@ -28,7 +28,7 @@ PROFILE = profile()
 
 
 class Listener(Observer):
-    """Keeps the results of attempts."""
+    """An observer that records attempts."""
 
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
@@ -38,7 +38,7 @@ class Listener(Observer):
 
 
 class Stand:
-    """An attempt about to be bound: popped, assumed, released."""
+    """A binder, and an attempt whose pod is popped and assumed."""
 
     def __init__(self) -> None:
         self.clock = StandingClock()
@@ -172,7 +172,7 @@ FORBIDDEN = ApiError(403, "Forbidden", "the roles are not known yet")
 
 
 def pausing(stand: Stand, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None] = lambda: None) -> list[float]:
-    """Have pauses take their time on the clock, and something done in each; give when they began."""
+    """Make pauses advance the clock and call a function; return the list of their start times."""
     began: list[float] = []
 
     async def pause(seconds: float) -> None:
@@ -269,7 +269,7 @@ async def test_a_pod_that_another_client_bound_stays_where_it_is(name: str) -> N
     stand.client.on_bind = meanwhile
     stand.client.errors["bind"] = [refused(409, "pod p is already assigned to node")]
     await stand.bind(queued)
-    # on the chosen node it may be the first of the same binding that a gateway sent twice
+    # a conflict on the chosen node can be caused by a gateway that sent the binding twice
     assert [event.reason for event in stand.client.events] == (["Scheduled"] if name == "n1" else [])
     placed = stand.cluster.pods.by_id["u"]
     assert (placed.assumed, stand.cluster.nodes.names[placed.row]) == (False, name)
@@ -291,7 +291,7 @@ async def test_of_a_pod_deleted_while_it_is_bound_nothing_is_left(error: Any) ->
     assert (len(stand.cluster.pods), stand.queue.get("u"), stand.queue.in_flight) == (0, None, (0, 0))
     assert stand.client.conditions == []
     assert stand.client.told == ([ASSIGNED] if error is None else [])
-    # what plugins held for it at Reserve is free once the binding has failed: pods that wait for that hear of it then
+    # the failed binding released what plugins reserved, so that waiting pods get an event
     told = [(change.action, change.old.spec.node_name, change.row) for change in stand.changes]
     assert told == ([] if error is None else [(Action.DELETE, "n1", stand.cluster.nodes.row_of["n1"])])
 

@@ -1,4 +1,4 @@
-"""What pod classes are remembered by takes what the engine counts, and no more than it allows."""
+"""The cache of pod classes: its memory is what the engine counts, and at most its limit."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from tests.schedule.side import Side
 from tests.schedule.world_objects import HOST, IMAGES, ZONE
 
 ALLOWED = 2_000_000
-"""Units: bytes."""
+"""Limit of the cache in tests. Units: bytes."""
 NODES = 1100
 LABELS = ("zone", "disk", ZONE)
 CLASSES = 12
 FACTOR = 1.5
 OVERESTIMATE = 3
-"""By how much the counted bytes may exceed those taken: arrays that classes share are counted for each of them."""
+"""Largest factor between counted and used bytes, as arrays that classes share count for each of them."""
 KINDS = {one.metadata.name: one for one in (*wanted(), *neighbourly(calm=True))}
 
 
 @pytest.fixture(scope="module")
 def around() -> Cluster:
-    """Nodes and pods, enough for arrays to matter."""
+    """A cluster large enough for arrays to dominate the memory."""
     nodes = (
         node(
             f"n{number}",
@@ -57,19 +57,19 @@ def around() -> Cluster:
     pods = (pod(f"p{number}", on=f"n{number}", labels={"team": "ab"[number % 2]}) for number in range(0, NODES, 7))
     made = cluster(*nodes, *pods)
     for key in LABELS:
-        made.nodes.labels(key)  # a column for each label that nodes have, and that was read once
+        made.nodes.labels(key)  # creates a column for the label
     return made
 
 
 def classes(like: Pod) -> Iterable[Pod]:
-    """Pods like one, each of a class of its own."""
+    """Yield copies of a pod, each in its own class."""
     for number in range(CLASSES):
         labels = like.metadata.labels | {"class": f"{number}"}
         yield replace(like, metadata=replace(like.metadata, name=f"c{number}", uid=f"c{number}", labels=labels))
 
 
 def taken_by(work: Callable[[], Any]) -> int:
-    """What work leaves behind. Units: bytes."""
+    """Return the memory that is in use after a call. Units: bytes."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -81,7 +81,7 @@ def taken_by(work: Callable[[], Any]) -> int:
 
 
 def decide_all(made: Engine, pods: Iterable[Pod]) -> None:
-    """Decide, and place something now and then, so that what is kept is brought up to date and measured again."""
+    """Decide pods, with placements in between, so that cached results are updated and measured again."""
     every = list(pods)
     for row in range(2):
         for one in every:
@@ -95,14 +95,14 @@ def decide_all(made: Engine, pods: Iterable[Pod]) -> None:
 def test_the_bytes_counted_are_those_taken(around: Cluster, kind: str, with_policies: bool) -> None:
     side = Side(around, ()).use(policies()[-1] if with_policies else ())
     side.engine.decide(KINDS[kind])
-    side.engine.classes.forget()  # what the policies share is not the classes'
+    side.engine.classes.forget()  # results that policies share are not part of the classes
     taken = taken_by(lambda: decide_all(side.engine, classes(KINDS[kind])))
     counted = side.engine.classes.nbytes
     assert taken / FACTOR < counted < taken * OVERESTIMATE, (taken, counted)
 
 
 def constrained(number: int) -> Pod:
-    """A pod of 100 constraints over labels that nodes have, which select pods of its own class."""
+    """Return a pod of 100 spread constraints over labels of nodes, for pods of its own class."""
     own = {"class": f"{number}"}
     constraints = [
         TopologySpreadConstraint(
@@ -210,7 +210,7 @@ def test_memory_follows_nodes_in_powers_of_two_and_back_late(nodes: int, before:
 
 
 class Growing(FakeFilter):
-    """A filter whose prepared states grow as they are asked again."""
+    """A filter whose prepared state grows at each call."""
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - the protocol's signature
         return State(cluster)

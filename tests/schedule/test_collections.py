@@ -1,6 +1,6 @@
-"""Each list and each map of an object may be long: work grows no faster than what the object holds.
+"""Objects with long lists and maps: the work grows at most in proportion to the size of the object.
 
-Work is counted in lines of Python that run, which are the same on every machine.
+Work is counted as executed lines of Python, which are the same on every machine.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tests.work import lines
 
 NODES = 6
 FEW, MANY = 32, 128
-"""Entries of a collection."""
+"""Numbers of entries in the compared collections."""
 GROWTH = 4.5
-"""How much more work four times as many entries may make."""
+"""Largest growth of the work for four times as many entries."""
 SLACK = 300
-"""Units: lines."""
+"""Additional lines that are allowed. Units: lines."""
 
 
 def of_a_pod(raw: Object) -> Iterator[tuple[str, int]]:
-    """What happens with a pod that waits, and with another one like it that is placed."""
+    """Yield the lines executed for each step with a pending pod and with a placed copy of it."""
     at_work = engine(NODES)
     decoded = []
     yield "decode", lines(lambda: decoded.append(decode_pod(raw)))
@@ -46,7 +46,7 @@ def take(cluster: Cluster, kind: str, raw: Object) -> None:
 
 
 def of_another(kind: str, raw: Object, changed: Object) -> Iterator[tuple[str, int]]:
-    """What happens with an object that comes and changes while pods are decided."""
+    """Yield the lines executed for each step with an object that is added and changed between decisions."""
     at_work: Engine = engine(NODES)
     yield "take", lines(lambda: take(at_work.cluster, kind, raw))
     yield "decide", lines(lambda: at_work.decide(ordinary(10)))

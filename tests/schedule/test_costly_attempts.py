@@ -1,4 +1,4 @@
-"""Pods whose attempts take long stay in backoff until the end: other pods and bindings have the time between."""
+"""Pods with expensive attempts complete their backoff, which leaves time for other pods and bindings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.schedule.queue_parts import FIT, NODE_ADDED, StandingClock, drain, po
 
 
 def tried(of: Queue, name: str, *, pending: bool = False) -> QueuedPod:
-    """Make an expensive attempt that fails; the pod waits for a node then."""
+    """Make an expensive attempt fail; if `pending`, the pod waits for a node."""
     queued = popped(of, name)
     queued.completes_backoff = True
     assert of.reject(queued, FIT, FIT if pending else frozenset())

@@ -1,4 +1,4 @@
-"""The work of a decision where nothing but the last placement changed, counted in calls: rules add little to it."""
+"""The work of a decision after one placement, in function calls: rules add little."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DECISIONS = 15
 FACTOR = 3.3
 """Largest factor between the calls of a decision with and without policies."""
 FIRST = {10: 1900, 100: 6700}
-"""The same of the first decision of a class for which the same rules speak as for one before."""
+"""Largest number of calls in the first decision of a class, if an earlier class has the same applicable rules."""
 MASKED = """
 import sys
 from tests.schedule.test_decision_work import alike, work
@@ -30,11 +30,11 @@ work({"policy": alike(1)})
 print("numpy.ma" in sys.modules)
 """
 SHAPES = 8
-"""In how many ways the rules of unlike policies are written."""
+"""Number of different forms of the rule `room` in `unlike`."""
 
 
 def alike(number: int) -> Spec:
-    """Three filters and two scores, which differ from others' in constants."""
+    """Return a policy of three filters and two scores that differs from others only in constants."""
     return {
         "filters": [
             {"name": "name", "require": f'node.name != "bad-{number}"'},
@@ -49,7 +49,7 @@ def alike(number: int) -> Spec:
 
 
 def unlike(number: int) -> Spec:
-    """The same, each room in another way."""
+    """Return a policy whose rule `room` differs from others also in its form."""
     spec = alike(number)
     terms = " + ".join(["node.free.memory", *["pod.requests.memory"] * (number % SHAPES)])
     spec["filters"][1]["require"] = f"{terms} >= {number}Mi"
@@ -57,14 +57,14 @@ def unlike(number: int) -> Spec:
 
 
 def engine_of(specs: dict[str, Spec]) -> Engine:
-    """Make an engine over some nodes in three zones."""
+    """Return an engine over 20 nodes in three zones."""
     nodes = (node(f"n{number}", labels={"topology.kubernetes.io/zone": str(number % 3)}) for number in range(20))
     around = cluster(*nodes)
     return Engine(around, policy_set(**specs).join(default_profile()), random.Random(1))
 
 
 def work(specs: dict[str, Spec]) -> float:
-    """Count the calls of a decision once a pod class is known, the median of some."""
+    """Return the median number of calls of a decision for a cached class."""
     engine = engine_of(specs)
     counted = []
     for number in range(2 * DECISIONS):

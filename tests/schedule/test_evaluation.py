@@ -26,7 +26,7 @@ def only(*names: str) -> Narrow[None]:
 
 
 def decided(*answers: Any, around: Any = None) -> Decision:
-    """A decision with filters A, B and so on of these answers."""
+    """Return a decision with filters A, B and so on that have these answers."""
     filters = [FakeFilter(name, answer) for name, answer in zip("ABCDE", answers, strict=False)]
     return engine(around or nodes(), filters).decide(pod())
 
@@ -221,7 +221,7 @@ def test_a_plugin_that_fails_at_prescore_matters_with_more_than_one_feasible_nod
     assert (none_left.failed, none_left.row) == (False, -1)
 
 
-# Keeping up
+# Updates of cached results
 
 
 def test_only_changed_rows_are_asked_again_and_only_about_what_is_read() -> None:

@@ -1,4 +1,4 @@
-"""Queueing hints that take long delay other pods by one chunk at most."""
+"""Slow queueing hints delay other pods by at most one chunk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLACED = Change(Resource.ASSIGNED_POD, Action.ADD, None, pod("placed"))
 
 
 class Slow:
-    """A hint that rejects every change, after some time."""
+    """A hint that takes time and rejects every change."""
 
     def __init__(self, clock: StandingClock, seconds: float) -> None:
         self._clock, self._seconds = clock, seconds

@@ -1,4 +1,4 @@
-"""Policies of a profile are asked together: what is kept of them ranks nodes as their scores one by one add up."""
+"""Joint evaluation of a profile's policies: the cached sums rank nodes as the separate scores do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS = 40
 
 
 def spec(number: int) -> Spec:
-    """A policy with a weight of its own; labels decide, of the node and of its zone."""
+    """Return a policy with its own weight, whose rules read labels of the node and of its zone."""
     value = f'number(node.labels["v{number}"]) ?? {number}'
     in_zone = f'sum(number(node.labels["v{number}"]) ?? 0) by node.zone'
     return {
@@ -43,7 +43,7 @@ def policies(count: int) -> PolicySet:
 
 
 def assert_sums_are_those_of_scores(engine: Engine, around: Cluster) -> None:
-    """The ranking of feasible nodes differs from the sums of all scores by the same number everywhere."""
+    """Assert that the ranking differs from the sums of all scores by a constant on feasible nodes."""
     evaluation = engine.find(pod())
     feasible = evaluation.feasible()
     if feasible.any():

@@ -1,4 +1,4 @@
-"""Dry-runs over a live cluster: the right answer, and nothing left behind."""
+"""Dry runs in a live cluster: correct results and no side effects."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_record_of_an_engine_beside_equals_that_of_a_fresh_engine(seed: int) -> 
 
 
 def sorted_lists(record: dict[str, Any]) -> dict[str, Any]:
-    """Give a record in which reasons, whose order is any, stand in one order."""
+    """Return the record with sorted reasons, as their order is undefined."""
     for status in record.get("rejected", {}).values():
         status["reasons"] = sorted(status["reasons"])
     return record
@@ -83,7 +83,7 @@ async def test_two_hundred_dry_runs_change_no_decision_and_nothing_that_is_kept(
 
 
 def state_of(stand: Stand) -> dict[str, Any]:
-    """What a scheduler keeps, after everything that nobody holds is gone."""
+    """Return the state of a scheduler after a garbage collection."""
     gc.collect()
     scheduler = stand.scheduler
     cluster = scheduler.cluster

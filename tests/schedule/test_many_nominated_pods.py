@@ -1,4 +1,4 @@
-"""What many nominated pods take a decision that has to leave them their place, and that none of them is overlooked."""
+"""Many nominated pods: the cost of decisions that respect them, and that all of them count."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def promised(to: str, name: str, **spec: Any) -> Pod:
 
 
 def _calls(count: int, on: int, affinity: Affinity | None, own: Affinity | None) -> int:
-    """Count what a decision takes once others were made, and a pod was placed each time."""
+    """Return the function calls of a decision after earlier decisions, each with a placed pod."""
     around = nodes(on, 64, 5000)
     for index in range(count):
         one = promised(
@@ -108,7 +108,7 @@ def test_nominated_pods_of_many_kinds_are_weighed_once_for_each_of_many_counters
 
 
 class Drawn:
-    """Nominated and placed pods drawn at random, and the engine that decides beside them."""
+    """Random nominated and placed pods, and an engine that decides with them."""
 
     def __init__(self, seed: int) -> None:
         self.rng, self.cluster = random.Random(seed), nodes(8, 3, 5)
@@ -139,7 +139,7 @@ class Drawn:
         )
 
     def change(self, step: int) -> None:
-        """Nominate a pod or none any more, or place one or remove it, or let a node go and come back."""
+        """Make a random change of nominations, placed pods or nodes."""
         rng, draw, on = self.rng, self.rng.random(), f"n{self.rng.randrange(9)}"
         if draw < 0.5:
             one = replace(self.pod(f"kept-{step}"), status=PodStatus(nominated_node_name=on))

@@ -1,4 +1,4 @@
-"""What affinity terms of many pods together, placed or pending, cost the decisions and placements of other pods."""
+"""Many affinity terms of placed or pending pods: the cost of decisions and placements of other pods."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def engine() -> Engine:
 
 
 def about_all(value: str, key: str = HOST) -> dict[str, Any]:
-    """A term that means the pods of all namespaces, and that no other value states."""
+    """Return a term that matches the pods of all namespaces, and is unique to a value."""
     expression = {"key": "unused", "operator": "NotIn", "values": [value]}
     return {"labelSelector": {"matchExpressions": [expression]}, "namespaceSelector": {}, "topologyKey": key}
 
 
 def stating(identity: int, count: int, required: str = "", keys: tuple[str, ...] = (HOST, ZONE), **spec: Any) -> Pod:
-    """A pod that prefers to be beside others by many terms of its own, or repels some."""
+    """Return a pod with many preferred affinity terms of its own, or with required terms."""
     terms = [about_all(f"{identity}-{number}", keys[number % len(keys)]) for number in range(count)]
     affinity: dict[str, Any] = {
         "podAffinity": {
@@ -102,7 +102,7 @@ def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(seed: int, monk
 
 
 def relabel(made: Engine, *keys: str) -> None:
-    """Give the first node other labels beside those that all have."""
+    """Add labels to the first node."""
     raw = node(0, 3)
     raw["metadata"]["labels"] |= dict.fromkeys(keys, "x")
     made.cluster.set_node(decode_node(raw))
@@ -149,7 +149,7 @@ def test_classes_that_count_what_all_placed_pods_are_counted_in_are_given_up(mon
 
 
 def about_unused_labels(*keys: str) -> dict[str, Any]:
-    """Prefer pods that have a label which none has and another one, for each of these."""
+    """Return preferred terms for pods with a label that no pod has and one of these labels."""
     unused = {"key": "unused", "operator": "Exists"}
     terms = [
         {
@@ -246,7 +246,7 @@ def test_a_label_that_goes_and_comes_back_keeps_pods_away() -> None:
 @pytest.mark.parametrize("sort", ["podAffinity", "podAntiAffinity"])
 @pytest.mark.parametrize("required", [False, True])
 def test_what_is_kept_of_a_class_holds_none_of_what_its_pods_state(sort: str, required: bool) -> None:
-    """A term with 200,000 values for all namespaces resolves to next to nothing, which is what is counted."""
+    """A term with 200,000 values for all namespaces resolves to little memory, and only that is counted."""
     values = [f"t{number}" for number in range(100)]
     of = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": values}]}
     term = {"labelSelector": {"matchLabels": {"own": ""}}, "namespaceSelector": of, "topologyKey": HOST}

@@ -1,4 +1,4 @@
-"""What helps a pod between its decision and its rejection: the pod is tried again, though nobody had noted it yet."""
+"""A change between a pod's decision and its rejection: a pod that it helps is tried again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIGH = pod("high", requests={"cpu": 4}, priority=10)
 
 
 class Slow(FakeExtender):
-    """Takes its time over a preemption, and leaves no candidate."""
+    """An extender that is slow in preemption and leaves no candidate."""
 
     async def preempt(self, _: Pod, candidates: Mapping[str, Any]) -> dict[str, Any]:
         await self._ask("preempt", tuple(sorted(candidates)))
@@ -30,7 +30,10 @@ class Slow(FakeExtender):
 
 @asynccontextmanager
 async def searching(rule: str) -> AsyncIterator[tuple[Stand, asyncio.Event]]:
-    """A pod that fits nowhere but for its policy, while an extender looks at how it could be let in; it is 00:16:40."""
+    """Start a scheduler with a pod that only a policy keeps from a node, during a slow call of an extender.
+
+    It is 00:16:40.
+    """
     go = asyncio.Event()
     slow = Slow(filters=False, prioritizes=False, preempts=True, hold=go.wait)
     async with running(node("n1"), node("n2", labels={"k": "x"}), of=extended(slow)) as stand:

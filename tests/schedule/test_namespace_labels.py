@@ -1,4 +1,4 @@
-"""Labels of namespaces that terms select by: a class is made anew where its terms have other answers, only there."""
+"""Labels of namespaces that terms select by: only classes whose terms match other namespaces are recomputed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def engine() -> Engine:
 
 
 def selecting(of: Mapping[str, Any] | None, app: str, key: str = HOST) -> dict[str, Any]:
-    """A term about the pods of an app in the namespaces that a selector selects."""
+    """Return a term for the pods of an app in the namespaces that match a selector."""
     made = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
     return made if of is None else {**made, "namespaceSelector": of}
 
@@ -91,7 +91,7 @@ def test_a_flip_without_another_answer_costs_a_class_nothing(flip: tuple[str, di
     name, labels = flip
     made = with_terms(300)
     asked = pod(10_000, "mine", {"app": "plain"})
-    assert not made.profile.reads_own_namespace  # it is found out once of a profile
+    assert not made.profile.reads_own_namespace  # computed once for each profile
     for _ in range(3):
         made.decide(asked)
     usual = calls(lambda: made.decide(asked))
@@ -171,7 +171,7 @@ NAMES = ("default", "n1", "n2", "n3", "n4")
 
 
 class Drawn:
-    """Pods and labels of namespaces drawn at random, and the engine that decides among them."""
+    """Random pods and labels of namespaces, and an engine that decides with them."""
 
     def __init__(self, seed: int) -> None:
         self.rng, self.engine = random.Random(seed), engine()

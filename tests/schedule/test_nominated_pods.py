@@ -1,4 +1,4 @@
-"""Nodes that are kept for other pods: a pod of no higher priority has to fit beside them, and without them."""
+"""Nominated nodes: a pod of the same or a lower priority must fit both with and without the nominated pods."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_nomination_that_ends_wakes_no_pod_of_higher_priority() -> None:
 
 
 def test_anti_affinity_of_nominated_pods_counts_where_a_pod_that_is_placed_keeps_the_class_away() -> None:
-    """Where none does, the filter skips the class and is not asked about pods that come, whoever was there before."""
+    """Without such a pod, the filter skips the class and gets no events of new pods, whatever was there before."""
     around = cluster(node("a", labels={"zone": "z"}), node("b", labels={"zone": "y"}))
     engine = Engine(around, default_profile(), random.Random(0))
     around.nominations.set(promised("a", labels={"app": "x"}, affinity=away(term(label("app", "x"), "zone"))), "a")

@@ -1,6 +1,6 @@
-"""What a pod costs that states very many of one thing: it grows with what is stated, not with nodes, and does not stay.
+"""Pods with very many entries of one kind: the cost grows with the entries, not with nodes, and is temporary.
 
-Work is counted as calls of functions and as memory taken meanwhile, which are the same on every machine.
+The cost is counted as function calls and peak memory, which are the same on every machine.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from tests.work import calls
 MANY = 300
 FEW_NODES, MANY_NODES = 40, 500
 PER_ROW = 1 << 9
-"""How much more memory a decision may take for each row, whatever a pod states. Units: bytes."""
+"""Largest additional memory of a decision for each row, whatever the pod. Units: bytes."""
 PER_STATED, PER_NODE = 30, 10
-"""How many more functions may be called for each thing that a pod states, and for each node."""
+"""Largest number of additional function calls for each entry of a pod, and for each node."""
 PER_TERM = 25
-"""How many functions may be called for a term of a placed pod that means the same pods as others."""
+"""Largest number of function calls for a placed pod's term that matches the same pods as other terms."""
 
 
 def engine(nodes: int) -> Engine:
@@ -64,12 +64,12 @@ def place(cluster: Cluster, one: Pod) -> None:
 
 
 def decided(made: Engine) -> int:
-    """How many functions a decision for an ordinary pod calls, that now and then sees to what is remembered."""
+    """Return the function calls of an ordinary pod's decision, without those of occasional cache maintenance."""
     return min(calls(lambda: made.decide(ordinary(11))) for _ in range(4))
 
 
 def taken(action: Callable[..., object]) -> tuple[int, int]:
-    """How much memory is taken at most while something runs, and how much of it stays. Units: bytes."""
+    """Return the peak memory of an action, and the memory in use after it. Units: bytes."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -82,7 +82,7 @@ def taken(action: Callable[..., object]) -> tuple[int, int]:
 
 
 def held(made: Engine) -> Counter[str]:
-    """What a cluster holds while no class is remembered."""
+    """Return the contents of a cluster while no class is cached."""
     made.classes.forget()
     made.cluster.attachments.refresh()
     gc.collect()
@@ -95,7 +95,7 @@ def test_work_grows_no_faster_than_what_a_pod_states(shape: str) -> None:
     made.decide(stating(shape, 3))
     work = []
     for count in (MANY, 4 * MANY):
-        made.classes.forget()  # the one may have what was counted for the other
+        made.classes.forget()  # one class could have the counts of the other
         one = stating(shape, count)
         work.append(calls(lambda one=one: made.decide(one)))
     assert work[1] < 4.4 * work[0]
@@ -130,7 +130,7 @@ def test_what_a_pod_stated_is_given_back_when_it_is_gone(shape: str) -> None:
         place(made.cluster, small)
         made.cluster.remove_pod(small.metadata.uid)
     for key in (HOST, ZONE):
-        made.cluster.nodes.labels(key)  # a column for each label that nodes have, and that was read once
+        made.cluster.nodes.labels(key)  # creates a column for the label
     before = held(made)
     made.decide(one)
     place(made.cluster, one)
@@ -144,7 +144,7 @@ def test_what_a_pod_stated_is_given_back_when_it_is_gone(shape: str) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_class_counts_as_the_memory_that_it_takes(shape: str) -> None:
     made, one = engine(MANY_NODES), stating(shape, MANY)
-    made.decide(one)  # what is remembered beside the class is there now
+    made.decide(one)  # fills the caches besides the class
     made.classes.forget()
     _, stays = taken(lambda: made.decide(one))
     assert made.classes.nbytes > stays / 1.5

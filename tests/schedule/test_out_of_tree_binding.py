@@ -1,4 +1,4 @@
-"""Out-of-tree plugins from Reserve to PostBind, PreEnqueue, QueueSort and PostFilter, in a scheduler that runs."""
+"""Out-of-tree plugins in a running scheduler: Reserve to PostBind, PreEnqueue, QueueSort and PostFilter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BINDING = ["reserve n1", "permit n1", "pre_bind_pre_flight n1", "pre_bind n1", "
 
 
 class UntellableError(Exception):
-    """An error that cannot be written."""
+    """An error whose text cannot be computed."""
 
     def __str__(self) -> str:
         raise ValueError("no text")
@@ -37,7 +37,7 @@ class UntellableError(Exception):
 
 
 async def settled(stand: Stand, until: Callable[[], bool]) -> None:
-    """Let threads answer, too."""
+    """Wait until a condition is true, with time for threads."""
     for _ in range(400):
         await stand.settle()
         if until():
@@ -47,7 +47,7 @@ async def settled(stand: Stand, until: Callable[[], bool]) -> None:
 
 
 async def outcome(*plugins: Any, of: Profile | None = None) -> tuple[dict[str, str], list[str], tuple[int, int]]:
-    """What became of a pod: where it is, what was said, and how many wait and back off."""
+    """Schedule a pod; return bindings, notes of events, and the numbers of unschedulable and backoff pods."""
     async with running(node("n1"), of=of or profile_with(*plugins)) as stand:
         stand.scheduler.set_pod(POD)
         await settled(stand, lambda: bool(stand.bound or stand.notes))
@@ -168,7 +168,7 @@ PARALLEL = PreBindPreFlightResult(allow_parallel=True)
 
 
 class Meeting:
-    """PreBind plugins that note when they begin and end; one waits at a barrier, or until a test says so."""
+    """A PreBind plugin that logs its start and end, and waits in between."""
 
     def __init__(self, log: list[str], name: str, flight: Any, wait: Callable[[], Any], answer: Any = None) -> None:
         self.log, self.name, self.flight, self.wait, self.answer = log, name, flight, wait, answer

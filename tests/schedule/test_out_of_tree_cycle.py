@@ -1,4 +1,4 @@
-"""Out-of-tree plugins up to a decision: who is asked about what, in which order, and what comes of the answers."""
+"""Out-of-tree plugins in the scheduling cycle: the order and arguments of calls, and the effects of answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tests.schedule.parts import FakeFilter
 
 
 async def async_answer(*_: Any) -> None:
-    """What a cycle cannot wait for."""
+    """Coroutine function, whose result a cycle cannot use."""
 
 
 def test_points_of_a_cycle_are_run_in_order_on_the_nodes_that_are_left() -> None:
@@ -271,7 +271,7 @@ def test_scores_are_weighed_after_they_are_normalized() -> None:
 
 
 class Arrays:
-    """A plugin in its array form."""
+    """A plugin that evaluates all nodes at once."""
 
     def __init__(self, rejections: Any, scores: Any) -> None:
         self.rejections, self.scores = rejections, scores

@@ -1,4 +1,4 @@
-"""Out-of-tree plugins of a profile with extenders: an extender is asked about what they let pass, nominated or not."""
+"""Out-of-tree plugins together with extenders: extenders get the nodes that the plugins accept."""
 
 from __future__ import annotations
 

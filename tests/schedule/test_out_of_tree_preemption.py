@@ -1,4 +1,4 @@
-"""Preemption beside out-of-tree plugins: victims make the pod fit only where these say so, too."""
+"""Preemption with out-of-tree plugins: victims help only if the plugins accept the node as well."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def profile_of(plugin: Any) -> Profile:
 
 
 def without_low(state: Any, _of: Pod, on: Any) -> Status | None:
-    """Let a pod on a node that has no pods, as the state counts them and as the node shows them."""
+    """Accept a node without pods, after checking that the cycle state has the same count as the node."""
     assert state.read("count")[on.name] == on.pods_count
     return unschedulable("others are here") if on.pods_count else None
 
@@ -124,7 +124,7 @@ async def test_plugin_that_skipped_a_pod_at_pre_filter_is_not_asked_which_victim
 
 
 class Binding:
-    """Has work at PreBind for a pod of one name, until it is told to go on or cancelled."""
+    """A plugin with work in PreBind for one pod, until the work is released or cancelled."""
 
     def __init__(self) -> None:
         self.go = threading.Event()

@@ -1,4 +1,4 @@
-"""Out-of-tree plugins that do what default ones do decide what these decide, whether or not they say what they read."""
+"""Out-of-tree copies of default plugins make the same decisions, with or without declared reads."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SameNodeSelector:
 
 
 class SameNodePorts:
-    """It keeps count of the ports in use itself, so that what-ifs have to tell it."""
+    """A copy of NodePorts that keeps used ports in the cycle state, so that what-ifs must update it."""
 
     def pre_filter(self, state: Any, _of: Pod, nodes: Any) -> Status | None:
         state.write("ports", {one.name: [port for placed in one.pods for port in host_ports(placed)] for one in nodes})
@@ -84,7 +84,7 @@ PAIRS: list[tuple[Any, type, Aspect]] = [
 
 
 def profiles(replaced: int, declares: bool, scores: bool) -> tuple[Profile, Profile]:
-    """A profile of default plugins, and one in which out-of-tree ones stand in the place of some of them."""
+    """Return a profile of default plugins, and one in which out-of-tree copies replace some of them."""
     handle = PluginHandle()
     own: list[FilterPlugin[Any]] = []
     other: list[Any] = []

@@ -1,4 +1,4 @@
-"""Out-of-tree plugins in what-ifs, and what is kept of their answers between the pods of a class."""
+"""Out-of-tree plugins in what-ifs, and their cached results of a pod class."""
 
 from __future__ import annotations
 

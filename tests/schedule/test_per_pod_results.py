@@ -1,6 +1,6 @@
-"""What a pod's own volumes add to its class's evaluation."""
+"""Results that depend on a single pod's volumes, besides the results of its class."""
 
-# ruff: noqa: ARG002 - protocols hand over more than fakes look at
+# ruff: noqa: ARG002 - the fakes do not use all arguments of the protocols
 from __future__ import annotations
 
 from itertools import permutations
@@ -24,7 +24,7 @@ SOFT, HARD = unschedulable("soft"), unresolvable("hard")
 
 
 class ByPod(FakeFilter, PerPod):
-    """A filter that is asked anew for every pod."""
+    """A filter with separate results for each pod with volumes."""
 
     @staticmethod
     def has_own_results(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG004 - the base's signature
@@ -67,7 +67,7 @@ def test_the_first_filter_of_the_profile_gives_the_status_whichever_it_is(kinds:
 
 
 class Named(FakeFilter, PerPod):
-    """A filter that has answers of their own for pods whose names begin with its name."""
+    """A filter with separate results for each pod whose name begins with `a`."""
 
     @staticmethod
     def has_own_results(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG004 - the base's signature
@@ -78,7 +78,7 @@ class Named(FakeFilter, PerPod):
 
 
 class LongerNamed(Named):
-    """The same for a longer beginning."""
+    """A filter with separate results for each pod whose name begins with `ab`."""
 
     @staticmethod
     def has_own_results(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG004 - the base's signature
@@ -172,7 +172,7 @@ def test_a_nominated_node_must_pass_too() -> None:
 
 
 class OwnScore(FakeScore, PerPod):
-    """A score plugin that has answers of a pod's own."""
+    """A score plugin with separate results for each pod with volumes."""
 
     has_own_results = staticmethod(ByPod.has_own_results)
 

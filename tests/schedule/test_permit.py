@@ -1,4 +1,4 @@
-"""Permit: pods that wait for plugins, are allowed or rejected, and what they hold up meanwhile."""
+"""Permit: pods that wait for plugins are allowed or rejected, and what they block in the meantime."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def waiting_in(stand: Stand) -> dict[str, WaitingPod]:
 
 
 async def waited(act: Callable[[Stand, WaitingPod], Any], timeout: float = 60.0) -> tuple[Stand, list[str], Heard]:
-    """Let a pod wait for two plugins, and do something."""
+    """Let a pod wait for two plugins, and call a function."""
     log: list[str] = []
     heard = Heard()
     plugins = [Recorder("A", log, permit=Wait(timeout)), Recorder("B", log, permit=Wait(60))]
@@ -186,7 +186,7 @@ async def test_end_of_the_process_does_not_wait_for_pods_that_wait() -> None:
 async def test_pods_that_wait_do_not_hold_others_up() -> None:
     class Gang(Recorder):
         def permit(self, assumed: AssumedPod, handle: Handle) -> Any:
-            """Wait for a pod of the name `last`, which lets all go."""
+            """Wait for a pod named `last`, which allows all waiting pods."""
             if assumed.pod.metadata.name != "last":
                 return Wait(60)
             for waiting in handle.waiting.values():

@@ -136,11 +136,11 @@ FULL = replace(
         resource_claims=[PodResourceClaim()],
     ),
 )
-"""A pod that has one of everything whose fields may be left out of the key."""
+"""A pod in which all fields that the key can omit are set."""
 
 
 def values(kind: Any, default: Any) -> Iterator[tuple[tuple[Field, ...], Any]]:
-    """Values of a type that are others than the default, each with the fields that make the difference."""
+    """Yield values that differ from a default, each with the path of the changed field."""
     of, arguments = get_origin(kind), get_args(kind)
     if of in {Union, UnionType}:
         for one in arguments:
@@ -157,7 +157,7 @@ def values(kind: Any, default: Any) -> Iterator[tuple[tuple[Field, ...], Any]]:
 
 
 def structs(kind: type[msgspec.Struct], default: Any) -> Iterator[tuple[tuple[Field, ...], Any]]:
-    """The same for objects: each has another value in one field, however deep it is."""
+    """Yield objects that differ from a default in one field at any depth, each with the path of the field."""
     made = default if isinstance(default, kind) else kind()
     if made != default:
         yield (), made
@@ -203,7 +203,7 @@ def test_equal_keys_give_equal_evaluations(seed: int) -> None:
 
 
 def values_left_out() -> list[tuple[Field, Any]]:
-    """A value for each field that the key leaves out."""
+    """Return a value for each field that the key omits."""
     found: dict[Field, Any] = {}
     for struct, names in LEFT_OUT.items():
         for path, made in structs(struct, struct()):
@@ -213,7 +213,7 @@ def values_left_out() -> list[tuple[Field, Any]]:
 
 
 def change(of: tuple[Field, Any]) -> Callable[[Pod], Pod]:
-    """What puts a value into a field of a pod, of its first container, or into a volume more."""
+    """Return a function that sets a field in a pod, in its first container, or in an additional volume."""
     (struct, name), value = of
 
     def changed(one: Pod) -> Pod:

@@ -1,4 +1,4 @@
-"""Conditions of a pod reach the server one after another, and never after its binding."""
+"""Conditions of a pod are written one after another, and never after its binding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.build import pod
 
 
 class SlowClient:
-    """Writes conditions when it is told to, or refuses them."""
+    """A client that writes conditions when it is released, or raises an error."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -55,7 +55,7 @@ class SlowClient:
 
 
 def writing(client: SlowClient) -> ConditionWrites:
-    """The writes through a client that has no more of `Client` than they need."""
+    """Return the writer of conditions with a client."""
     return ConditionWrites(cast("Client", client))
 
 

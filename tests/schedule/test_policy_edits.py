@@ -1,4 +1,4 @@
-"""An engine that lives through edits of policies says what a fresh one says, and asks only what an edit touches."""
+"""Edits of policies: a live engine decides as a fresh one, and evaluates only what an edit affects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EDITS = 40
 
 
 class Policies:
-    """Policies that are edited, of which a few act at a time."""
+    """Policies that are edited at random, of which a few apply at a time."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -39,7 +39,7 @@ class Policies:
         self._generation = 1
 
     def edited(self) -> list[CompiledPolicy]:
-        """Edit a policy, and say which act then."""
+        """Edit a random policy, and return the policies that apply."""
         chance = self._chance
         name = chance.choice(list(self._specs))
         edit = chance.choice((self._weight, self._rule, self._order, self._selection, self._mode, self._gone))
@@ -83,7 +83,7 @@ class Policies:
         spec["mode"] = self._chance.choice(("Enforce", "Enforce", "Shadow", "Disabled"))
 
     def _gone(self, spec: Spec) -> None:
-        """Take it away, or bring it."""
+        """Marks the edit that removes a policy or adds it again."""
 
 
 @pytest.mark.parametrize("calm", [False, True], ids=["default", "calm"])
@@ -117,7 +117,7 @@ TEXTS = (
 
 
 def five(number: int, **spec: Any) -> CompiledPolicy:
-    """A policy of three filters and two scores; the first filter and the last score read nothing of the pod."""
+    """Return a policy of three filters and two scores; the first filter and the last score do not read the pod."""
     texts = [f'{text} or node.name == "{number}"' for text in TEXTS]
     filters = [rule for place, text in enumerate(texts) for rule in filtering(text, f"f{place}")]
     own = scoring(f"node.free.cpu / {number + 1}m + pod.requests.cpu / 1m", "own")
@@ -127,7 +127,7 @@ def five(number: int, **spec: Any) -> CompiledPolicy:
 
 @contextmanager
 def rules_asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The names of rules that are evaluated on more than a few nodes."""
+    """Record the names of rules that are evaluated on more than five nodes."""
     asked: list[str] = []
     with monkeypatch.context() as patch:
         for kind, method in ((FilterRow, "result"), (ScoreRow, "values")):
@@ -176,13 +176,13 @@ def test_an_edit_asks_rules_of_the_edited_policy_only(monkeypatch: pytest.Monkey
 
 MANY = 20
 SUMS = 100
-"""How many calls adding up the sums of a class may be, after an edit of a weight."""
+"""Largest number of calls in the first decision of a class after a weight was edited."""
 SHARE = 0.4
-"""What the first decision of a class after an edit of a rule may take of what it takes where nothing is known."""
+"""Largest share of the calls of an uncached decision in the first decision after a rule was edited."""
 
 
 def crowded() -> tuple[Side, list[Pod], list[CompiledPolicy]]:
-    """An engine with many policies that has decided about some classes."""
+    """Return an engine with many policies and several cached classes."""
     cluster, pods = crowd()
     acting = [five(number) for number in range(MANY)]
     side = Side(cluster, ()).use(acting)
@@ -198,7 +198,7 @@ def test_another_weight_costs_a_class_its_sums_alone() -> None:
     for weight in range(2, 2 * class_cache.MOST_EARLIER):
         acting[5] = five(5, generation=weight, weight=weight)
         side.use(acting)
-    side.engine.decide(second)  # what the profile finds out once is not a class's
+    side.engine.decide(second)  # computes what is cached for the profile
     assert calls(lambda: side.engine.decide(first)) <= usual + SUMS
     assert side.engine.classes.results(first) is kept
 

@@ -1,4 +1,4 @@
-"""Events on policies: one for each generation, in the leader's name, and no storm of them."""
+"""Events on policies: one for each generation, only by the leader, and limited in number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.schedule.reloading import BAD, GOOD, OPEN, Stand, running, written_ba
 
 
 def told(stand: Stand) -> list[tuple[str, str, str]]:
-    """What events say of policies: type, reason and note."""
+    """Return type, reason and note of each event on a policy."""
     events: list[Any] = stand.client.events
     return [(one.type, one.reason, one.note) for one in events if isinstance(one, PolicyEvent)]
 

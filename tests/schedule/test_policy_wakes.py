@@ -1,4 +1,4 @@
-"""Policies on the real queue: a pod that can now fit is bound at once, one that cannot is not tried again."""
+"""Policies and the real queue: a pod that now fits is bound at once, others are not tried again."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ async def test_only_what_can_help_has_a_pod_tried_again(
 
 
 async def test_a_node_where_the_rule_held_all_along_is_no_help() -> None:
-    """Another plugin keeps the pod from it, and it is for that one to say when."""
+    """Another plugin rejects the node, and only its hints may requeue the pod."""
     async with running(node("n1"), node("n2", labels={"k": "x"}, allocatable={"cpu": 1})) as stand:
         stand.scheduler.use_policies(policy_set(p={"filters": filtering('node.labels["k"] == "x"')}), frozenset())
         await stand.settled(pod("p", requests={"cpu": 2}))
@@ -257,7 +257,7 @@ PEERS_OLD_ENOUGH = {"filters": filtering("node.pods.all(peer.age >= 5min)")}
 OLD_ENOUGH = {"filters": filtering("pod.age > 90s")}
 AT_NIGHT = {"filters": filtering('clock("00:20", "06:00")')}
 BY_DAY = {"filters": filtering("node.cordoned", when='clock("00:00", "00:20")')}
-"""The standing clock begins sixteen minutes and forty seconds past midnight."""
+"""Policy that applies until 00:20; the fixed clock starts at 00:16:40."""
 
 
 @pytest.mark.parametrize(

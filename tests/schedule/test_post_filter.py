@@ -1,4 +1,4 @@
-"""PostFilter plugins: in which order they are asked, what their answers mean, what the pod's owner is told."""
+"""PostFilter plugins: the order of calls, the effects of answers, and the messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BIG = pod("big", requests={"cpu": 9})
 
 
 class Answering(PostFilterPlugin):
-    """A PostFilter plugin of one answer."""
+    """A PostFilter plugin with a constant answer."""
 
     def __init__(self, name: str, answer: Any) -> None:
         self.name, self.answer = name, answer

@@ -1,4 +1,4 @@
-"""A preemption from the decision to the bound pod: what is written, who waits for what, and what failures come to."""
+"""Preemption from the decision to the bound pod: requests, order of waiting pods, and failures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def leaving(of: Pod) -> Pod:
 
 
 class Slow:
-    """Keeps deletions of some pods from ending until it is told to let go."""
+    """Blocks deletions of some pods until they are released."""
 
     def __init__(self, stand: Stand, *names: str) -> None:
         self._go = asyncio.Event()
@@ -181,7 +181,7 @@ async def test_victim_that_is_gone_already_counts_as_deleted(status: int) -> Non
 
 @pytest.fixture
 def without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let preemptors try again at once whose victims could not be evicted."""
+    """Remove the pause before a retry for preemptors whose victims could not be evicted."""
     monkeypatch.setattr(eviction, "FIRST_PAUSE", 0.0)
     monkeypatch.setattr(eviction, "PAUSE_EACH", 0.0)
 
@@ -259,7 +259,7 @@ async def test_preemptor_that_is_deleted_gives_its_place_back() -> None:
 
 
 class Waiting(PermitPlugin):
-    """Lets pods of one name wait at Permit."""
+    """A Permit plugin that lets the pod `low` wait."""
 
     name = "Waiting"
 
@@ -281,7 +281,7 @@ async def test_victim_that_waits_at_permit_is_turned_away_and_not_deleted() -> N
 
 
 class Attaching(ReservePlugin, PreBindPlugin):
-    """Has work at PreBind for pods of one name, until it is told to go on; it may refuse to be cancelled."""
+    """A plugin with PreBind work for some pods until it is released; it can ignore cancellation."""
 
     name = "Attaching"
 
@@ -363,7 +363,7 @@ async def test_victim_whose_binding_is_being_written_is_deleted() -> None:
 
 
 class Counting(Observer):
-    """Counts victims."""
+    """An observer that counts victims."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, int]] = []

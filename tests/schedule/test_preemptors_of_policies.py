@@ -1,4 +1,4 @@
-"""A pod that only preemption could place is tried again when what a policy read changes that forbids its nodes."""
+"""Preemption that a policy prevents: the pod is tried again when data that the policy read changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHANGES: dict[str, Callable[[Scheduler], object]] = {
 
 
 async def waiting(stand: Stand, rule: str) -> None:
-    """Let a pod wait that could preempt on a full node, were it not for a rule."""
+    """Let a pod wait that could preempt on a full node without a rule."""
     policies = policy_set(p={"filters": filtering(rule), "podSelector": {"matchLabels": {"w": "1"}}})
     stand.scheduler.use_policies(policies, frozenset({"SchedulingPolicy/p"}))
     await stand.settled(pod("low", on="n1", requests={"cpu": 4}, priority=0))
@@ -61,7 +61,7 @@ async def test_a_preemptor_is_tried_again_when_what_a_rule_reads_changes(rule: s
 
 async def test_a_preemptor_is_tried_again_when_the_time_comes() -> None:
     async with running(node("n1")) as stand:
-        await waiting(stand, 'clock("00:31", "06:00")')  # it is 00:17 by the stand's clock
+        await waiting(stand, 'clock("00:31", "06:00")')  # the fixed clock is at 00:17
         for _ in range(41):
             await stand.pass_time(20)
         assert stand.attempts("w") <= 1 + 860 // FLUSHED

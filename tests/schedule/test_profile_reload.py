@@ -1,4 +1,4 @@
-"""Profiles that are replaced while the scheduler runs, and another backoff."""
+"""Profiles that are replaced while the scheduler runs, and a changed backoff."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOLERATION = frozenset({"TaintToleration"})
 
 
 def tainted(stand: Stand) -> Pod:
-    """Let the one node be tainted, and give a pod that cannot go there."""
+    """Taint the only node, and return a pod that does not tolerate the taint."""
     stand.scheduler.set_node(node("n1", taints=[TAINT]))
     return pod("a", scheduler_name="me")
 

@@ -1,4 +1,4 @@
-"""What no API server sends, and what comes at a bad moment: no pod is lost or stuck, none is tried that is not ours."""
+"""Events that no API server sends, and events at unusual times: no pod is lost or stuck, only own pods are tried."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ GATED = pod("big", requests={"cpu": 3}, scheduling_gates=[SchedulingGate(name="g
 
 
 class Waiting(FakeFilter, PermitPlugin):
-    """Lets every pod wait at Permit."""
+    """A Permit plugin that lets every pod wait."""
 
     def permit(self, *_: Any) -> Wait:
         return Wait(60)
 
 
 def anothers(of: Pod) -> Pod:
-    """The pod with another scheduler's name."""
+    """Return the pod with another scheduler's name."""
     return replace(of, spec=replace(of.spec, scheduler_name="another"))
 
 
 def nothing_left(stand: Stand) -> bool:
-    """Whether no pod is anywhere in the scheduler."""
+    """Return whether the scheduler holds no pod."""
     queue = stand.scheduler.queue
     held = len(queue._pods), sum(queue.counts()), *queue.in_flight, len(stand.scheduler.cluster.pods)
     return not any(held) and not stand.scheduler._binder.handle.waiting and not stand.scheduler.attempts.tasks

@@ -1,4 +1,4 @@
-"""A change costs the waiting pods that it can help, however many others wait: work is counted, not time."""
+"""A change costs work only for the waiting pods that it can help: work is counted, not time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def gone(name: str, affinity: Affinity | None = None) -> Change:
 
 
 def waiting_for(make: Callable[[str], Pod], count: int) -> Queue:
-    """Pods that the plugin turned away whose constraints they state."""
+    """Return a queue of pods that the plugin of their constraints rejected."""
     interests = Interests(hints={plugin.name: plugin.events() for plugin in (AFFINITY, SPREADING)})
     made = queue(StandingClock(), {"p": interests})
     for number in range(count):
@@ -103,7 +103,7 @@ def test_a_waiting_pod_with_other_labels_is_found_by_these() -> None:
     tested = waiting_for(avoided, 1)
     queued = tested.get("default.c0")
     assert queued is not None
-    # no hint helps, so that it stays where it is
+    # without a hint, the pod stays in the queue
     tested.profiles = {"p": Interests(hints={AFFINITY.name: AFFINITY.events()[:1]})}
     tested.update(replace(queued.pod, metadata=replace(queued.pod.metadata, labels={"app": "new"})))
     assert tested.counts().unschedulable == 1

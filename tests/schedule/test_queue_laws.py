@@ -13,7 +13,7 @@ CHANGES = [NODE_ADDED, POD_REMOVED, Change(Resource.NODE, Action.UPDATE_NODE_TAI
 
 
 class Life:
-    """Random things that happen to a queue, and which pods must be in it after them."""
+    """Random operations on a queue, and the pods that must be in it."""
 
     def __init__(self, seed: int) -> None:
         self.draw, self.clock = random.Random(seed), StandingClock()
@@ -63,7 +63,7 @@ class Life:
         self.clock.at += self.draw.random() * 40
 
     def check(self) -> None:
-        """Every living pod is in exactly one place, and the counts say so."""
+        """Assert that every existing pod is in exactly one place, and that the counts match."""
         places = [queued.stage for identity in self.alive if (queued := self.queue.get(identity)) is not None]
         assert len(places) == len(self.alive)
         counts = self.queue.counts()

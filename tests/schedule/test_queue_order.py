@@ -50,7 +50,7 @@ def test_queue_holds_failed_pods_until_their_window_has_passed() -> None:
     assert tested.fail(queued)
     assert tested.counts() == (0, 1, 0, 0)
     assert tested.pop() is None
-    # 1000.25 + 1 lies in the window of second 1001, which has passed at 1002.
+    # 1000.25 + 1 is in the window of second 1001, which ends at 1002
     assert tested.next_wake() == 1002
     clock.at = 1001.99
     assert tested.pop() is None

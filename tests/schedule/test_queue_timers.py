@@ -1,4 +1,4 @@
-"""Pods that time alone may help: each at its own moment."""
+"""Pods that become schedulable at a certain time, each at its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START = 1000.25
 
 
 class Timed(RetryControl):
-    """A filter that lets each pod pass from a moment of its own on."""
+    """A filter that accepts each pod from its own time on."""
 
     def __init__(self, clock: StandingClock, moments: Mapping[str, float], seconds: float = 0.0) -> None:
         self._clock, self._moments, self._seconds = clock, moments, seconds

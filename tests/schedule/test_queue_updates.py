@@ -27,7 +27,7 @@ PLACES = ["active", "backoff", "errors", "waiting", "gated", "in flight"]
 
 
 def placed(tested: Queue, place: str) -> None:
-    """Bring pod `a` into the place."""
+    """Bring pod `a` into a state of the queue."""
     tested.add(pod("a", gates=("g",) if place == "gated" else ()))
     if place in ("active", "gated"):
         return

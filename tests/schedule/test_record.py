@@ -26,7 +26,7 @@ from tests.schedule.parts import FakeFilter, FakeScore, engine
 
 
 def record(around: Cluster, of: Pod, policies: PolicySet | None = None) -> Record:
-    """A record under the default plugins."""
+    """Return the record of a decision with the default plugins."""
     in_force = policies if policies is not None else PolicySet()
     profile = in_force.join(default_profile("default-scheduler"))
     return make_record(Engine(around, profile, random.Random(0)).decide(of), in_force.plugins)
@@ -40,7 +40,7 @@ PIN = {
 
 
 PLAIN = {"TaintToleration": 300, "NodeResourcesFit": 97, "DynamicResources": 0, "ImageLocality": 0}
-"""What the default plugins score where they tell nodes that are all alike."""
+"""Scores of the default plugins for nodes that are all equal."""
 
 
 def by(plugin: str, reason: str) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_the_record_of_a_pod_that_prefilter_rejects() -> None:
 
 
 def fake(filters: Any, scores: Any = (), around: Cluster | None = None, of: Pod | None = None) -> Record:
-    """A record of fake plugins on a and b."""
+    """Return the record of a decision with fake plugins on nodes a and b."""
     made = engine(around or cluster(node("a"), node("b")), filters, scores)
     return make_record(made.decide(of or pod()))
 

@@ -1,4 +1,4 @@
-"""The last good generation of a policy in its annotation: when it is written, and what holds where it cannot be."""
+"""The last good generation in a policy's annotation: when it is written, and which applies if it is not writable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reloader passes on and takes up between policies: who else follows them, and news about what they read."""
+"""What a reloader passes on besides policies: to followers of policies, and from changes of inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READING: dict[str, Any] = {
 
 
 def problems(stand: Stand) -> list[str]:
-    """The problem that each status written tells."""
+    """Return the problem in each written status."""
     inputs = [status["instances"][0].get("inputs", [{}])[0] for _, _, status in stand.client.statuses]
     return [item.get("problem", "") for item in inputs]
 

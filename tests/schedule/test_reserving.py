@@ -1,4 +1,4 @@
-"""Reserve, Permit, PreBind, Bind and PostBind: who is asked in which order, and what becomes of the pod."""
+"""Reserve, Permit, PreBind, Bind and PostBind: the order of calls, and the results for the pod."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ NAMES = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind", "bind"
         (FAILED, "nothing left"),
         (ValueError("a bug"), "ValueError('a bug')"),
         ("nonsense", "TypeError('expected a Status, got str')"),
-        (Status(Code.WAIT, ("no",)), "%!w(<nil>)"),  # as Go writes an error that is none
+        (Status(Code.WAIT, ("no",)), "%!w(<nil>)"),  # as Go formats a nil error
     ],
 )
 async def test_failure_undoes_everything_and_is_tried_again(point: str, answer: Any, said: str) -> None:
@@ -138,7 +138,7 @@ async def test_binding_that_the_server_refuses_undoes_everything() -> None:
 
 
 class Outside(Recorder, PostFilterPlugin):
-    """Takes something back outside that takes long."""
+    """A plugin whose Unreserve takes long and is completed outside of the cycle."""
 
     def __init__(self, **answers: Any) -> None:
         super().__init__("A", [], **answers)
@@ -175,7 +175,7 @@ async def test_pod_is_not_tried_again_before_what_it_had_is_taken_back(point: st
         one.answers["permit"] = None
         one.go.set()
         await stand.settle()
-        assert (one.undone, len(stand.notes)) == (1, 1)  # what came meanwhile is not missed
+        assert (one.undone, len(stand.notes)) == (1, 1)  # changes in the meantime are not missed
         await stand.pass_time(60.0)
         assert stand.bound["p"] in {"n1", "n2"}
 

@@ -1,4 +1,4 @@
-"""A policy in the shadow is evaluated and told, and decides nothing: not where a pod goes, not when it is tried."""
+"""Policies in mode Shadow are evaluated and reported, but affect neither placement nor retries."""
 
 from __future__ import annotations
 

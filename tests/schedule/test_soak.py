@@ -1,7 +1,7 @@
-"""Nothing is left of pods that are gone, however they went, and nobody is stuck.
+"""Nothing is left of deleted pods, however they were deleted, and no pod is stuck.
 
-`make test` lets some thousand events happen, and a minute of a small cluster pass; `POLICYSCHED_EVENTS=200000` as many
-events as that, `POLICYSCHED_SECONDS=86400` a day of a cluster of 5,000 nodes with a million events of pods.
+`make test` sends a few thousand events, and simulates a minute of a small cluster. `POLICYSCHED_EVENTS=200000` sends
+that many events; `POLICYSCHED_SECONDS=86400` simulates a day of a cluster of 5,000 nodes with a million events of pods.
 """
 
 from __future__ import annotations
@@ -26,32 +26,31 @@ from tests.schedule.soak import Soak
 EVENTS = int(os.environ.get("POLICYSCHED_EVENTS", "4000"))
 SECONDS = int(os.environ.get("POLICYSCHED_SECONDS", "60"))
 LONG = SECONDS >= 3600
-"""Whether the cluster is a large one; only then is it told how long a decision takes."""
+"""Whether the cluster is large; only then is the time of decisions checked."""
 LATEST = 0.1
-"""Units: seconds of the processor."""
+"""Largest processor time of a decision. Units: seconds."""
 ROUNDS = 4
 GROWTH = 16.0
-"""How much larger the process may be at the end than after a half, without what is kept of pod classes, which is
-bounded. Units: MiB."""
+"""Largest growth of the process in the second half, without cached pod classes, whose memory is limited. Units: MiB."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 HELD = (QueuedPod, Flight, Occurrence, Nomination, AssumedPod, WaitingPod, Failure)
-"""What is made for one pod, and must go with it."""
+"""Classes of objects that exist for one pod, and must be freed with it."""
 
 
 def alive() -> Counter[str]:
-    """Count the objects of these classes in the process."""
+    """Return how many objects of these classes exist in the process."""
     gc.collect()
     return Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, HELD))
 
 
 def resident_mib() -> float:
-    """Return the memory of the process."""
+    """Return the resident memory of the process. Units: MiB."""
     return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE / 2**20
 
 
 @pytest.fixture(autouse=True)
 def nothing_logged() -> Iterator[None]:
-    """Have nothing logged: captured records would keep what they tell of alive."""
+    """Disable logging, as captured records would keep objects alive."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

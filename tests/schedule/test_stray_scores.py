@@ -1,4 +1,4 @@
-"""Scores outside of 0 to 100 fail the cycle of the pod that they are for, as in kube-scheduler, and no other one."""
+"""Scores outside of 0 to 100 fail the cycle of their pod alone, as in kube-scheduler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SENTENCE = (
 
 
 class RawScore(FakeScore):
-    """Its scores are final, whether or not it normalises."""
+    """A score plugin whose normalization changes nothing."""
 
     def normalize(self, state: Cluster, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - as it says
         return scores
@@ -62,7 +62,7 @@ ODD = [["-1e15"], ["5Ei", "5Ei"], ["9223372036854775807", "1Ei"], ["4Ei", "4Ei",
 @pytest.mark.parametrize("memory", ODD)
 @pytest.mark.parametrize("plugin", [NodeResourcesFit, NodeResourcesBalancedAllocation])
 def test_no_ordinary_pod_pays_for_what_others_put_on_a_node(memory: list[str], plugin: type) -> None:
-    """Sums that wrap make a node look emptier than empty; whoever puts them there must not stop the others."""
+    """Overflowing sums make a node look less than empty, which must not fail other pods."""
     around = nodes("a", "b")
     made = engine(around, (), [(plugin(), 1)])
     for number, amount in enumerate(memory):
@@ -80,7 +80,7 @@ def test_a_pod_pays_for_what_it_asks_itself() -> None:
 
 
 def test_a_score_that_comes_back_into_range_counts_again() -> None:
-    """A pod that requests less than nothing makes a node look emptier than empty: it scores 0 there."""
+    """A pod with negative requests makes a node look less than empty, which scores 0."""
     around = nodes("a", "b")
     made = engine(around, (), [(NodeResourcesFit(), 1)])
     assert made.decide(pod()).node in "ab"

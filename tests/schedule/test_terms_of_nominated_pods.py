@@ -1,4 +1,4 @@
-"""What anti-affinity terms of nominated pods take a decision, however many there are, and that each of them counts."""
+"""Anti-affinity terms of many nominated pods: the cost of a decision, and that each term counts."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ Stating = Callable[[int, int], PodAffinityTerm]
 
 
 def by_keys(identity: int, number: int) -> PodAffinityTerm:
-    """About all pods, by a topology key that no node has."""
+    """Return a term for all pods with a topology key that no node has."""
     return term(ALL, f"key-{identity}-{number}")
 
 
 def by_selectors(identity: int, number: int) -> PodAffinityTerm:
-    """About no pod that is there, which no index by labels tells."""
+    """Return a term that matches no existing pod, but is in no index by labels."""
     return term(both(label("app", f"{identity}-{number}", operator="NotIn"), label("rare")), HOST)
 
 
@@ -55,7 +55,7 @@ def by_selectors_about_all(identity: int, number: int) -> PodAffinityTerm:
 
 
 def by_labels(identity: int, number: int) -> PodAffinityTerm:
-    """About a pod that is not there, which the index tells."""
+    """Return a term that matches no existing pod, which the index by labels shows."""
     return term(label("app", f"{identity}-{number}"), HOST)
 
 
@@ -78,7 +78,7 @@ def asked(number: int = 0, **spec: Any) -> Pod:
 
 
 def beside(kept: int, terms: int, shape: Stating) -> Engine:
-    """An engine that has decided beside nominated pods, and a placed one that wants nobody on its node."""
+    """Return an engine with cached results, nominated pods, and a placed pod with anti-affinity to all pods."""
     around = nodes(20, 64, 5000)
     around.set_pod(pod("bait", on="n19", labels={"app": "bait"}, affinity=away(term(ALL, HOST))))
     engine = Engine(around, default_profile(), random.Random(0))
@@ -163,14 +163,14 @@ def test_a_first_pod_that_wants_a_host_port_reads_the_ports_of_nominated_pods_on
 
 
 class Drawn:
-    """Nominated and placed pods, nodes and namespaces drawn at random, and the engine that decides beside them."""
+    """Random nominated and placed pods, nodes and namespaces, and an engine that decides with them."""
 
     def __init__(self, seed: int) -> None:
         self.rng, self.cluster = random.Random(seed), Cluster()
         self.engine = Engine(self.cluster, default_profile(), random.Random(0))
         self.steps = count()
         self.places_plain = seed % 3 == 0
-        """Whether placed pods state nothing, so that nothing has a class made anew for their sake."""
+        """Whether placed pods have no affinity, so that they invalidate no class."""
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, Namespace] = {}
         self.kept: dict[str, Pod] = {}
@@ -265,7 +265,7 @@ class Drawn:
             self.label_namespace(rng.choice("ab"))
 
     def anew(self) -> Cluster:
-        """The same cluster, of which nothing is known."""
+        """Return a new cluster with the same objects, without nominations."""
         made = Cluster()
         for one in (*self.namespaces.values(), *self.nodes.values()):
             made.take(one)
@@ -274,7 +274,7 @@ class Drawn:
         return made
 
     def expected(self, wanted: Pod) -> Mapping[str, object] | None:
-        """What each node says of a pod with its pods for itself, not nominated; None if PreFilter ends it."""
+        """Return each node's status with the pods nominated to it placed on it; None if PreFilter rejects the pod."""
         fresh = self.anew()
         found = Engine(fresh, default_profile(), random.Random(0)).find(wanted)
         if found.rejection is not None:
@@ -291,14 +291,14 @@ class Drawn:
         return {name: Trial(fresh, filters, rows[name], there).verdict() for name, there in beside.items()}
 
     def found_anew(self, wanted: Pod) -> Mapping[str, object]:
-        """What an engine finds that knows nothing yet."""
+        """Return the statuses of an engine without cached results."""
         fresh = self.anew()
         for one in self.kept.values():
             fresh.nominations.update(one)
         return statuses(Engine(fresh, default_profile(), random.Random(0)).find(wanted))
 
     def asked(self) -> Pod:
-        """Draw a pod to ask about."""
+        """Return a random pod to decide."""
         return self.rng.choice([*self.classes, self.pod("new"), *self.kept.values()])
 
 

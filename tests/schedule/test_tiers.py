@@ -1,4 +1,4 @@
-"""Tiers: scores of a higher one decide before any sum of lower ones, whoever else takes part and whatever changes."""
+"""Tiers: scores of a higher tier decide before any sum of lower tiers, whatever else changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NODES = ("a", "b", "c", "d")
 
 
 class Tiered(FakeScore):
-    """A score plugin of a tier."""
+    """A score plugin in a tier."""
 
     def __init__(self, name: str, scores: dict[str, int], tier: int, **more: Any) -> None:
         super().__init__(name, scores, **more)

@@ -1,6 +1,7 @@
-"""What was kept up to date event by event equals what is loaded at once: columns and decisions.
+"""A cluster updated event by event equals a cluster loaded at once, in columns and decisions.
 
-POLICYSCHED_EVENTS sets the number of events, POLICYSCHED_LIFE those of the one long life, POLICYSCHED_SEED the seed.
+POLICYSCHED_EVENTS sets the number of events, POLICYSCHED_LIFE the number in the one long sequence, POLICYSCHED_SEED the
+seed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 
 
 def columns(cluster: Cluster) -> dict[str, Any]:
-    """Everything that is counted, by node."""
+    """Return the contents of all columns, by node."""
     nodes = cluster.nodes
     addresses = ("0.0.0.0", "10.0.0.1", "10.0.0.2")  # noqa: S104 - compared, not bound
     ports = [
@@ -65,11 +66,11 @@ def own_columns(cluster: Cluster, row: int) -> dict[str, Any]:
 
 
 CALM = ("ImageLocality", "DynamicResources")
-"""Without the plugins that start all classes anew when anything of theirs changes, so that little is ever forgotten."""
+"""Disabled plugins: their changes invalidate all classes, which would hide errors in incremental updates."""
 
 
 class Trial:
-    """A world with an engine that lives through all of it."""
+    """A random cluster with an engine that decides throughout."""
 
     def __init__(self, world: World, off: Collection[str]) -> None:
         self._world, self._off = world, off
@@ -80,9 +81,9 @@ class Trial:
         self._live = Side(world.cluster, off).use(self._policies)
 
     def run(self, events: int, pace: int = 1) -> None:
-        """Let events happen and look at some pods after many of them; load everything anew now and then.
+        """Apply random events, compare some decisions at intervals, and sometimes compare with a newly loaded cluster.
 
-        A slower pace, which is a larger number, looks less often.
+        A larger pace compares less often.
         """
         chance = self._world.random
         for _ in range(events):
@@ -102,7 +103,7 @@ class Trial:
         self._compare(self._world.fresh(), self._pods)
 
     def flood(self, count: int) -> int:
-        """Place pods on nodes that never were, decide among them, and take them away; give the capacity meanwhile."""
+        """Place pods on unknown nodes, decide, and remove the pods; return the largest number of rows."""
         cluster = self._world.cluster
         for number in range(count):
             like = self._pods[number % len(self._pods)]
@@ -117,11 +118,11 @@ class Trial:
 
     @property
     def capacity(self) -> int:
-        """How many rows the cluster has room for."""
+        """Number of rows that the cluster has allocated."""
         return self._world.cluster.nodes.columns.capacity
 
     def _compare(self, cluster: Cluster, pods: Iterable[Pod]) -> None:
-        """Compare the live engine with one that has just begun."""
+        """Compare the decisions of the live engine with those of a new one."""
         assert self._world.cluster.nodes.count == cluster.nodes.count
         assert len(self._world.cluster.pods) == len(cluster.pods)
         new = Side(cluster, self._off).use(self._policies)
@@ -129,7 +130,7 @@ class Trial:
             assert self._live.record(one) == new.record(one), one.key
 
     def _place(self, like: Pod, number: int) -> None:
-        """Place a sibling where the engine says."""
+        """Place a pod of the same class on the node that the engine selects."""
         sibling = replace(like, metadata=replace(like.metadata, name=f"s{number}", uid=f"s{number}"))
         decision = self._live.engine.decide(sibling)
         if decision.node:

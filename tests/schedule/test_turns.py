@@ -1,4 +1,4 @@
-"""The event loop runs other tasks between two policies and between two chunks of waiting pods."""
+"""The event loop runs other tasks between two policies, and between two chunks of waiting pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("others_apart")
 load_grammar()
 TICK = CHUNK / 100
 MANY = 1000
-"""Number of pods that takes several chunks."""
+"""Number of pods, enough for several chunks."""
 
 
 def stand(clock: StandingClock) -> tuple[Scheduler, Reloader]:
@@ -50,7 +50,7 @@ def test_pods_that_a_policy_rejected_are_moved_in_chunks() -> None:
     clock.tick = TICK
     assert scheduler.use_policies(policy_set(), frozenset({"SchedulingPolicy/p"})) == MANY
     assert MANY // 2 < queue.counts().unschedulable < MANY
-    # what happens to pods meanwhile stays: one is gone, one was rejected anew by somebody else
+    # changes between chunks persist: one pod is deleted, one was rejected again
     gone, other = f"default.p{MANY - 1}", f"default.p{MANY - 2}"
     assert queue.delete(gone)
     queue.activate([other])
@@ -59,7 +59,7 @@ def test_pods_that_a_policy_rejected_are_moved_in_chunks() -> None:
 
 
 def rejected(count: int, clock: TickingClock | None = None, rejector: str = "NodeResourcesFit") -> Queue:
-    """A queue in which so many pods wait for one plugin, and whose clock ticks from now on."""
+    """Return a queue in which this number of pods wait for one plugin, and whose clock advances when read."""
     clock = clock or TickingClock()
     scheduler, _ = stand(clock)
     queue = scheduler.queue
@@ -92,7 +92,7 @@ def test_pods_that_a_change_helps_are_moved_in_chunks() -> None:
     assert 0 < moved < MANY // 2
     assert queue.counts().unschedulable == MANY - moved
     assert queue.next_wake() is not None
-    # what happens to pods meanwhile stays
+    # changes between chunks persist
     gone, other = f"default.p{MANY - 1}", f"default.p{MANY - 2}"
     assert queue.delete(gone)
     queue.activate([other])

@@ -1,4 +1,4 @@
-"""Guards of victims: which pods a policy keeps from being preempted, what is said of it, and what a reload changes."""
+"""Victim guards: the protected pods, the messages about them, and changes of the policy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHORT = {"preemption": {"require": "victim.age < 1h"}}
 
 
 def born(of: Pod, hours: float, **metadata: Any) -> Pod:
-    """The pod as one that was created so many hours ago."""
+    """Return the pod with a creation time a number of hours ago."""
     text = datetime.fromtimestamp(NOW - hours * HOUR, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return replace(of, metadata=replace(of.metadata, creation_timestamp=text, **metadata))
 
@@ -58,7 +58,7 @@ def preempt(around: Cluster, of: Pod, policies: PolicySet) -> tuple[PostFilterRe
 
 
 def outcome(around: Cluster, of: Pod, policies: PolicySet) -> list[str] | str:
-    """The victims, or why there are none."""
+    """Return the names of the victims, or the reason for which there are none."""
     result, _ = preempt(around, of, policies)
     return (
         [one.metadata.name for one in result.victims]
@@ -385,10 +385,10 @@ def test_guards_of_several_policies_and_reasons_are_all_told_of_a_node() -> None
 
 
 class LetsPass:
-    """An out-of-tree filter, which answers for one node at a time."""
+    """An out-of-tree filter that accepts every node, one node at a time."""
 
     def filter(self, state: Any, pod: Pod, node: Any) -> None:
-        """Keep every node."""
+        """Accept the node."""
 
 
 def test_guard_is_heard_where_nodes_are_searched_one_by_one() -> None:

@@ -1,4 +1,4 @@
-"""What pods cost that name very many volumes, among claims and volumes that are there: it grows with what they name."""
+"""Pods with very many volumes: the cost grows with the volumes of the pod."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ONE_POD = ["ReadWriteOncePod"]
 
 
 def decided(around: Cluster, one: Pod) -> int:
-    """How many functions a decision calls that is the first for the pod's class."""
+    """Return the function calls of the first decision of the pod's class."""
     engine = Engine(around, default_profile(), random.Random(0))
     engine.decide(claiming("other"))
     return calls(lambda: engine.decide(one))
@@ -56,20 +56,20 @@ def naming(names: list[str]) -> Pod:
 
 
 def one_claim_and_free_volumes(count: int) -> tuple[Cluster, Pod]:
-    """One claim, named very often, and a free volume on each node."""
+    """A pod that names one claim very often, and a free volume on each node."""
     free = (volume(f"v-{host}", of="wait", nodes={"host": [host]}) for host in HOSTS)
     return with_storage(*NODES, storage_class(), claim(), *free), naming(["c"] * count)
 
 
 def claims_and_free_volumes(count: int) -> tuple[Cluster, Pod]:
-    """Claims of different sizes, and free volumes that every node reaches."""
+    """A pod with claims of different sizes, and free volumes that all nodes can use."""
     free = (volume(f"v{number}", of="wait", size="1Ti") for number in range(20))
     claims = (claim(f"c{number}", size=str(number + 1)) for number in range(count))
     return with_storage(*NODES, storage_class(), *claims, *free), naming([f"c{number}" for number in range(count)])
 
 
 def claims_and_volumes_that_suit_none(count: int) -> tuple[Cluster, Pod]:
-    """Claims of different sizes and selectors, and as many free volumes of which no claim may take any."""
+    """A pod with claims of different sizes and selectors, and as many free volumes of which none matches."""
     free = (
         volume(f"v{number}", of="wait", size="1Ti", metadata={"labels": {"v": str(number)}}) for number in range(count)
     )
@@ -81,21 +81,21 @@ def claims_and_volumes_that_suit_none(count: int) -> tuple[Cluster, Pod]:
 
 
 def claims_and_volumes_of_nodes_that_are_gone(count: int) -> tuple[Cluster, Pod]:
-    """Claims, and as many free volumes that suit them, each on a node of its own that is there no more."""
+    """A pod with claims, and as many matching free volumes, each on a deleted node."""
     free = (volume(f"v{number}", of="wait", size="1Ti", nodes={"host": [f"gone-{number}"]}) for number in range(count))
     claims = (claim(f"c{number}", size=str(number + 1)) for number in range(count))
     return with_storage(*NODES, storage_class(), *claims, *free), naming([f"c{number}" for number in range(count)])
 
 
 def claims_and_volumes_of_one_node(count: int) -> tuple[Cluster, Pod]:
-    """Claims, and as many free volumes that suit them and are on one node together."""
+    """A pod with claims, and as many matching free volumes, all on one node."""
     free = (volume(f"v{number}", of="wait", size="1Ti", nodes={"host": ["n0"]}) for number in range(count))
     claims = (claim(f"c{number}", size=str(number + 1)) for number in range(count))
     return with_storage(*NODES, storage_class(), *claims, *free), naming([f"c{number}" for number in range(count)])
 
 
 def claims_and_capacities(count: int) -> tuple[Cluster, Pod]:
-    """Claims of different sizes, of a driver that says of as many topologies what it can make there."""
+    """A pod with claims of different sizes, and as many CSI storage capacities."""
     topologies = ({"matchLabels": {"host": f"n{number}"}} for number in range(count))
     rooms = (
         csi_capacity(f"r{number}", capacity="1Ti", nodeTopology=topology) for number, topology in enumerate(topologies)
@@ -106,7 +106,7 @@ def claims_and_capacities(count: int) -> tuple[Cluster, Pod]:
 
 
 def claims_of_one_pod_made_for_another(count: int) -> tuple[Cluster, Pod]:
-    """Claims for one pod at a time, made for a pod that does not state them."""
+    """A pod with ReadWriteOncePod claims that were created for another pod's ephemeral volumes."""
     owner = claiming("o", on="n0")
     sources = [Volume(name=f"c{number}", ephemeral=EphemeralSource()) for number in range(count)]
     owner = replace(owner, spec=replace(owner.spec, volumes=sources))
@@ -116,7 +116,7 @@ def claims_of_one_pod_made_for_another(count: int) -> tuple[Cluster, Pod]:
 
 
 def disks_of_another(count: int) -> tuple[Cluster, Pod]:
-    """Disks, and another pod with as many others."""
+    """A pod with disks, and another pod with as many other disks."""
     one = hostile(SHAPES["disks"].spec(count))
     others = [replace(disk, rbd=replace(disk.rbd, pool="other")) for disk in one.spec.volumes if disk.rbd is not None]
     spec = replace(one.spec, volumes=others, node_name="n0")
@@ -124,7 +124,7 @@ def disks_of_another(count: int) -> tuple[Cluster, Pod]:
 
 
 def a_long_selector_and_many_volumes(count: int) -> tuple[Cluster, Pod]:
-    """A claim whose selector is long and selects nothing, and as many free volumes that look alike."""
+    """A claim with a long selector that matches nothing, and as many free volumes with equal labels."""
     asked = [{"key": f"k{number}", "operator": "DoesNotExist"} for number in range(count)]
     asked.append({"key": "absent", "operator": "Exists"})
     free = (volume(f"v{number}", of="wait", metadata={"labels": {"disk": "fast"}}) for number in range(count))
@@ -147,7 +147,7 @@ def a_long_selector_and_many_volumes(count: int) -> tuple[Cluster, Pod]:
 )
 def test_work_grows_no_faster_than_the_volumes_that_a_pod_names(scene: Callable[[int], tuple[Cluster, Pod]]) -> None:
     less, more = (decided(*scene(count)) for count in (MANY, 4 * MANY))
-    assert less > 10 * MANY  # the volumes were looked at
+    assert less > 10 * MANY  # the work depends on the number of volumes
     assert more < 4.4 * less
 
 
@@ -183,7 +183,7 @@ def test_conflicting_pods_are_looked_up_whatever_else_placed_pods_have(disk: boo
         around = with_storage(*NODES, storage_class(), claim("c", accessModes=ONE_POD), *placed)
         one = hostile(SHAPES["disks"].spec(1)) if disk else claiming("p", "c")
         plugin = VolumeRestrictions()
-        plugin.prepare_filter(one, around)  # what is read for the first time takes more
+        plugin.prepare_filter(one, around)  # the first call fills caches
         return lines(lambda: plugin.prepare_filter(one, around))
 
     assert work(4 * MANY) == work(MANY)

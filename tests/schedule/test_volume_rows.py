@@ -1,4 +1,4 @@
-"""Rows that hold pods of nodes nobody knows yet do not disturb what is known of nodes and volumes."""
+"""Rows of pods on unknown nodes do not affect known nodes and volumes."""
 
 from __future__ import annotations
 

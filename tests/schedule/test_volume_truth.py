@@ -1,6 +1,6 @@
-"""What was kept up to date about volumes, event by event, decides as what is loaded at once.
+"""Volume data updated event by event gives the same decisions as data loaded at once.
 
-POLICYSCHED_SEED sets the seed, POLICYSCHED_LIVES the number of clusters that are lived through.
+POLICYSCHED_SEED sets the seed, POLICYSCHED_LIVES the number of random clusters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waiting for the queue: woken by a pod, by time, and never deaf to the end."""
+"""The wait for the queue: ended by a pod or by time, and without missed wake-ups."""
 
 from __future__ import annotations
 

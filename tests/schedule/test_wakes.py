@@ -1,4 +1,4 @@
-"""What wakes a waiting pod: changes of the cluster, and policies."""
+"""Events that requeue waiting pods: changes of the cluster and of policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What-if on one node: equal to what really happens, and nothing is changed by asking."""
+"""What-ifs on one node equal the results in a changed cluster, and change nothing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def small_profile() -> Profile:
 
 
 def policies() -> list[CompiledPolicy]:
-    """One policy for each condition that reads pods, and those of the random life."""
+    """Return one policy for each condition that reads pods, and the policies of the random tests."""
     made = [
         compiled(f"p{number}", filters=filtering(text), metrics=METRIC_FIELDS)
         for number, text in enumerate((*CONDITIONS, *EXTREMES))
@@ -76,7 +76,7 @@ def engine_over(around: Cluster, plugins: Profile) -> Engine:
 
 
 def really(world: World, on: str, gone: Sequence[Pod], come: Sequence[Pod]) -> Cluster:
-    """The same world after the pods went and came."""
+    """Return a copy of the cluster after pods were removed and added."""
     made = world.fresh()
     for one in gone:
         made.remove_pod(one.metadata.uid)
@@ -86,13 +86,13 @@ def really(world: World, on: str, gone: Sequence[Pod], come: Sequence[Pod]) -> C
 
 
 def verdict(evaluation: Evaluation, row: int) -> Status | None:
-    """What the filters say of a row, whether or not PreFilter narrowed it away."""
+    """Return the filters' status of a row, also if PreFilter excluded it."""
     codes = [(one, one.codes[row]) for one in evaluation.filters[bool(evaluation.narrowing) :] if one.rejects_any]
     return next((one.reason(int(code)) for one, code in codes if code), None)
 
 
 class Pages:
-    """All that is kept of a class, to be compared."""
+    """The cached results of a class, for comparison."""
 
     def __init__(self, evaluation: Evaluation, around: Cluster) -> None:
         tracks = [*evaluation.filters, *evaluation.scores]
@@ -140,7 +140,7 @@ def test_a_trial_of_a_pod_with_volumes_equals_what_really_happens() -> None:
 def _ask_a_sibling(
     like: PlacedPod, objects: Sequence[Object], around: Cluster, told: Counter[bool], chance: random.Random
 ) -> None:
-    """Ask about a pod with the volumes of one that is placed, on that one's node."""
+    """Ask about a pod with the volumes of a placed pod, on the node of that pod."""
     metadata = replace(like.pod.metadata, name="sibling", uid="sibling")
     waiting = replace(like.pod, metadata=metadata, spec=replace(like.pod.spec, node_name=""))
     if has_overused_claim(waiting, around):
@@ -164,7 +164,7 @@ def _ask_a_sibling(
 
 
 def has_overused_claim(pod: Pod, around: Cluster) -> bool:
-    """Whether several pods have a claim of the pod's that one may have at a time; what-ifs take it for one pod then."""
+    """Return whether several pods use a ReadWriteOncePod claim of the pod; what-ifs assume a single user."""
     claims = [stored_claim(around.storage, pod, name) for name in stated_claims(pod)]
     return any(
         READ_WRITE_ONCE_POD in claim.spec.access_modes and len([*around.storage.users(claim.key)]) > 1
@@ -186,7 +186,7 @@ def change(trials: Sequence[tuple[Profile, Trial]], gone: Sequence[Pod], come: S
 
 
 class Trials:
-    """A world that changes, engines that live through it, and what was asked of them."""
+    """A random cluster, engines that decide throughout, and counts of the verdicts."""
 
     def __init__(self, world: World, profiles: Sequence[Profile]) -> None:
         self._world = world
@@ -196,7 +196,7 @@ class Trials:
             world.step()
 
     def run(self, rounds: int, monkeypatch: pytest.MonkeyPatch) -> Counter[bool]:
-        """Ask now and then; return how often the verdict was another than before, and how often the same."""
+        """Ask in several rounds; return how often the verdict changed, and how often it did not."""
         for number in range(rounds):
             for _ in range(5):
                 self._world.step()
@@ -216,7 +216,7 @@ class Trials:
         return self._told
 
     def _ask(self, waiting: Pod, on: str, name: str) -> None:
-        """Change a node's pods step by step, and compare every verdict with that of the world where it happened."""
+        """Change a node's pods step by step, and compare each verdict with that in a changed cluster."""
         chance, around = self._world.random, self._world.cluster
         row = around.nodes.row_of[on]
         there = [placed.pod for placed in around.pods.on_row(row)]
@@ -311,7 +311,7 @@ def test_a_trial_costs_what_its_pods_cost_however_many_nodes_and_classes_there_a
 
 
 def asked_with(victims: int, nodes: int, classes: int) -> tuple[int, int]:
-    """How many functions are called, and how much memory is taken meanwhile, to take pods off a node one by one."""
+    """Return the function calls and the peak memory of removing pods from a node one by one."""
     around = Cluster()
     for number in range(nodes):
         around.set_node(node(f"n{number}", labels={"zone": f"z{number % 3}"}, allocatable={"cpu": 1000, "pods": 1000}))

@@ -1,6 +1,6 @@
-"""Decisions and bindings that extenders take part in, with extenders in the process."""
+"""Decisions and bindings with extenders that run in the process."""
 
-# ruff: noqa: ARG002 - the protocol hands over more than the fake looks at
+# ruff: noqa: ARG002 - the fake does not use all arguments of the protocol
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NODES = [node(name) for name in ("n1", "n2", "n3")]
 
 @dataclass
 class FakeExtender:
-    """Answers with what it is given; a question is remembered, and may be held."""
+    """An extender with prepared answers, which records requests and can delay them."""
 
     name: str = "http://one"
     ignorable: bool = False
@@ -86,14 +86,14 @@ async def test_plugins_and_extenders_filter_one_after_another() -> None:
         await stand.settled(pod("a"))
         assert stand.bound == {"a": "n2"}
     assert one.asked == [("filter", ("n1", "n2", "n3"))]
-    assert two.asked == [("filter", ("n1", "n2"))]  # one node is left: nobody is asked for scores
+    assert two.asked == [("filter", ("n1", "n2"))]  # with one node left, no scores are requested
 
 
 async def test_pod_that_extenders_reject_says_why_and_is_tried_after_any_change() -> None:
     one = FakeExtender(passes=frozenset(), failed={"n1": "too slow", "n2": "both"}, unresolvable={"n2": "too small"})
     async with running(*NODES, of=extended(one)) as stand:
         await stand.settled(pod("a"))
-        assert stand.notes[0].startswith("0/3 nodes are available: 1 too slow, 1 too small.")  # n3 without a word
+        assert stand.notes[0].startswith("0/3 nodes are available: 1 too slow, 1 too small.")  # n3 has no reason
         assert stand.waiting == 1
         stand.scheduler.set_node(node("n1", labels={"any": "change"}))
         await stand.pass_time(2)
@@ -170,7 +170,7 @@ async def test_nominated_node_is_asked_about_first_and_alone() -> None:
 
 
 class Gate:
-    """Holds extenders until it is opened."""
+    """Blocks extenders until it is opened."""
 
     def __init__(self) -> None:
         self.opened = asyncio.Event()
@@ -180,7 +180,7 @@ class Gate:
 
 
 async def held(stand: Stand, gate: Gate, name: str, meanwhile: Callable[[], None]) -> None:
-    """Let something happen while the extender is asked about a pod."""
+    """Call a function while the extender is asked about a pod."""
     await stand.settled(pod(name, requests={"cpu": 1}))
     meanwhile()
     await stand.settle()
@@ -200,7 +200,7 @@ async def test_decision_holds_for_the_cluster_as_it_is_afterwards() -> None:
                 stand.scheduler.set_node(node(f"new-{number}"))
 
         await held(stand, gate, "a", meanwhile)
-        assert stand.bound == {"a": "n3"}  # nobody asked about those that are new
+        assert stand.bound == {"a": "n3"}  # the new nodes are not evaluated
 
 
 async def test_node_that_is_kept_for_another_pod_meanwhile_is_left_to_it() -> None:
@@ -298,7 +298,7 @@ async def test_nobody_makes_room_for_a_pod_that_goes_while_extenders_are_asked(s
 
 
 def test_reason_for_each_node_is_looked_at_once() -> None:
-    """As an extender gives them; a look at all nodes for each reason takes ten times as long with 40,000 nodes."""
+    """Reasons of extenders differ by node; a pass over all nodes for each reason would take ten times as long."""
     count = 40_000
     statuses = [Status((Code.UNSCHEDULABLE, Code.ERROR)[number % 2], (str(number),)) for number in range(count)]
     results = FilterResults(GivenCodes("", statuses), np.arange(1, count + 1, dtype=np.int32), 1)

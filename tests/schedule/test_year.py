@@ -1,9 +1,9 @@
-"""After a year in which everything came and went, nothing is kept but what is there.
+"""After a simulated year of created and deleted objects, only data of existing objects is kept.
 
-POLICYSCHED_YEAR sets how many pods come in the year, POLICYSCHED_YEAR_SHAPES of how many shapes, POLICYSCHED_YEAR_NODES
-how many nodes there are, each replaced weekly: 20000000, 50000 and 5000 are a real one and take more than half a day.
-POLICYSCHED_YEAR_DAYS ends it after fewer than 364 days, at least 84. With POLICYSCHED_YEAR_CURVE the memory of every
-four weeks is printed.
+POLICYSCHED_YEAR sets the number of pods in the year, POLICYSCHED_YEAR_SHAPES the number of their shapes,
+POLICYSCHED_YEAR_NODES the number of nodes, each replaced weekly. Realistic numbers are 20000000, 50000 and 5000, which
+take more than half a day. POLICYSCHED_YEAR_DAYS shortens the year to at least 84 of its 364 days. With
+POLICYSCHED_YEAR_CURVE, the memory of every four weeks is printed.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ SHAPES = int(os.environ.get("POLICYSCHED_YEAR_SHAPES") or max(PODS // 400, 4 * D
 LASTS = int(os.environ.get("POLICYSCHED_YEAR_DAYS") or DAYS)
 QUARTER = LASTS // 4
 ELEMENTS, SHARE = 64, 1.3
-"""How much larger the greatest count of a container may be in the last quarter than in the first."""
+"""Largest growth of a container from the first to the last quarter: number of elements, and factor."""
 BYTES = 64 * 1024
 GROWTH = 20_000_000 if PODS > 100_000 else 300_000
-"""How much more memory may be taken in the last quarter than in the first. Units: bytes."""
+"""Largest growth of the memory from the first to the last quarter. Units: bytes."""
 LONG = PODS > 100_000
-"""Whether tracing every allocation would take too long."""
+"""Whether the year is too long for tracing every allocation."""
 
 
 class Quarter:
-    """What was kept at the end of the weeks of a quarter, at most."""
+    """The largest sizes of containers and the largest memory in the weeks of a quarter."""
 
     def __init__(self) -> None:
         self.most: Counter[str] = Counter()
@@ -57,7 +57,7 @@ class Quarter:
 
 
 def forget_what_is_bounded() -> None:
-    """Empty the caches of the process, each of which is bounded by itself."""
+    """Clear the caches of the process, each of which has a limit."""
     for one in gc.get_objects():
         if isinstance(one, PodPartCache):
             one.forget()
@@ -70,7 +70,7 @@ def is_cached(one: object) -> TypeGuard[functools._lru_cache_wrapper[object]]:
 
 
 def _process() -> list[object]:
-    """What the process keeps, beside any cluster."""
+    """Return the objects that the process keeps besides clusters."""
     tables = importlib.import_module("policysched.language.evaluation.frames")
     return [tables._TABLES]
 

@@ -1,4 +1,4 @@
-"""A cluster that random events change, beside the plain objects that it should equal at any time."""
+"""A random cluster, and the plain objects that it must equal at any time."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from tests.schedule.world_objects import GPU, NAMESPACES, some_node, some_pod, s
 
 METRICS = (MetricKey("load", "node"), MetricKey("heat", "node"))
 BEGIN = 1767225600
-"""2026-01-01, when the world begins. Units: seconds since 1970."""
+"""Start of the simulated time: 2026-01-01. Units: seconds since 1970."""
 
 
 class World:
-    """Nodes, pods and all that decisions read besides, and the live cluster that was told of every change."""
+    """Random objects of all kinds that decisions read, and a live cluster that gets every change."""
 
     def __init__(self, seed: int, most_nodes: int, *, calm: bool = False) -> None:
         self.random = random.Random(seed)
         self.cluster = Cluster()
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, tuple[Pod, str]] = {}
-        """Placed pods, and assumed ones with the node they are assumed on."""
+        """Placed and assumed pods by UID, the latter with their node."""
         self.namespaces: dict[str, Namespace] = {}
-        """Those that are known; nearly always all."""
+        """Known namespaces by name; nearly always all."""
         for name in NAMESPACES:
             self._set_namespace(name, {})
         self.device_classes: dict[str, DeviceClass] = {}
@@ -49,7 +49,7 @@ class World:
         self.workloads: dict[tuple[str, str, str], Workload] = {}
         self._most_nodes = most_nodes
         self.calm = calm
-        """Whether no pod asks for labels of namespaces, which start all classes anew when they change."""
+        """Whether no pod has a namespace selector, whose changes invalidate all classes."""
         self._serial = 0
         self._events: list[tuple[Callable[[], None], int]] = [
             (self._set_node, 16),
@@ -70,7 +70,7 @@ class World:
         ]
 
     def step(self) -> None:
-        """Let one event happen."""
+        """Apply one random event."""
         if self.random.random() < 0.0003:
             self._remove_all_nodes()
         if len(self.pods) > 4 * self._most_nodes:
@@ -79,7 +79,7 @@ class World:
         self.random.choices(events, weights)[0]()
 
     def fresh(self) -> Cluster:
-        """The same cluster, told of its last state alone, in another order."""
+        """Return a new cluster with the same objects, loaded in random order."""
         made = Cluster(self.cluster.strings)
         made.time.move(self.now)
         for answer in self._shuffled(self.answers.values()):
@@ -203,7 +203,7 @@ class World:
             self.cluster.set_pod(replace(done, status=PodStatus(phase=self.random.choice(("Succeeded", "Failed")))))
 
     def assume(self, waiting: Pod, name: str) -> None:
-        """Count a pod on a node."""
+        """Assume a pod on a node."""
         self.pods[pod_id(waiting)] = (waiting, name)
         self.cluster.assume(waiting, self.cluster.nodes.row_of[name])
 

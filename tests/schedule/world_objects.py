@@ -1,4 +1,4 @@
-"""Random nodes, pods and workloads for the world: few names, labels and amounts, so that they meet."""
+"""Random nodes, pods and workloads, with few names, labels and amounts, so that they often match."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 
 def some_node(chance: Random, name: str, now: float, old: Node | None) -> Node:
-    """A node, as old as the one that it is in place of."""
+    """Return a random node, with the creation time of the node that it replaces."""
     made = node(
         name,
         labels=_node_labels(chance, name),
@@ -91,7 +91,7 @@ def _amounts(chance: Random) -> dict[str, str | int]:
 
 
 def some_pod(chance: Random, name: str, on: str, *, calm: bool) -> Pod:
-    """A pod; in calm lives it does not look at the labels of namespaces."""
+    """Return a random pod; if `calm`, without namespace selectors."""
     requests: dict[str, str | int] = {"cpu": f"{chance.randint(0, 3) * 500}m", "memory": "64Mi"}
     if chance.random() < 0.2:
         requests[GPU] = 1
@@ -123,11 +123,11 @@ def some_workload(chance: Random) -> Workload:
 
 
 def owned(of: Pod, name: str) -> Pod:
-    """A pod that a replica set controls."""
+    """Return the pod with a ReplicaSet as its controller."""
     owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=name, controller=True)
     return replace(of, metadata=replace(of.metadata, owner_references=[owner]))
 
 
 def written(seconds: float) -> str:
-    """A time as objects have it."""
+    """Return a time in the format of the API."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

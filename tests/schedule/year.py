@@ -1,8 +1,8 @@
-"""A year of a busy cluster, as fast as the engine decides: nothing in it is named twice, and all of it goes again.
+"""A simulated year of a busy cluster: no name is used twice, and all objects are deleted again.
 
-Nodes are replaced weekly, with names, labels, images and taints that were never there before; shapes of pods, their
-workloads and namespaces live for days, pods for hours, and policies are edited daily. So whatever still grows at the
-end of the year grows with what has been, not with what is.
+Nodes are replaced weekly, with new names, labels, images and taints. Shapes of pods, their workloads and namespaces
+exist for days, pods for hours, and policies are edited daily. Data that still grows at the end of the year therefore
+grows with past objects.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tests.schedule.year_objects import METRIC, Shape, edited, some_node, some_s
 DAYS = 364
 DAY = 86400.0
 PODS_PER_NODE = 4
-"""How many pods are placed at a time."""
+"""Number of placed pods for each node."""
 WAITING = 50
-"""How many pods wait at a time, at most."""
+"""Largest number of pending pods."""
 NAMESPACES = 12
 
 
 class Year:
-    """A cluster, the engines of two profiles, a queue and policies, and what the API server would hold."""
+    """A cluster, the engines of two profiles, a queue, policies, and the objects of the API server."""
 
     def __init__(self, pods: int, shapes: int, nodes: int, seed: int = 20260101) -> None:
         self.random = random.Random(seed)
@@ -64,7 +64,7 @@ class Year:
         self._hold(self.cluster.set_stored(storage_class("fast")))
 
     def live(self, days: int, after_day: Callable[[int], None] = lambda _: None) -> None:
-        """Let days pass."""
+        """Simulate a number of days."""
         for _ in range(days):
             self._pass_day()
             after_day(self.day)
@@ -72,7 +72,7 @@ class Year:
 
     @property
     def living(self) -> int:
-        """How many objects there are."""
+        """Number of existing objects."""
         return len(self._nodes) + len(self._shapes) + len(self._running) + len(self._pending) + len(self._namespaces)
 
     def _pass_day(self) -> None:
@@ -89,7 +89,7 @@ class Year:
             self._give_up()
 
     def _hold(self, change: object) -> None:
-        """Tell the queue of a change, as the scheduler does."""
+        """Pass a change to the queue, as the scheduler does."""
         self.queue.move(change)  # type: ignore[arg-type]
 
     def _pass_time(self, seconds: float) -> None:
@@ -100,7 +100,7 @@ class Year:
         self._serial += 1
         return f"{prefix}-{self._serial:x}"
 
-    # What changes daily
+    # Daily changes
 
     def _edit_policy(self) -> None:
         name, spec = edited(self.day)
@@ -161,7 +161,7 @@ class Year:
     # Pods
 
     def _come(self) -> None:
-        """Let a pod be made, and one end where there are enough."""
+        """Create a pod, and end one if there are enough."""
         shape = self.random.choice(self._shapes)
         pod = shape.pod(self._name(shape.name))
         if shape.with_volume:
@@ -205,7 +205,7 @@ class Year:
         )
 
     def _finish(self, key: str) -> None:
-        """Let a pod end by itself or be deleted."""
+        """End a pod, by success or by deletion."""
         pod = self._running.pop(key)
         del self._running_on[pod.spec.node_name][key]
         if self.random.random() < 0.5:

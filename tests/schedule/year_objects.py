@@ -1,4 +1,4 @@
-"""What comes and goes in the simulated year: nodes, shapes of pods and policies, none named twice."""
+"""Objects of the simulated year: nodes, shapes of pods and policies, without repeated names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ POOL, BUILD, RACK = "example.com/pool", "example.com/build", "example.com/rack"
 
 
 def some_node(chance: Random, name: str, day: int, now: datetime) -> Node:
-    """A node of today."""
+    """Return a node with properties of the day."""
     week = day // 7
     images = {f"registry.test/{name}/{number}:{day}": 100 * MIB for number in range(2)}
     images |= {f"registry.test/base/{number}:{week}": 300 * MIB for number in range(3)}
@@ -70,7 +70,7 @@ def some_node(chance: Random, name: str, day: int, now: datetime) -> Node:
 
 @dataclass(frozen=True)
 class Shape:
-    """Pods of one workload: equal but for their names."""
+    """The pods of one workload, equal except for their names."""
 
     name: str
     like: Pod
@@ -78,7 +78,7 @@ class Shape:
     with_volume: bool
 
     def pod(self, name: str) -> Pod:
-        """One more of them."""
+        """Return a pod of the shape."""
         like = self.like
         metadata = replace(like.metadata, name=name, uid=f"{like.metadata.namespace}.{name}")
         if not self.with_volume:
@@ -92,7 +92,7 @@ class Shape:
 
 
 def some_shape(chance: Random, name: str, namespace: str, nodes: list[Node]) -> Shape:
-    """A shape that asks for what nodes of today have, or for what is not there."""
+    """Return a shape whose requirements existing nodes meet, or no node."""
     labels = {"app": name, "hash": f"{name}-{chance.randrange(1000)}", "team": chance.choice("ab")}
     made = pod(
         name,
@@ -115,7 +115,7 @@ def some_shape(chance: Random, name: str, namespace: str, nodes: list[Node]) -> 
 
 
 def _asks(chance: Random, name: str, nodes: list[Node]) -> dict[str, Any]:
-    """Fields of a spec of one of many sorts."""
+    """Return random constraints of a pod spec."""
     one, other = (node.metadata for node in nodes)
     app = LabelSelector(match_labels={"app": name})
     constraint = TopologySpreadConstraint(
@@ -162,7 +162,7 @@ def _named(name: str) -> Affinity:
 
 
 def edited(day: int) -> tuple[str, dict[str, Any]]:
-    """The policy that is edited on a day, and its spec from then on."""
+    """Return the name of the policy that is edited on a day, and its new spec."""
     name, make = list(_SPECS.items())[day % len(_SPECS)]
     return name, make(day)
 
