@@ -1,4 +1,4 @@
-"""What policies in force may take together: units of a decision, places, and queries of metrics.
+"""Limits of all policies in force together: evaluation cost, number, and metric queries.
 
 Source: docs/reference/language.md#limits.
 """
@@ -17,16 +17,16 @@ from policysched.rules.compile.compiler import CompilationResult
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 
 MAX_UNITS = 12_000
-"""How much the enforced policies of a profile may cost together; 5,000 nodes take about 4 µs a unit."""
+"""Largest cost of all policies of a profile together, in units of about 4 µs at 5,000 nodes; further policies wait."""
 MAX_POLICIES = 512
-"""How many policies may be in force: each takes its part of a swap, of an edit of another one and of an attempt."""
+"""Largest number of policies in force; further policies wait."""
 MAX_QUERIES = 256
-"""How many different queries of metrics they may ask: of 5,000 nodes the answers of each take a megabyte."""
+"""Largest number of different metric queries, of about 1 MB each at 5,000 nodes; further policies wait."""
 DISABLED: Final = "Disabled"
 
 
 class BudgetLimit(StrEnum):
-    """What may be exceeded; the variants of E0601 that say so."""
+    """A limit that a policy exceeds, as a variant of E0601."""
 
     UNITS = "room"
     POLICIES = "places"
@@ -34,7 +34,7 @@ class BudgetLimit(StrEnum):
 
 
 class PolicyBudget:
-    """What policies in force cost together, by the scheduler names that they are for."""
+    """The cost, number and metric queries of the policies in force, to admit further policies."""
 
     def __init__(self) -> None:
         self._policies = 0
@@ -43,7 +43,7 @@ class PolicyBudget:
         self._queries: Counter[MetricKey] = Counter()
 
     def take(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> BudgetLimit | None:
-        """Count a policy in place of one that is counted, if there is room for it; else tell of what there is none."""
+        """Admit a policy in place of its earlier generation, or return the limit that it exceeds."""
         if before is not None:
             self._add(before, -1)
         self._add(policy, 1)
@@ -85,7 +85,7 @@ def _queries(policy: CompiledPolicy) -> set[MetricKey]:
 
 
 def crowded_out(result: CompilationResult, shortage: BudgetLimit) -> CompilationResult:
-    """Return what compiling a policy gave, for which there is no room."""
+    """Return the compilation result of a policy that exceeds a limit, with the diagnostic."""
     policy = result.policy
     units, queries = (0, 0) if policy is None else (policy.units, len(_queries(policy)))
     number, limit = {
