@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Aspect, Cluster, Codes, Rows
-from policysched.model.objects import LabelSelector, Pod, TopologySpreadConstraint
+from policysched.model.objects import LabelSelector, Pod, Requirement, TopologySpreadConstraint
 from policysched.schedule.cycle import class_cache
 from policysched.schedule.cycle.class_cache import LARGEST
 from policysched.schedule.cycle.class_results import MEASURED_EVERY
@@ -121,6 +121,33 @@ def test_a_pod_of_many_constraints_counts_as_what_it_takes(around: Cluster) -> N
     taken = taken_by(lambda: decide_all(side.engine, map(constrained, range(4))))
     assert taken / FACTOR < side.engine.classes.nbytes < taken * FACTOR
     assert taken > 4 * 100 * 8 * NODES
+
+
+def test_pod_counters_of_many_different_pods_count_as_memory() -> None:
+    nodes = [node(f"n{number}", labels={ZONE: "12"[number % 2]}) for number in range(20)]
+    pods = [pod(f"p{number}", on=f"n{number % 20}", labels={"own": f"{number}"}) for number in range(2000)]
+    side = Side(cluster(*nodes, *pods), ())
+
+    def others(*own: int) -> LabelSelector:
+        return LabelSelector(match_expressions=(Requirement("own", "NotIn", tuple(map(str, own))),))
+
+    def spread(number: int) -> Pod:
+        constraints = [
+            TopologySpreadConstraint(
+                max_skew=100,
+                topology_key=ZONE,
+                when_unsatisfiable="DoNotSchedule",
+                label_selector=LabelSelector(
+                    match_expressions=(Requirement("own", "NotIn", (f"{number}", f"{place}")),)
+                ),
+            )
+            for place in range(5)
+        ]
+        return pod(f"c{number}", topology_spread_constraints=constraints)
+
+    side.engine.decide(spread(10))
+    taken = taken_by(lambda: [side.engine.decide(spread(number)) for number in range(4)])
+    assert side.engine.classes.nbytes > taken / FACTOR
 
 
 def test_no_more_is_kept_than_allowed_however_many_classes_come(

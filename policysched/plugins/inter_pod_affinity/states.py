@@ -110,8 +110,8 @@ class RequiredState:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the existing terms. Units: bytes."""
-        return self._existing.nbytes
+        """The memory of the existing terms, and of the pod counters' signatures. Units: bytes."""
+        return self._existing.nbytes + sum(one.nbytes for one in (*self._near, *self._away, *self._repelling))
 
     def codes(self, rows: Rows) -> Codes:
         """Return the reason codes of rows. Of several reasons the one that kube-scheduler reports."""
@@ -229,8 +229,8 @@ class PreferredState:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the existing terms. Units: bytes."""
-        return self._existing.nbytes
+        """The memory of the existing terms, and of the pod counters' signatures. Units: bytes."""
+        return self._existing.nbytes + sum(one.nbytes for one in self._sums)
 
     @property
     def idle(self) -> bool:

@@ -85,6 +85,11 @@ class WeightedSums:
         # reading the scores of all rows takes less time than finding those that changed
         return slice(0, domains.size) if np.count_nonzero(before != self._sums) else NO_ROWS
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of the pod counters' signatures. Units: bytes."""
+        return sum(part.counter.signatures_nbytes for part in self._parts)
+
     def of(self, rows: Rows) -> Sums:
         """Return for each row the sum of its domain, 0 where the row does not have the label.
 

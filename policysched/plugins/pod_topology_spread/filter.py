@@ -42,6 +42,7 @@ class DomainVerdicts:
         "_sums",
         "changed",
         "codes",
+        "counter",
         "renumbered",
         "rows",
     )
@@ -58,7 +59,7 @@ class DomainVerdicts:
         self.renumbered = False
         """Whether the domains were renumbered since the rows were evaluated."""
         self._constraint = constraint
-        self._sums = sums
+        self._sums, self.counter = sums, sums.counter
         self._namespace = pod.metadata.namespace
         self._own = int(constraint.counts(pod.metadata.labels))
         self._seen = (0, 0)
@@ -176,7 +177,12 @@ class HardState:
     @property
     def arrays(self) -> int:
         """Number of arrays over all rows."""
-        return ARRAYS_PER_CONSTRAINT * len(self._constraints)
+        return ARRAYS_PER_CONSTRAINT * len(self._verdicts)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the pod counters' signatures. Units: bytes."""
+        return sum(one.counter.signatures_nbytes for one in self._verdicts)
 
     def codes(self, rows: Rows) -> Codes:
         """Return for each row the code of the first violated constraint."""

@@ -71,11 +71,11 @@ class SoftOverNodes:
     A row's place is its number of pods; the last place is for rows without the label.
     """
 
-    __slots__ = ("_count", "_counter", "_labelled", "_offset", "_places")
+    __slots__ = ("_count", "_labelled", "_offset", "_places", "counter")
 
     def __init__(self, constraint: Constraint, counter: PodCounter, cluster: Cluster) -> None:
         self._offset = constraint.max_skew - 1
-        self._counter = counter
+        self.counter = counter
         self._labelled = Labelled((constraint.topology_key,), cluster)
         self._places: Places = np.zeros(0, np.intp)
         self._count = 0
@@ -86,7 +86,7 @@ class SoftOverNodes:
         Shapes: (K,), a new array.
         """
         size = scored.mask.size
-        self._places = self._counter.counts[:size]
+        self._places = self.counter.counts[:size]
         last = int(self._places[self._places.argmax()]) + 1
         weighted: Floats = np.arange(last + 1, dtype=np.float64)
         weighted *= natural_log(scored.count + 2)
@@ -110,11 +110,11 @@ class SoftOverNodes:
 class SoftOverDomains:
     """A soft constraint over the values of any other label; a row's place is its domain."""
 
-    __slots__ = ("_domains", "_offset", "_present", "_rows", "_sums")
+    __slots__ = ("_domains", "_offset", "_present", "_rows", "_sums", "counter")
 
     def __init__(self, constraint: Constraint, rows: CountedRows, sums: CounterSums) -> None:
         self._offset = constraint.max_skew - 1
-        self._sums = sums
+        self._sums, self.counter = sums, sums.counter
         self._rows = rows
         self._domains = PresentNumbers()
         self._present = PresentNumbers()
@@ -174,7 +174,12 @@ class SoftState:
     @property
     def arrays(self) -> int:
         """Number of arrays over all rows."""
-        return ARRAYS_PER_CONSTRAINT * len(self._constraints)
+        return ARRAYS_PER_CONSTRAINT * len(self._soft)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the pod counters' signatures. Units: bytes."""
+        return sum(one.counter.signatures_nbytes for one in self._soft)
 
     def finals(self, feasible: Mask) -> Scores:
         """Return the final scores of all rows, 0 to 100.

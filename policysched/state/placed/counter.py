@@ -93,6 +93,11 @@ class PodCounter:
         return self._dense is not None
 
     @property
+    def signatures_nbytes(self) -> int:
+        """The memory of the weights of signatures. Units: bytes."""
+        return BYTES_PER_SIGNATURE * len(self.weights) + (0 if self._dense is None else self._dense.nbytes)
+
+    @property
     def nbytes(self) -> int:
         """The memory that it takes, with what knows it by signature. Units: bytes."""
         dense = 0 if self._dense is None else self._dense.nbytes

@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 BEYOND: Final = 2.0**63
 """The smallest double above all int64."""
+BYTES_PER_ARRAY, BYTES_PER_VALUE = 1024, 8
+"""Estimated memory of an array over all rows: besides its values, and per row. Units: bytes."""
 _SMALL: Final = 64
 """Numbers up to this are counted by place, however few there are."""
 _OWN_REFERENCES: Final = 2
@@ -178,6 +180,14 @@ def from_floats(values: Floats) -> Whole:
         return values.astype(np.int64)
     fits = (values >= -BEYOND) & (values < BEYOND)
     return np.where(fits, values, float(MIN)).astype(np.int64)
+
+
+def memory_of(arrays: int, rows: int) -> int:
+    """Estimate the memory of arrays over all rows.
+
+    Units: bytes.
+    """
+    return arrays * (BYTES_PER_ARRAY + BYTES_PER_VALUE * rows)
 
 
 def part_of(shared: object) -> int:

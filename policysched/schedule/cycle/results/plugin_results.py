@@ -37,6 +37,7 @@ from policysched.framework import (
 )
 from policysched.framework.partial_plugins import Everywhere
 from policysched.framework.profile import FIRST_PLACE
+from policysched.state.tables.columns import memory_of
 from policysched.state.tables.interner import MISSING
 
 PRESENCE: Final = int(Aspect.PRESENCE)
@@ -51,8 +52,6 @@ WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """The largest weight by which a score fits into 32 bits."""
 BYTES = 512
 """What the results of a plugin and a small state take. Units: bytes."""
-BYTES_PER_ARRAY, BYTES_PER_VALUE = 2048, 8
-"""Estimated memory of an array that a state holds: besides its values, and per row. Units: bytes."""
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
@@ -95,8 +94,7 @@ def state_bytes(state: object, rows: int) -> int:
     A state can have the attributes `arrays`, its number of arrays over all rows, and `nbytes`, its further memory.
     Arrays that several classes share are counted for each of them.
     """
-    of_arrays = getattr(state, "arrays", 0) * (BYTES_PER_ARRAY + BYTES_PER_VALUE * rows)
-    return int(of_arrays + getattr(state, "nbytes", 0))
+    return memory_of(getattr(state, "arrays", 0), rows) + int(getattr(state, "nbytes", 0))
 
 
 class FilterResults:
