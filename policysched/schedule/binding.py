@@ -1,7 +1,7 @@
-"""Reserve, Permit and the binding cycle; unreserve and failure reporting (condition, Event).
+"""`Binder`: Reserve, Permit and the binding cycle; Unreserve and failure reports (condition, Event).
 
-Each binding cycle runs on its own while the next pods are decided; the pod counts on its node from the moment it was
-assumed. Whatever fails frees that at once. Plugins' exceptions are failures of theirs and stop nothing else.
+Each binding cycle is a task, which runs while the next pods are decided. The pod is assumed; a failure forgets it at
+once. An exception of a plugin fails only the pod's attempt.
 
 Source: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError, handleSchedulingFailure),
 framework/runtime/framework.go (RunReservePlugins and those that follow).
@@ -72,39 +72,39 @@ from policysched.visible import cut_bytes, visible
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 NOTE_LIMIT = 1024
-"""What the API server takes as an event's note. Units: bytes."""
+"""Maximum length of an Event's note. Units: bytes."""
 CUT = " ..."
 REASONS = {AttemptResult.UNSCHEDULABLE: "Unschedulable", AttemptResult.ERROR: "SchedulerError"}
-"""The reason of the condition PodScheduled by the result of an attempt."""
+"""Reason of the PodScheduled condition by attempt result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt ends without a bound pod."""
+    """The failure of an attempt."""
 
     result: AttemptResult
     message: str
     rejectors: frozenset[str] = NO_PLUGINS
-    """The plugins whose hints bring the pod back; without any it comes back after a backoff."""
+    """The plugins that rejected the pod, whose hints retry it; without any, the pod is retried after a backoff."""
     pending: frozenset[str] = NO_PLUGINS
-    """Those among them that answered Pending."""
+    """The plugins that returned Pending."""
     node: str = ""
-    """The node that the pod counted on, where its binding failed."""
+    """The pod's node, if its binding failed."""
     nominated: str | None = ""
-    """The node that is kept for the pod from now on: empty for none, None for the one that was."""
+    """The pod's nominated node from now on; empty for none, None to keep it."""
     undo: tuple[Undo, ...] = ()
-    """What is to be taken back outside."""
+    """Requests that undo what plugins wrote to the API server."""
     is_told: bool = False
-    """Whether the state has heard of the node that is kept for the pod."""
+    """Whether the nominated node is already stored in the cluster."""
 
     @classmethod
     def of(cls, status: Status, node: str = "") -> Failure:
-        """Make that of a status after which the pod comes back by itself."""
+        """Return the failure for a status; the pod is retried after a backoff."""
         return cls(AttemptResult.UNSCHEDULABLE if status.rejects else AttemptResult.ERROR, status.message, node=node)
 
     @classmethod
     def at_permit(cls, status: Status) -> Failure:
-        """Make that of a status by Reserve or Permit: a rejection is one of the only node that was looked at."""
+        """Return the failure for a status of Reserve or Permit; a rejection has kube-scheduler's message."""
         if not status.rejects:
             return cls.of(status)
         parts = sorted(f"{count} {reason}" for reason, count in Counter(status.reasons).items())
@@ -116,10 +116,10 @@ class Failure:
 
 
 class Binder:
-    """Takes decided pods to their nodes, and reports how attempts end."""
+    """Runs binding cycles and reports failed attempts."""
 
     timing: Timing | None = None
-    """Who measures."""
+    """Records durations; None for none."""
 
     def __init__(
         self,
@@ -135,9 +135,9 @@ class Binder:
         self._on_change = on_change
         self._observers = observers
         self.under_way = 0
-        """How many binding cycles run."""
+        """Number of binding cycles under way."""
         self._begun = 0
-        """How many have begun."""
+        """Number of binding cycles so far."""
         self._waiting: dict[str, WaitingPod] = {}
         self._in_pre_bind: dict[str, PodInPreBind] = {}
         waiting, in_pre_bind = MappingProxyType(self._waiting), MappingProxyType(self._in_pre_bind)
@@ -154,7 +154,7 @@ class Binder:
         )
 
     def admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Failure | None:
-        """Run Reserve and Permit for a pod that counts on its node; after a failure it does no longer."""
+        """Run Reserve and Permit for an assumed pod; a failure forgets the pod."""
         status = self._admit(queued, assumed, profile)
         if status is None:
             return None
@@ -179,7 +179,7 @@ class Binder:
         return None
 
     def _permit(self, queued: QueuedPod, assumed: AssumedPod, plugins: Iterable[PermitPlugin]) -> Status | Wait | None:
-        """Run Permit; return a rejection, or one of the waits where plugins ask for some."""
+        """Run Permit; return a rejection, or a Wait if plugins returned any."""
         waits: dict[str, Wait] = {}
         for one in plugins:
             answer = self._asked(PERMIT, one, partial(one.permit, assumed, self.handle), Wait)
@@ -192,7 +192,7 @@ class Binder:
         return next(iter(waits.values()), None)
 
     def _at(self, point: str, profile: Profile, run: Callable[..., T], *arguments: Any) -> T:
-        """Run a point that answers at once, and say how long that took where somebody measures."""
+        """Run a synchronous extension point, and record its duration."""
         timing = self.timing
         if timing is None:
             return run(*arguments)
@@ -207,13 +207,13 @@ class Binder:
         return measured(self.timing, plugin.name, point, answer_of, point, plugin, ask, *others)
 
     def _unreserve(self, assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
-        """Run Unreserve; return what is to be taken back outside."""
+        """Run Unreserve; return the requests that undo what plugins wrote to the API server."""
         if not profile.reserving(assumed.pod, assumed.cluster):
             return ()
         return self._at(UNRESERVE, profile, unreserve, assumed, profile)
 
     async def take_back_outside(self, pod: Pod, undo: Iterable[Undo]) -> None:
-        """Do what plugins want to have taken back outside; what fails is logged."""
+        """Send the requests that undo what plugins wrote to the API server; failures are logged."""
         for one in undo:
             try:
                 await one(self.handle)
@@ -221,11 +221,11 @@ class Binder:
                 log.exception('an API request of Unreserve failed for pod "%s"', pod.key)
 
     def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
-        """Return whether the binding waits for plugins before anything is written."""
+        """Return whether the binding waits for plugins before its first request."""
         return bool(pre_bind_groups(assumed, profile)) or queued.identity in self._waiting
 
     async def bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
-        """Run the binding cycle and finish the attempt, whatever happens."""
+        """Run the binding cycle and end the attempt."""
         self.under_way += 1
         self._begun += 1
         BINDING_CYCLE.set(self._begun)
@@ -265,11 +265,11 @@ class Binder:
             await self._awaited(POST_BIND, plugin, partial(plugin.post_bind, assumed, self.handle))
 
     async def _awaited(self, point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
-        """Ask a plugin and wait; nothing is left behind where it is cancelled before it begins."""
+        """Await a plugin method, and record its duration; a cancellation before leaves no unawaited coroutine."""
         return await awaited(self.timing, plugin.name, point, awaited_answer(point, plugin, ask))
 
     async def _nominate(self, queued: QueuedPod, node: str) -> None:
-        """Tell others on which node a pod will be that has to wait before it is bound."""
+        """Write the node of a pod whose binding waits into its status, so that other schedulers know it."""
         if queued.pod.status.nominated_node_name == node:
             return
         await self._conditions.write(queued.pod, PodStatusChange(nominated_node=node), first=True)
@@ -277,13 +277,13 @@ class Binder:
         self._queue.renew(replace(latest, status=replace(latest.status, nominated_node_name=node)))
 
     def reject_waiting(self, identity: str, why: str) -> None:
-        """Reject a pod if it waits at Permit."""
+        """Reject a pod that waits at Permit."""
         waiting = self._waiting.get(identity)
         if waiting is not None:
             waiting.reject("", why)
 
     def stop_waiting(self) -> None:
-        """End all waits at Permit, as the process ends."""
+        """Cancel all waits at Permit, at the end of the process."""
         for waiting in self._waiting.values():
             waiting.cancel()
 
@@ -310,7 +310,7 @@ class Binder:
         return None if status is None else Failure.at_permit(status)
 
     async def _bind(self, assumed: AssumedPod, profile: Profile) -> Status | None:
-        """Run PreBind, and Bind until a plugin does not skip the pod."""
+        """Run PreBind and Bind."""
         pre_binds = pre_bind_groups(assumed, profile)
         if isinstance(pre_binds, Status):
             return pre_binds
@@ -322,7 +322,7 @@ class Binder:
         return await at_point(self.timing, BIND, name, self._bind_at(assumed, profile))
 
     async def _bind_at(self, assumed: AssumedPod, profile: Profile) -> Status | None:
-        """Have an extender or the Bind plugins bind the pod."""
+        """Bind the pod by an extender, or by the first Bind plugin that does not skip it."""
         for extender in profile.extending(assumed.pod):
             if extender.binds and (bound := await bound_by(extender, assumed)) is not None:
                 return None if bound.code is Code.SUCCESS else bound
@@ -333,7 +333,7 @@ class Binder:
         return Status(Code.ERROR, ("all Bind plugins skipped the pod",))
 
     async def _pre_bind(self, assumed: AssumedPod, groups: Sequence[Sequence[PreBindPlugin]]) -> Status | None:
-        """Run PreBind; a pod whose binding is cancelled meanwhile does not get to Bind."""
+        """Run PreBind; if the binding is cancelled meanwhile, return the cancellation."""
 
         def ask(plugin: PreBindPlugin) -> Coroutine[Any, Any, Status | None]:
             return self._awaited(PRE_BIND, plugin, partial(plugin.pre_bind, assumed, self.handle))
@@ -350,10 +350,10 @@ class Binder:
             del self._in_pre_bind[identity]
 
     async def _binding_failed(self, queued: QueuedPod, assumed: AssumedPod, failure: Failure) -> None:
-        """Free the node, and have the pod tried again.
+        """Forget the pod, requeue it, and requeue the pods that the freed resources may help.
 
-        A pod that a plugin rejected hears nothing of what its own going frees. Of one that was deleted meanwhile the
-        node was freed then, but what plugins held for it at Reserve only now.
+        If a plugin rejected the pod, its own departure does not retry it. If the pod was deleted meanwhile, its node
+        was freed then, but its plugins' reservations are freed now.
         """
         pod, rejected = queued.pod, failure.result is AttemptResult.UNSCHEDULABLE
         change = self._cluster.forget(queued.identity)
@@ -374,7 +374,7 @@ class Binder:
             log.info('pod "%s" is deleted; its binding is dropped', pod.key)
 
     def take_back(self, queued: QueuedPod, failure: Failure) -> bool:
-        """End an attempt that failed; return whether the pod still exists."""
+        """Return the pod of a failed attempt to the queue; return whether the pod still exists."""
         if not self._queue.reject(queued, failure.rejectors, failure.pending):
             return False
         if not failure.is_told:
@@ -386,7 +386,7 @@ class Binder:
         return True
 
     def turn_away(self, queued: QueuedPod, failure: Failure) -> Failure:
-        """Keep or free the node that a failed attempt names; the pod is taken back later, with what this returns."""
+        """Store the nomination of a failed attempt now; `take_back` follows later, with the returned failure."""
         self._note_nomination(self._queue.latest(queued), failure)
         return replace_field(failure, is_told=True)
 
@@ -395,11 +395,11 @@ class Binder:
         self._cluster.nominations.set(pod, named)
 
     async def report_failure(self, pod: Pod, failure: Failure) -> None:
-        """Tell the pod's owner why it is not scheduled: an event, and in its status what would change there.
+        """Report why a pod is not scheduled: an Event, and its condition and nominated node if they change.
 
         Args:
-            pod: The pod as it is known now.
-            failure: Its message is cut in the event where it is too long.
+            pod: The newest version of the pod.
+            failure: The failure; a long message is cut in the Event.
         """
         message = visible(failure.message)
         self._record(pod, "Warning", "FailedScheduling", "Scheduling", cut_bytes(message, NOTE_LIMIT, CUT))
@@ -422,6 +422,6 @@ class Binder:
 
 
 def is_told(pod: Pod, failure: Failure) -> bool:
-    """Return whether a pod's condition says already why it is not scheduled."""
+    """Return whether a pod's condition already has the reason and message of a failure."""
     told = ("PodScheduled", "False", REASONS[failure.result], visible(failure.message))
     return any((one.type, one.status, one.reason, one.message) == told for one in pod.status.conditions)

@@ -1,6 +1,6 @@
-"""Calls of plugins at the points of a binding: exceptions and wrong answers become statuses that name the plugin.
+"""Calls of plugins from Reserve to PostBind: exceptions and invalid results become statuses that name the plugin.
 
-Unreserve and PreBindPreFlight are run here as a whole; of the others one plugin is asked at a time.
+`unreserve` and `pre_bind_groups` call all plugins of a point, the other functions one plugin.
 
 Source: pkg/scheduler/framework/runtime/framework.go (RunReservePluginsUnreserve, RunPreBindPreFlights and others).
 """
@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 
 
 def unreserve(assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
-    """Run Unreserve in reverse order, for plugins that were not asked to reserve, too.
+    """Call Unreserve of all Reserve plugins in reverse order, also of plugins whose Reserve was not called.
 
     Returns:
-        What is to be taken back outside, in that order.
+        The requests that undo what plugins wrote to the API server, in order.
     """
     outside: list[Undo] = []
     for plugin in reversed(profile.reserving(assumed.pod, assumed.cluster)):
@@ -39,7 +39,7 @@ def unreserve(assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
 
 
 def pre_bind_groups(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:
-    """Run PreBindPreFlight once for a pod: which plugins have something to do at PreBind, or the failure of one."""
+    """Return the plugins with work at PreBind, in groups that run in parallel, or a failure; computed once per pod."""
     if assumed.pre_binds is None:
         assumed.pre_binds = _pre_flights(assumed, profile)
     return assumed.pre_binds
@@ -61,7 +61,7 @@ def _pre_flights(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[Pre
 
 
 def _grouped(flights: Iterable[tuple[PreBindPlugin, PreFlight]]) -> Sequence[Sequence[PreBindPlugin]]:
-    """Put plugins together that allow it and stand together; one that does not parts others, though it skips."""
+    """Group adjacent plugins that allow parallel calls; a plugin that does not allow them separates groups."""
     groups: list[list[PreBindPlugin]] = []
     for parallel, some in groupby(flights, lambda one: one[1].parallel):
         working = [plugin for plugin, flight in some if flight.works]
@@ -81,7 +81,7 @@ def _unprepared(plugin: Plugin, status: Status) -> Status:
 
 
 def answer_of(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type) -> Any:
-    """Ask a plugin that answers at once; return None for success, and failures as statuses that name it."""
+    """Call a synchronous plugin method; return None for success, and failures as statuses that name the plugin."""
     try:
         answer = ask()
     except Exception as error:
@@ -90,7 +90,7 @@ def answer_of(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type)
 
 
 async def awaited_answer(point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
-    """Ask a plugin and wait for its answer; return None for success, and failures as statuses that name it."""
+    """Await a plugin method; return None for success, and failures as statuses that name the plugin."""
     try:
         answer = await ask()
     except Exception as error:
@@ -99,7 +99,7 @@ async def awaited_answer(point: str, plugin: Plugin, ask: Callable[[], Awaitable
 
 
 async def bound_by(extender: Extender, assumed: AssumedPod) -> Status | None:
-    """Have an extender bind a pod; None where it failed and is to be ignored."""
+    """Bind a pod by an extender; return None if an ignorable extender failed."""
     try:
         await extender.bind(assumed.pod, assumed.node)
     except ExtenderError as error:

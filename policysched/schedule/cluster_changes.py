@@ -1,4 +1,4 @@
-"""`ClusterChanges`: what the scheduler hears of changes of the cluster; pods that one may help are tried again."""
+"""`ClusterChanges`: receives the changes of the cluster, and requeues the pods that a change may help."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class ClusterChanges:
     """The changes of a cluster.
 
     Attributes:
-        count: How many it has heard of.
-        latest: The last one that changed anything; who wants to know what an object came to sets it to NOTHING before.
+        count: Number of changes so far.
+        latest: The last change with an effect. Set it to NOTHING to learn whether an object had an effect.
     """
 
     def __init__(self, cluster: Cluster, queue: Queue, clock: Clock) -> None:
@@ -25,7 +25,7 @@ class ClusterChanges:
         self.latest = NOTHING
 
     def hear(self, change: Change, but: str = "") -> None:
-        """Have the pods tried again that a change may help, but one."""
+        """Take a change, and requeue the pods that it may help, except the pod `but`."""
         self.count += 1
         if change.nothing:
             return
@@ -35,5 +35,5 @@ class ClusterChanges:
             self._queue.move(change, but)
 
     def tell_time(self) -> None:
-        """Let the cluster be at the present: a cycle, and whether a change helps, see one time."""
+        """Set the time of the cluster to now, for a cycle or queueing hints."""
         self._cluster.time.move(self._clock.now().timestamp())

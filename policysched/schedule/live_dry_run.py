@@ -1,6 +1,6 @@
-"""`dry_run`: where a pod would go in the live cluster now. Nothing is changed and nothing is kept.
+"""`dry_run`: decide about a pod in the live cluster without placing it.
 
-It decides with an engine beside that of the pod's profile, between two scheduling cycles.
+The decision runs between two scheduling cycles, in an engine of its own.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ async def dry_run(
     """Return the decision record of a pod.
 
     Args:
-        engine: An engine beside that of the pod's profile.
+        engine: A separate engine of the pod's profile.
         pod: A pod that is not placed, with or without a queued pod of its name.
         policies: The policies in force.
         rng: Draws among equal nodes.
-        tell_time: Moves the time of the cluster to the present.
+        tell_time: Sets the time of the cluster to now.
 
     Raises:
         UsageError: A pod of its name is on a node.
@@ -52,7 +52,7 @@ async def dry_run(
 async def _decided(
     engine: Engine, pod: Pod, rng: random.Random, tell_time: Callable[[], None]
 ) -> tuple[Decision, PostFilterResult | None]:
-    """Decide; the cluster may change while extenders are called, and the last decision is about the latest state."""
+    """Decide; if the cluster changed while extenders were called, decide again about the latest state."""
     extenders = engine.profile.extending(pod)
     tell_time()
     if not extenders:
@@ -70,7 +70,7 @@ async def _decided(
 
 
 def _node_of(pod: Pod, cluster: Cluster) -> str:
-    """Return the node of the placed pod of the same name; empty where there is none."""
+    """Return the node of the placed pod of the same name; empty without one."""
     named = (one for one in cluster.pods.by_id.values() if one.pod.key == pod.key)
     placed = next(named, None)
     return "" if placed is None else cluster.nodes.names[placed.row]

@@ -1,7 +1,7 @@
-"""Hooks into the scheduler's work: decisions, ends of attempts, moves between queues, waits at Permit.
+"""`Observer`: callbacks for decisions, attempts, moves between queues and waits at Permit; `LogLines` logs them.
 
-Where nobody listens nothing is made for it, not even a time is read. A listener that fails is logged and stops nothing.
-It reads what it is given before it returns: the cluster changes afterwards.
+An observer that fails is logged and does not affect scheduling. Its arguments are valid until it returns: the cluster
+changes afterwards.
 
 Source: pkg/scheduler/metrics/metrics.go (what is counted and measured there).
 """
@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from weakref import WeakKeyDictionary
 
 from policysched.framework import DeviceWait, PostFilterResult, Status, WaitingPod
 from policysched.framework.profile import Profile
@@ -34,58 +34,58 @@ class AttemptResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that has ended, with its binding if it came to that."""
+    """A finished scheduling attempt, with its binding if there was one."""
 
     queued: QueuedPod
     result: AttemptResult
     seconds: float
-    """How long it took."""
+    """Duration."""
     node: str = ""
     message: str = ""
-    """Why the pod is not scheduled."""
+    """Reason why the pod is not scheduled."""
     is_news: bool = True
-    """Whether the pod's condition does not say so already."""
+    """Whether the message differs from the pod's condition."""
 
 
 class Observer:
-    """A listener; each method does nothing unless a listener has its own."""
+    """Receives events of the scheduler; every method does nothing by default."""
 
     def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
-        """Hear which profiles take force now, with the policies in force; before the next cycle."""
+        """Called when profiles or policies change, before the next cycle."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Hear what a cycle decided."""
+        """Called after a scheduling cycle."""
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
-        """Hear which pods are to make room for a pod, and on which node."""
+        """Called when victims of a preemption are chosen."""
 
     def on_attempt(self, attempt: Attempt) -> None:
-        """Hear how an attempt ended."""
+        """Called at the end of an attempt."""
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Hear that a pod entered a queue: active, backoff, unschedulable or gated.
+        """Called when a pod enters a queue.
 
         Args:
             queued: The pod.
-            queue: The queue.
-            event: What put it there, as kube-scheduler's metrics say it.
+            queue: The queue: active, backoff, unschedulable or gated.
+            event: The event's name in kube-scheduler's metrics.
         """
 
     def on_permit_wait(self, waiting: WaitingPod, status: Status | None, seconds: float) -> None:
-        """Hear how a pod's wait at Permit ended: None where it was allowed."""
+        """Called at the end of a wait at Permit; the status is None if the pod was allowed."""
 
     def on_claim_request(self, *, created: bool) -> None:
-        """Hear whether the API server has created a resource claim that it was asked for."""
+        """Called after a request to create a ResourceClaim."""
 
     def on_device_wait(self, wait: DeviceWait) -> None:
-        """Hear how a pod's wait for the binding conditions of its devices ended."""
+        """Called at the end of a wait for the binding conditions of devices."""
 
 
 Observers = Sequence[Observer]
 
 
 def tell(observers: Observers, say: Callable[[Observer], None]) -> None:
-    """Tell every listener something."""
+    """Call every observer."""
     for one in observers:
         try:
             say(one)
@@ -93,44 +93,35 @@ def tell(observers: Observers, say: Callable[[Observer], None]) -> None:
             log.exception("listener %s failed; scheduling continues", type(one).__name__)
 
 
-MOST_COUNTS: Final = 4096
-"""Of how many pods that are about to be bound it is remembered what the log is to say of their decisions."""
-
-
 class LogLines(Observer):
-    """Writes what becomes of pods to the log, in kube-scheduler's words and at its levels; what is no news, at 4."""
+    """Logs attempts with kube-scheduler's messages and levels; repeated failures are logged at level 4."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, tuple[int, int]] = {}
-        """Of pods that are about to be bound, how many nodes were evaluated, and feasible.
-
-        Of a pod that goes meanwhile no attempt is heard to end, so the oldest are given up.
-        """
+        self._counts: WeakKeyDictionary[QueuedPod, tuple[int, int]] = WeakKeyDictionary()
+        """Numbers of evaluated and feasible nodes of the pods that are being bound."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Say on which node a pod counts from now on."""
+        """Log the node of a decision."""
         if decision.row < 0 or not log.isEnabledFor(V2):
             return
-        self._counts[queued.identity] = (decision.evaluated_count, decision.feasible_count)
-        if len(self._counts) > MOST_COUNTS:
-            del self._counts[next(iter(self._counts))]
+        self._counts[queued] = (decision.evaluated_count, decision.feasible_count)
         log.log(V3, "Attempting to bind pod to node", {"pod": queued.pod.key, "node": decision.node})
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
-        """Say how many pods are to make room."""
+        """Log the node and the number of victims of a preemption."""
         told = {"node": result.nominated_node, "pod": queued.pod.key, "victims": len(result.victims)}
         log.log(V2, "the target node for the preemption is determined", told)
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Say into which queue an event has put a pod."""
+        """Log the queue that a pod enters."""
         if log.isEnabledFor(V5):
             told = {"pod": queued.pod.key, "event": event, "queue": queue}
             log.log(V5, "Pod moved to an internal scheduling queue", told)
 
     def on_attempt(self, attempt: Attempt) -> None:
-        """Say how an attempt ended."""
+        """Log the result of an attempt."""
         key, level = attempt.queued.pod.key, V2 if attempt.is_news else V4
-        evaluated, feasible = self._counts.pop(attempt.queued.identity, (0, 0))
+        evaluated, feasible = self._counts.pop(attempt.queued, (0, 0))
         if attempt.result is AttemptResult.SCHEDULED:
             if log.isEnabledFor(V2):
                 told = {"pod": key, "node": attempt.node, "evaluatedNodes": evaluated, "feasibleNodes": feasible}

@@ -1,8 +1,8 @@
-"""Pod status writes (conditions, nominatedNodeName), serialised per pod and before its binding.
+"""`ConditionWrites`: writes of pod statuses (conditions, nominatedNodeName), in order for each pod.
 
-It knows neither queue nor cluster. kube-scheduler writes a condition before it goes on; here decisions do not wait for
-the network, so the order is kept pod by pod: a binding that overtook a condition would leave a running pod that is
-said to be unschedulable. A write that waits for its turn takes along what is newer, and nobody waits for it.
+kube-scheduler writes a condition before its next decision; here decisions do not wait for the network. A binding waits
+for the pod's earlier writes, because a condition written after the binding would mark a running pod as unschedulable.
+A write that waits is merged with newer writes.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 PATIENCE = 1.0
-"""How long a condition may take when something newer is to be written. Units: seconds."""
+"""Time until a write is cancelled if a newer write or the binding waits. Units: seconds."""
 _GONE = frozenset((404, 422))
-"""What a server says of a pod that is no more, or is another one of the same name."""
+"""HTTP statuses for a deleted pod, or a new pod of the same name."""
 
 
 @dataclass(slots=True)
 class StatusWrite:
-    """What is to be written for a pod, and by which task."""
+    """A write of a pod's status, and its task."""
 
     task: asyncio.Task[Any] | None
     change: PodStatusChange
 
 
 class ConditionWrites:
-    """Writes pods' conditions and nominated nodes."""
+    """Writes conditions and nominated nodes of pods."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._unsent: dict[str, StatusWrite] = {}
-        """Those that wait for an earlier one of their pod, or for the request's turn."""
+        """Writes that wait for an earlier write of their pod, or for the request limit."""
         self._sent: dict[str, StatusWrite] = {}
 
     async def write(self, pod: Pod, change: PodStatusChange, *, first: bool = False) -> None:
-        """Write a change after the pod's earlier one; one that is not sent yet takes it along.
+        """Write a change after the pod's earlier writes; a write that is not sent yet is merged with it.
 
-        Trouble is logged, because the next attempt writes again.
+        Errors are logged: the next attempt writes again.
 
         Args:
             pod: The pod.
-            change: What is to be written.
-            first: Whether a binding waits for it, so that it goes before those that only tell.
+            change: The change.
+            first: Whether a binding waits for the write; it then precedes writes of other pods.
         """
         identity = pod_id(pod)
         waiting = self._unsent.get(identity)
@@ -84,7 +84,7 @@ class ConditionWrites:
             await self._client.report_pod_status(pod, newest)
 
     async def settle(self, identity: str) -> None:
-        """Wait until no condition of the pod is under way; drop what is not sent, and what takes too long."""
+        """Wait until no write of the pod is under way; cancel writes that are not sent or take too long."""
         self._drop_unsent(identity)
         while (sent := self._sent.get(identity)) is not None:
             await _end(sent.task)
@@ -96,7 +96,7 @@ class ConditionWrites:
 
 
 async def _end(task: asyncio.Task[Any] | None) -> None:
-    """Wait for a write to end, and cancel it when it takes too long."""
+    """Wait for the end of a write; cancel it after `PATIENCE`."""
     if task is None:
         return
     _, late = await asyncio.wait((task,), timeout=PATIENCE)

@@ -1,7 +1,7 @@
-"""`PolicyEvents`: Events on SchedulingPolicy objects, saying what became of an edit.
+"""`PolicyEvents`: Events on SchedulingPolicy objects with the result of an edit.
 
-One Event for each generation that takes force or is refused, written by whoever writes statuses. Whoever edits a policy
-all the time makes no storm of them: after a few within some minutes the others have one text, and are one series.
+Each generation that takes effect or is rejected gets an Event. If a policy is edited repeatedly, later Events have an
+equal text, so that they are counted as a series.
 
 Source: client-go/tools/record/events_cache.go (EventAggregator).
 """
@@ -17,23 +17,23 @@ from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.policy_status.status import effect
 
 MOST: Final = 10
-"""How many Events of a policy have texts of their own within `WITHIN`."""
+"""Maximum number of Events of a policy with individual texts within `WITHIN` seconds."""
 WITHIN: Final = 600.0
-"""Units: seconds."""
+"""Period of `MOST`. Units: seconds."""
 COMBINED: Final = "(combined from similar events): the policy is edited repeatedly; see its status"
 
 
 class PolicyEvents:
-    """Says of each generation of a policy once what became of it."""
+    """Records an Event for each generation of a policy, once."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._told: dict[PolicyKey, tuple[str, int, int]] = {}
-        """The newest generation of which was told, by key: the object's UID, its generation, the one in force."""
+        """The last recorded Event by policy: UID, generation, and generation in force."""
         self._recent: dict[PolicyKey, deque[float]] = {}
 
     def tell(self, entry: StoredPolicy) -> None:
-        """Say what became of a policy's newest generation, where nobody has said it, this process or one before."""
+        """Record an Event about a policy's newest generation, unless this process or an earlier one did."""
         policy, active = entry.policy, entry.active.generation if entry.active is not None else 0
         of, status = policy.metadata, policy.status
         said = (of.uid, of.generation, active)
@@ -48,7 +48,7 @@ class PolicyEvents:
         self._client.record(PolicyEvent(policy, kind, reason, "Reloading", note, self._clock.now()))
 
     def forget(self, key: PolicyKey) -> None:
-        """Record that a policy is gone."""
+        """Forget a deleted policy."""
         self._told.pop(key, None)
         self._recent.pop(key, None)
 

@@ -1,7 +1,7 @@
-"""Reload of policies while the scheduler runs: compile between cycles, swap the whole set, write each status.
+"""`Reloader`: reloads policies while the scheduler runs: compiles them, swaps the policy set, and writes statuses.
 
-Policies are compiled one at a time; between two of them the event loop runs other tasks. The policies that were listed
-at the start take force together, before the first pod is tried.
+The event loop runs other tasks between two compilations. The policies that are listed at the start take effect
+together, before the first attempt.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 RETRY_AFTER = 1.0
 MAX_RETRIES = 5
 LONGEST_PAUSE = 60.0
-"""How long the same waits at most that others overwrite again and again. Units: seconds."""
+"""Longest pause between two equal status writes that another client overwrites. Units: seconds."""
 _MAX_DOUBLINGS = 10
 COUNT_EVERY = 60.0
-"""How often is looked whether nodes have what policies read. Units: seconds."""
+"""Time between two checks whether nodes have the values that policies read. Units: seconds."""
 NEWS_GATHER = 3.0
-"""How long news is gathered that is told before its time. Units: seconds."""
+"""Delay of an early check, to collect more changes. Units: seconds."""
 
 
 class Reloader:
-    """Keeps a scheduler's policy set as the objects say."""
+    """Applies SchedulingPolicy objects to a scheduler."""
 
     def __init__(self, scheduler: Scheduler, client: Client, clock: Clock, instance: str) -> None:
         self._scheduler = scheduler
@@ -46,27 +46,27 @@ class Reloader:
         self.store = PolicyStore(self._failed)
         self._work = _Newest()
         self._unwritten: dict[PolicyKey, int] = {}
-        """Policies whose status is to be written, with how often that failed."""
+        """Policies with an unwritten status, with the number of failed writes."""
         self._superseded: dict[PolicyKey, str] = {}
-        """Versions of policies whose statuses are written already, by key: annotating them made these."""
+        """Resource versions that writing the annotation created, by key: their statuses are already written."""
         self._last_good = LastGoodWriter(client)
         self._repeats = _Repeats(clock)
         self._events = PolicyEvents(client, clock)
         self._due = asyncio.Event()
         self._coverage = CoverageReports(scheduler.cluster, instance)
         self._news: set[PolicyKey] = set()
-        """Policies of which there is news about nodes."""
+        """Policies whose values on nodes changed."""
         self._early = asyncio.Event()
         self._acting: dict[PolicyKey, CompiledPolicy] = {}
-        """What is in force, by key."""
+        """The policies in force, by key."""
         self._in_force = PolicySet()
         self.on_swap: Callable[[PolicySet], None] = _nobody
-        """Who else has to know which policies are in force."""
+        """Called with the policies in force after each swap."""
         self.on_failure: Callable[[Policy, Exception], None] = _log_failure
-        """Who hears of a policy at which the scheduler itself fails."""
+        """Called with a policy whose processing failed in the scheduler."""
 
     async def start(self, policies: Iterable[Policy]) -> None:
-        """Put the policies of the first list in force, all together once they are compiled."""
+        """Compile the policies of the first list, and put them in force together."""
         given = list(policies)
         self._acting = {}
         for policy in given:
@@ -88,34 +88,34 @@ class Reloader:
         return self._in_force
 
     def upsert(self, policy: Policy) -> None:
-        """Take a policy as it is now, soon."""
+        """Schedule the compilation of a policy."""
         self._work.put_nowait(policy)
 
     def delete(self, key: PolicyKey) -> None:
-        """Take a policy out of force, soon."""
+        """Schedule the removal of a policy."""
         self._work.put_nowait(key)
 
     def use_profiles(self, profiles: Mapping[str, Profile], changed: frozenset[str], *, policies: bool) -> int:
-        """Replace the profiles of these names, with the policies in force; return how many pods are requeued.
+        """Replace profiles, with the policies in force; return how many pods are requeued.
 
         Args:
-            profiles: The new profiles.
-            changed: The names of the plugins that were changed or removed.
-            policies: Whether that holds for policies too, because they act at other points.
+            profiles: The new profiles by name.
+            changed: Names of the plugins that were changed or removed.
+            policies: Whether policies changed too, because their extension points differ.
         """
         if policies:
             changed |= {plugin.name for plugin in self._in_force.plugins}
         return self._scheduler.use_profiles(profiles, self._in_force, changed)
 
     def look_soon(self) -> None:
-        """Record that statuses may have something else to say of what policies read."""
+        """Check soon whether nodes have the values that policies read."""
         self._early.set()
 
     async def run(self, acting: asyncio.Event | None = None) -> None:
-        """Work through changes and, beside that, write statuses until cancelled.
+        """Apply changes of policies, and write statuses in another task, until cancelled.
 
         Args:
-            acting: Set once statuses may be written: of several processes the leader alone writes them.
+            acting: Set when statuses may be written: only the leader writes them.
         """
         for key in self.store.listed():
             self._look(key)
@@ -127,7 +127,7 @@ class Reloader:
                 work = await self._work.get()
                 try:
                     await (self._remove(work) if isinstance(work, str) else self._apply(work))
-                except Exception as error:  # the other policies go on
+                except Exception as error:  # other policies are not affected
                     if isinstance(work, str):
                         log.exception('removing policy "%s" failed', work)
                     else:
@@ -135,7 +135,7 @@ class Reloader:
                 await asyncio.sleep(0)
 
     async def _write_for_ever(self, acting: asyncio.Event | None) -> None:
-        """Write statuses as they become due: a slow server never delays a change of policies."""
+        """Write statuses; a slow server does not delay changes of policies."""
         if acting is not None:
             await acting.wait()
         while True:
@@ -155,13 +155,13 @@ class Reloader:
             self._say_errors(policy.key)
         if policy.key in changed:
             return
-        if known:  # its status or annotations moved, as after a write of ours
+        if known:  # only its status or annotations changed
             self._write_soon(policy.key)
         else:
             self._report(policy.key)
 
     async def _put_in_force(self, changed: frozenset[PolicyKey]) -> None:
-        """Put in force what the store says, where that is something else for some policies."""
+        """Put the store's policies in force, if some of them changed."""
         if not changed:
             return
         self._swap(frozenset(map(plugin_name, changed)))
@@ -176,7 +176,7 @@ class Reloader:
             log.info('policy "%s" %s', key, effect(entry.active))
 
     def _report(self, key: PolicyKey) -> None:
-        """Have a policy's status written where it differs."""
+        """Check a policy's values on nodes, and write its status if it differs."""
         self._look(key)
         self._write_soon(key)
 
@@ -185,12 +185,12 @@ class Reloader:
         self._due.set()
 
     def _look(self, key: PolicyKey) -> bool:
-        """Return whether there is news about nodes for a policy's status."""
+        """Return whether a policy's values on nodes changed."""
         entry, news = self.store.get(key), False
         if entry is not None:
             try:
                 news = self._coverage.refresh(entry)
-            except Exception as error:  # a status that says less is better than no scheduler
+            except Exception as error:  # an incomplete status is better than no scheduler
                 self._failed(entry.policy, error)
         if self.store.get(key) is None:
             self._coverage.forget(key)
@@ -200,7 +200,7 @@ class Reloader:
         return news
 
     async def _count_for_ever(self) -> None:
-        """Say in time what nodes have of what policies read, one policy at a time."""
+        """Check regularly whether nodes have the values that policies read, one policy at a time."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(COUNT_EVERY):
@@ -255,10 +255,10 @@ class Reloader:
         await self._put_in_force(changed)
 
     def _swap(self, changed: frozenset[str]) -> None:
-        """Put in force what the store says.
+        """Put the store's policies in force.
 
-        A policy that is new and cannot act gives way to what was in force of it. What was in force already stays, even
-        if it cannot act any more: then decisions fail, and no pod is placed without it.
+        If a new generation cannot be evaluated, the generation in force stays. If a generation in force can no longer
+        be evaluated, it stays too: decisions fail then, and no pod is placed without it.
         """
         policies = self.store.policy_set()
         try:
@@ -274,7 +274,7 @@ class Reloader:
         self.on_swap(policies)
 
     def _acts_alone(self, key: PolicyKey) -> bool:
-        """Return whether a policy can act without the others; a new one that cannot is refused."""
+        """Return whether a policy can be evaluated alone; if not, a new generation is rejected."""
         entry, acting = self.store.get(key), self._acting.get(key)
         if entry is None or entry.active is None or entry.active is acting:
             return True
@@ -298,14 +298,14 @@ class Reloader:
                 continue
             try:
                 settled = await self._settle(entry)
-            except Exception as error:  # the other statuses are written all the same
+            except Exception as error:  # other statuses are not affected
                 self._failed(entry.policy, error)
                 continue
             if not settled and tries + 1 < MAX_RETRIES:
                 self._unwritten.setdefault(key, tries + 1)
 
     async def _settle(self, entry: StoredPolicy) -> bool:
-        """Write what is in force of a policy, and its status, where they differ; return whether that is done with."""
+        """Write a policy's annotation and status if they differ; return whether no retry is needed."""
         policy = entry.policy
         if policy.metadata.resource_version == self._superseded.get(policy.key):
             return True
@@ -328,7 +328,7 @@ class Reloader:
         return kept and written
 
     async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
-        """Write a status; return whether that is settled: on a conflict the newer object brings its own turn."""
+        """Write a status; return whether no retry is needed: after a conflict, the newer object causes a write."""
         try:
             await self._client.set_policy_status(policy.key, version, status)
         except ApiError as error:
@@ -341,23 +341,23 @@ class Reloader:
 
 
 class _Repeats:
-    """How long what is said of a policy waits when somebody has written something else there, time and again.
+    """Pauses between equal writes to a policy that another client overwrites repeatedly.
 
-    Installations of one name may differ for good: on metrics, on who has the room, in their versions.
+    Two installations with the same name may never agree: on metrics, on cost limits, or by their versions.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._of: dict[PolicyKey, tuple[Hashable, int, float]] = {}
-        """What was said last, how often, and until when it is not said again."""
+        """Last write, number of its repetitions, and end of the pause, by policy."""
 
     def must_wait(self, entry: StoredPolicy) -> bool:
-        """Return whether the same was said so often that it has to wait."""
+        """Return whether an equal write has to wait."""
         said, _, until = self._of.get(entry.policy.key, (None, 0, 0.0))
         return said == _said(entry) and self._clock.monotonic() < until
 
     def wrote(self, entry: StoredPolicy) -> None:
-        """Record that something was written of a policy."""
+        """Record a write to a policy."""
         now, key, said = self._clock.monotonic(), entry.policy.key, _said(entry)
         before, times, until = self._of.get(key, (said, 0, now))
         times = times + 1 if before == said and now < until + LONGEST_PAUSE else 1
@@ -366,7 +366,7 @@ class _Repeats:
         self._of[key] = said, times, now + pause
 
     def forget(self, key: PolicyKey) -> None:
-        """Record that there is something else to say."""
+        """Remove the pause of a policy."""
         self._of.pop(key, None)
 
 
@@ -376,12 +376,12 @@ def _said(entry: StoredPolicy) -> Hashable:
 
 
 class _Newest(asyncio.Queue[Policy | PolicyKey]):
-    """The newest that is known of each policy, in the order in which they came to wait: what is older is left out.
+    """A queue with only the newest version of each policy, in the order of their first arrival.
 
-    So whoever edits one policy all the time keeps nobody else's waiting.
+    Repeated edits of a policy do not delay other policies.
     """
 
-    def _init(self, maxsize: int) -> None:  # noqa: ARG002 - as the queue gives it
+    def _init(self, maxsize: int) -> None:  # noqa: ARG002 - the signature of asyncio.Queue
         self._queue: dict[PolicyKey, Policy | PolicyKey] = {}
 
     def _put(self, item: Policy | PolicyKey) -> None:
@@ -403,4 +403,4 @@ def _log_failure(policy: Policy, error: Exception) -> None:
 
 
 def _nobody(_: PolicySet) -> None:
-    """Nobody has to know."""
+    """Do nothing, as long as no function is set."""

@@ -1,8 +1,7 @@
-"""`Scheduler`: applies changes to the cluster, swaps policies and profiles in, and tries pending pods one by one.
+"""`Scheduler`: applies changes to the cluster, swaps policies and profiles, and decides about pending pods one by one.
 
-Everything happens on one event loop. A cycle is synchronous, so nothing changes under it; between cycles the loop gets
-its turn, at the latest every few milliseconds, and applies what arrived. It never talks to the network but through the
-`Client` it was given.
+Everything runs in one event loop. A cycle is synchronous, so the cluster does not change during it. After `TURN`
+seconds of cycles, the loop runs other tasks and applies the changes that arrived. All requests go through the `Client`.
 
 Source: pkg/scheduler/scheduler.go, eventhandlers.go.
 """
@@ -50,21 +49,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 AFTER_FAILURE = 1.0
-"""How long no pod is tried after a failure that belongs to none. Units: seconds."""
+"""Pause after a failure that is not the failure of a pod. Units: seconds."""
 PENDING_ADDED: Final = Change(Resource.PENDING_POD, Action.ADD)
 PENDING_UPDATED: Final = Change(Resource.PENDING_POD, Action.UPDATE_OTHER)
 PENDING_DELETED: Final = Change(Resource.PENDING_POD, Action.DELETE)
 LAST_WORDS: Final = 10.0
-"""`Scheduler.last_words` of a process that ends in peace. Units: seconds."""
+"""Default of `Scheduler.last_words`. Units: seconds."""
 
 
 class Scheduler:
-    """Schedules the pods of some profiles over one cluster."""
+    """Schedules the pods of its profiles in a cluster."""
 
     last_words: float = LAST_WORDS
-    """How long bindings under way may take to end after the last cycle. Units: seconds."""
+    """Time for bindings to end after the last cycle. Units: seconds."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what is around it comes in
+    def __init__(  # noqa: PLR0913, PLR0917 - dependencies are passed in
         self,
         profiles: Mapping[str, Profile],
         client: Client,
@@ -74,16 +73,16 @@ class Scheduler:
         timing: Timing | None = None,
         cluster: Cluster | None = None,
     ) -> None:
-        """Wire it up.
+        """Create it.
 
         Args:
-            profiles: What decides, by name.
+            profiles: The profiles by name.
             client: Writes to the API server.
             clock: The time.
-            rng: What draws among equals.
-            observers: Who hears of decisions.
-            timing: What measures, if anything.
-            cluster: The cluster to schedule over; one of its own otherwise.
+            rng: Draws among equal nodes.
+            observers: Are told about decisions.
+            timing: Records durations; None for none.
+            cluster: The cluster; a new one by default.
         """
         self.cluster = Cluster() if cluster is None else cluster
         self._timing = timing
@@ -117,11 +116,11 @@ class Scheduler:
         self._connect_plugins()
 
     def use_policies(self, policies: PolicySet, changed: frozenset[str]) -> int:
-        """Swap the policy set between two cycles and try the pods again that changed policies had rejected.
+        """Swap the policy set between two cycles, and requeue the pods that changed policies rejected.
 
         Args:
             policies: The new set.
-            changed: The plugin names of the policies that were changed or removed.
+            changed: Plugin names of the policies that were changed or removed.
 
         Returns:
             How many pods were requeued.
@@ -130,12 +129,12 @@ class Scheduler:
         return self._put_in_force(active, policies, changed, "SchedulingPolicyUpdate")
 
     def use_profiles(self, profiles: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str]) -> int:
-        """Replace the profiles of these names; other profiles stay as they are.
+        """Replace profiles; profiles of other names stay.
 
         Args:
-            profiles: The new profiles, which sort the queue as the old ones.
+            profiles: The new profiles, with the same QueueSort plugin.
             policies: The policies in force.
-            changed: The names of the plugins that were changed or removed: pods that they had rejected are tried again.
+            changed: Names of the plugins that were changed or removed; the pods that they rejected are requeued.
 
         Returns:
             How many pods were requeued.
@@ -148,7 +147,7 @@ class Scheduler:
         return self._put_in_force(active, policies, changed, "ConfigurationUpdate")
 
     def join(self, policies: PolicySet) -> dict[str, Profile]:
-        """Return the profiles with policies, their rules evaluated as far as no pod is read; nothing takes force."""
+        """Return the profiles with policies, with results of rules that read no pod; the profiles in force stay."""
         return {name: policies.join(profile, self.cluster) for name, profile in self._profiles.items()}
 
     def _put_in_force(
@@ -167,32 +166,32 @@ class Scheduler:
                 profile.handle.connect(self.cluster, self._binder.handle)
 
     async def dry_run(self, pod: Pod, policies: PolicySet, rng: random.Random) -> Record:
-        """Say where a pod would go now, and why: the decision record; nothing is changed and nothing kept.
+        """Decide about a pod without placing it; return the decision record.
 
         Args:
             pod: A pod of one of the profiles.
             policies: The policies in force.
-            rng: What draws among equals.
+            rng: Draws among equal nodes.
 
         Raises:
-            UsageError: a pod of its name is on a node.
+            UsageError: A pod of its name is on a node.
         """
-        from policysched.schedule.live_dry_run import dry_run  # noqa: PLC0415 - a start needs none
+        from policysched.schedule.live_dry_run import dry_run  # noqa: PLC0415 - not needed at the start
 
         engine = self._engines[pod.spec.scheduler_name].beside(rng)
         return await dry_run(engine, pod, policies, rng, self._changes.tell_time)
 
     def plugin_watches(self) -> dict[str, PluginWatch]:
-        """Return what out-of-tree plugins take, by profile; it may be asked from any thread."""
+        """Return the durations of out-of-tree plugins, by profile. Safe to call from any thread."""
         return {name: profile.handle.watch for name, profile in self._profiles.items() if profile.handle is not None}
 
     def profiles_in_force(self) -> dict[str, Profile]:
-        """Return the profiles by name, with the policies that act in them."""
+        """Return the profiles by name, with their policies."""
         return {name: engine.profile for name, engine in self._engines.items()}
 
     @property
     def binding_count(self) -> int:
-        """How many pods are being bound; it may be asked from any thread."""
+        """Number of pods that are being bound. Safe to read from any thread."""
         return self._binder.under_way
 
     @property
@@ -202,19 +201,19 @@ class Scheduler:
 
     @property
     def object_count(self) -> int:
-        """How many nodes and pods there are."""
+        """Number of nodes and pods."""
         return self.cluster.nodes.count + len(self.cluster.pods) + sum(self.queue.counts())
 
     def set_node(self, node: Node) -> None:
-        """Take a node as it is now."""
+        """Add or replace a node."""
         self._changes.hear(self.cluster.set_node(node))
 
     def remove_node(self, name: str) -> None:
-        """Record that a node is gone."""
+        """Remove a node."""
         self._changes.hear(self.cluster.remove_node(name))
 
     def set_pod(self, pod: Pod) -> None:
-        """Take a pod as it is now, placed or pending."""
+        """Add or replace a pod, placed or pending."""
         identity = pod_id(pod)
         if pod.spec.node_name:
             self.cluster.nominations.discard(identity)
@@ -237,7 +236,7 @@ class Scheduler:
             self._set_pending(pod, identity)
 
     def _set_pending(self, pod: Pod, identity: str) -> None:
-        if identity in self.cluster.pods.by_id:  # it had a node, which no pod loses as long as it lives
+        if identity in self.cluster.pods.by_id:  # a new pod of the same identity: a pod never loses its node
             self._changes.hear(self.cluster.remove_pod(identity))
         freed = self.cluster.nominations.update(pod) or self._nominated_before(pod, identity)
         if pod.spec.scheduler_name in self._profiles:
@@ -248,7 +247,7 @@ class Scheduler:
         self._nomination_ended(freed)
 
     def _nominated_before(self, pod: Pod, identity: str) -> Nomination | None:
-        """Return the nomination of a pod's last attempt that its new version took away."""
+        """Return the nomination of a pod's last attempt that its new version removes."""
         queued = self.queue.get(identity)
         if queued is None:
             return None
@@ -257,14 +256,14 @@ class Scheduler:
         return Nomination(old, node) if node and node != pod.status.nominated_node_name else None
 
     def _nomination_ended(self, freed: Nomination | None) -> None:
-        """Have pods tried again for which a place may be free that is not kept any more, that pod's own attempt too."""
+        """Requeue the pods that may use the resources of a removed nomination, including the nominated pod."""
         if freed is not None:
             change = departure(freed.pod, freed.node, self.cluster.nodes.row_of.get(freed.node, -1))
             self._changes.tell_time()
             self.queue.move(change, at_most=pod_priority(freed.pod))
 
     def remove_pod(self, identity: str) -> None:
-        """Record that a pod is gone."""
+        """Remove a pod."""
         if self.queue.delete(identity):
             self._changes.latest = PENDING_DELETED
         self._nomination_ended(self.cluster.nominations.discard(identity))
@@ -272,7 +271,7 @@ class Scheduler:
         self._binder.reject_waiting(identity, "the pod was deleted")
 
     def take(self, obj: Any) -> None:
-        """Take an object of any kind of `policysched.model.kinds` as it is now."""
+        """Add or replace an object of any kind of `policysched.model.kinds`."""
         self._handle(self._take, obj)
 
     def _take(self, obj: Any) -> None:
@@ -282,7 +281,7 @@ class Scheduler:
             self._changes.hear(self.cluster.take(obj))
 
     def drop(self, obj: Any) -> None:
-        """Record that an object of any of the kinds is gone."""
+        """Remove an object of any kind of `policysched.model.kinds`."""
         self._handle(self._drop, obj)
 
     def _drop(self, obj: Any) -> None:
@@ -292,7 +291,7 @@ class Scheduler:
             self._changes.hear(self.cluster.drop(obj))
 
     def _handle(self, act: Callable[[Any], None], obj: Any) -> None:
-        """Do what an object asks for, and say how long that took where it changed anything."""
+        """Apply an object, and record the duration if it changed something."""
         timing = self._timing
         if timing is None:
             act(obj)
@@ -301,35 +300,35 @@ class Scheduler:
             act(obj)
             if self._changes.latest is not NOTHING:
                 timing.change(label(self._changes.latest), timing.now() - began)
-        if self.cluster.counters.crowded:  # no decision may come for long
+        if self.cluster.counters.crowded:  # the next decision may be far away
             for engine in self._engines.values():
                 engine.classes.relieve()
 
     def set_metric(self, answer: MetricAnswer) -> None:
-        """Take what a metrics source says of a metric."""
+        """Take a metric source's answer."""
         self._changes.tell_time()
         self._changes.hear(self.cluster.metrics.take(answer))
 
     @property
     def is_busy(self) -> bool:
-        """Whether pods wait for a cycle, or bindings and conditions are under way; it may be asked from any thread."""
+        """Whether pods are active, or bindings and status writes are under way. Safe to read from any thread."""
         return bool(self.queue.counts().active or self.attempts.tasks)
 
     async def run(self) -> None:
-        """Try pending pods until cancelled, then let the bindings under way end."""
+        """Decide about pending pods until cancelled, then wait for bindings."""
         self._connect_plugins()
         try:
             while True:
                 try:
                     await self._try_pods()
-                except Exception:  # whoever ends here would end the process
+                except Exception:  # an exception would end the process
                     log.exception("scheduling failed; retrying after a pause")
                     await asyncio.sleep(AFTER_FAILURE)
         finally:
             await self.attempts.finish(self.last_words)
 
     async def _try_pods(self) -> None:
-        """Try pods for a turn, or wait for one."""
+        """Make attempts for `TURN` seconds, or wait for a pod."""
         turn_ends = self._clock.monotonic() + TURN
         while (queued := self.queue.pop()) is not None:
             await self.attempts.make(queued)

@@ -1,7 +1,6 @@
-"""Counts and logs chosen victims that policies in Shadow mode would have protected.
+"""`ShadowGuards`: counts and logs the chosen victims that policies in Shadow mode would have protected.
 
-They are asked about the victims that were chosen, and about these alone. Which pods they would keep of all that could
-go says a dry-run.
+Guards are evaluated for chosen victims only; a dry-run evaluates them for all candidates.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ log = logging.getLogger(__name__)
 
 
 MOST_SAID: Final = 32
-"""How many victims the log names for an attempt; the others are counted."""
+"""Maximum number of log lines per attempt; further victims are counted."""
 
 
 class ShadowGuards:
-    """Counts victims by the policy that would have kept them."""
+    """Counts victims by the policy that would have protected them."""
 
     def __init__(self) -> None:
         self.kept: Counter[str] = Counter()
-        """By the plugin name of a policy: how many victims."""
+        """Number of victims by the plugin name of the policy."""
 
     def keep(self, names: Set[str]) -> None:
-        """Forget what was counted of policies but these, which are given by their plugins' names."""
+        """Remove the counts of all policies except some, given by plugin name."""
         for name in self.kept.keys() - names:
             del self.kept[name]
 
     def look(self, guards: Sequence[VictimGuard], pod: Pod, cluster: Cluster, victims: Sequence[Pod]) -> None:
-        """Ask guards in Shadow mode about the victims that are to make room for a pod; a guard that fails is logged."""
+        """Evaluate the guards in Shadow mode for the victims of a pod; a guard that fails is logged."""
         going = [pod_id(one) for one in victims if one.metadata.deletion_timestamp is None]
         placed = [found for one in going if (found := cluster.pods.by_id.get(one)) is not None]
         told = 0
@@ -59,7 +58,7 @@ class ShadowGuards:
 def _kept(
     guard: VictimGuard, pod: Pod, cluster: Cluster, placed: Sequence[PlacedPod]
 ) -> Iterator[tuple[Pod, Callable[[], tuple[str, str]]]]:
-    """Give the victims that a guard would keep, with what says why, and what was read of each."""
+    """Yield the victims that a guard would protect, each with a function that returns reason and values."""
     if not placed:
         return
     try:

@@ -1,8 +1,7 @@
 """Interface for recording durations of extension points, plugins, queueing hints and events.
 
-Nothing here reads a clock: who measures brings one, and where nobody measures no time is read. A decision's points are
-measured by laps, because plugins answer for all nodes at once and each begins where the one before ended. What single
-plugins take is measured in one of `SAMPLE` decisions, chosen by counting.
+The `Timing` has the clock; without one, no time is read. The points of a decision are measured by laps, because each
+begins where the previous point ended. Plugins are measured in one of `SAMPLE` decisions.
 
 Source: pkg/scheduler/framework/runtime/framework.go (pluginMetricsSamplePercent), pkg/scheduler/metrics/metrics.go.
 """
@@ -16,7 +15,7 @@ from policysched.framework import SKIP, Code, PostFilterResult, Status, Wait
 
 T = TypeVar("T")
 SAMPLE: Final = 10
-"""One of so many decisions has its plugins measured, as in kube-scheduler."""
+"""Plugins are measured in one of this number of decisions, as in kube-scheduler."""
 PRE_ENQUEUE: Final = "PreEnqueue"
 PRE_FILTER: Final = "PreFilter"
 FILTER: Final = "Filter"
@@ -24,9 +23,9 @@ POST_FILTER: Final = "PostFilter"
 PRE_SCORE: Final = "PreScore"
 SCORE: Final = "Score"
 CYCLE_POINTS: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
-"""The points of a decision, in the order of `CycleTimes.seconds`."""
+"""The extension points of a decision, in the order of `CycleTimes.seconds`."""
 PREPARED, FILTERED, PRE_SCORED, SCORED = range(4)
-"""Their places in it."""
+"""Indexes of the points in `CYCLE_POINTS`."""
 NORMALIZE: Final = "ScoreExtensionNormalize"
 RESERVE: Final = "Reserve"
 UNRESERVE: Final = "Unreserve"
@@ -37,38 +36,38 @@ POST_BIND: Final = "PostBind"
 
 
 class Timing(Protocol):
-    """Takes times; each method is called often, so it only counts.
+    """Records durations; its methods are called often and must be fast.
 
     Units: seconds.
     """
 
     now: Callable[[], float]
-    """A clock that never goes back."""
+    """A monotonic clock."""
 
     def decided(self, profile: str, seconds: list[float]) -> None:
-        """Take what the `CYCLE_POINTS` of a decision took in which no plugin failed; 0 where it did not come to one."""
+        """Record the durations of `CYCLE_POINTS` of a decision without failures; 0 for points that were not reached."""
 
     def point(self, point: str, status: Code, profile: str, seconds: float) -> None:
-        """Take what all plugins of an extension point took."""
+        """Record the duration of an extension point."""
 
     def plugin(self, plugin: str, point: str, status: Code, seconds: float) -> None:
-        """Take what one plugin took at a point."""
+        """Record the duration of a plugin at an extension point."""
 
     def hint(self, plugin: str, event: str, outcome: str, seconds: float) -> None:
-        """Take what a queueing hint took, with its outcome: Queue, QueueSkip or Error."""
+        """Record the duration of a queueing hint; the outcome is Queue, QueueSkip or Error."""
 
     def change(self, event: str, seconds: float) -> None:
-        """Take what a change of the cluster took."""
+        """Record the duration of a change of the cluster."""
 
     def preempted(self, seconds: float, *, succeeded: bool) -> None:
-        """Take how long making room for a pod took, once its victims were chosen."""
+        """Record the duration of a preemption after the choice of victims."""
 
 
 class CycleTimes:
-    """What the extension points of one decision after another take.
+    """Measures the extension points of decisions, one decision at a time.
 
     Args:
-        timing: Who measures.
+        timing: Records the durations.
     """
 
     __slots__ = ("_count", "_last", "_now", "by_plugin", "seconds", "timing")
@@ -78,41 +77,41 @@ class CycleTimes:
         self._count = 0
         self._last = 0.0
         self.by_plugin = False
-        """Whether the plugins of the decision at hand are measured."""
+        """Whether the plugins of the current decision are measured."""
         self.seconds = [0.0] * len(CYCLE_POINTS)
-        """What the points of `CYCLE_POINTS` took, 0 for those that the decision at hand did not come to."""
+        """Durations of `CYCLE_POINTS` in the current decision; 0 for points that were not reached."""
 
     def begin(self) -> None:
-        """Begin a decision."""
+        """Start a decision."""
         self.by_plugin = self._count % SAMPLE == 0
         self._count += 1
         self.seconds = [0.0, 0.0, 0.0, 0.0]
         self._last = self._now()
 
     def resume(self) -> None:
-        """Go on after what belongs to no point: waiting for extenders."""
+        """Continue after time that belongs to no point, such as calls of extenders."""
         self._last = self._now()
 
     def lap(self, place: int) -> None:
-        """Count the time since the last word for a point, by its place among `CYCLE_POINTS`."""
+        """Add the time since the last call to a point, given by its index in `CYCLE_POINTS`."""
         now = self._now()
         self.seconds[place] += now - self._last
         self._last = now
 
     def measured(self, plugin: str, point: str, ask: Callable[..., T], *arguments: Any) -> T:
-        """Ask a plugin, and say how long that took."""
+        """Call a plugin and record the duration."""
         return measured(self.timing, plugin, point, ask, *arguments)
 
 
 def asked(times: CycleTimes | None, plugin: str, point: str, ask: Callable[..., T], *arguments: Any) -> T:
-    """Ask a plugin, measured where plugins of this decision are."""
+    """Call a plugin; record the duration if the plugins of this decision are measured."""
     if times is None or not times.by_plugin:
         return ask(*arguments)
     return times.measured(plugin, point, ask, *arguments)
 
 
 def measured(timing: Timing, plugin: str, point: str, ask: Callable[..., T], *arguments: Any) -> T:
-    """Ask a plugin, and say how long that took; what raises is said nothing of."""
+    """Call a plugin and record the duration, unless it raises."""
     began = timing.now()
     answer = ask(*arguments)
     timing.plugin(plugin, point, code_of(answer), timing.now() - began)
@@ -120,7 +119,7 @@ def measured(timing: Timing, plugin: str, point: str, ask: Callable[..., T], *ar
 
 
 async def awaited(timing: Timing | None, plugin: str, point: str, answer: Awaitable[T]) -> T:
-    """Wait for a plugin's answer, and say how long that took where somebody measures."""
+    """Await a plugin's result; record the duration if a `Timing` is set."""
     if timing is None:
         return await answer
     began = timing.now()
@@ -130,7 +129,7 @@ async def awaited(timing: Timing | None, plugin: str, point: str, answer: Awaita
 
 
 async def at_point(timing: Timing | None, point: str, profile: str, answers: Awaitable[T]) -> T:
-    """Wait for what a point comes to, and say how long that took where somebody measures."""
+    """Await the result of an extension point; record the duration if a `Timing` is set."""
     if timing is None:
         return await answers
     began = timing.now()
@@ -140,7 +139,7 @@ async def at_point(timing: Timing | None, point: str, profile: str, answers: Awa
 
 
 def code_of(answer: Any) -> Code:
-    """Return the code of a plugin's answer: one that is no status is a success."""
+    """Return the code of a plugin's result; a result that is no status is a success."""
     if answer is None:
         return Code.SUCCESS
     if isinstance(answer, PostFilterResult):

@@ -1,8 +1,7 @@
-"""`Cluster`: nodes and placed pods in columns, kept up to date change by change; assume and forget.
+"""`Cluster`: nodes, placed pods and other objects that decisions read, updated change by change; assumed pods.
 
-Every method applies one change and says what changed; nothing is recomputed that did not. It knows nothing of
-plugins or of how changes arrive. A pod that was only assumed counts like a placed one until it is confirmed or
-forgotten.
+Each method applies a change and returns it as a `Change`. An assumed pod is treated as a placed pod until it is
+confirmed or forgotten.
 
 Source: pkg/scheduler/backend/cache/cache.go.
 """
@@ -64,12 +63,12 @@ if TYPE_CHECKING:
 
 _NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 _A_POD: Final = int(Aspect.USAGE | Aspect.PODS)
-"""What a pod that comes or goes changes of its row; with ports, these too."""
+"""Aspects of a row that change with a pod without host ports, and below with host ports."""
 _A_POD_WITH_PORTS: Final = int(Aspect.USAGE | Aspect.PODS | Aspect.PORTS)
 
 
 class Cluster:
-    """Nodes, placed pods, and what else decisions look at."""
+    """Nodes, placed pods and other objects that decisions read."""
 
     def __init__(self, strings: Strings | None = None) -> None:
         self.strings = strings if strings is not None else Strings()
@@ -97,35 +96,35 @@ class Cluster:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.namespace_sets = NamespaceSets()
         self._follows_details = False
-        """Whether a policy reads annotations or phases of placed pods."""
+        """Whether to record changes of annotations and phases of placed pods, which a policy reads."""
         self._has_devices = False
-        """Whether anybody asked for `devices`."""
+        """Whether `devices` was created."""
         self.mapped_resources = MappedResources()
         self.devices_generation = 0
-        """Moves when other devices, or other classes of them, are published."""
+        """Changes with ResourceSlices and DeviceClasses."""
         self._device_classes = self.objects.of(DeviceClass)
         self.unknown_namespaces: set[str] = set()
-        """Namespaces of placed pods that are not known themselves."""
+        """Namespaces that placed pods name and that are not known."""
         self.namespaces_stamp = 0
-        """Moves when a namespace's labels change, or it is known or unknown otherwise than before."""
+        """Changes when the labels of a namespace change, or a namespace becomes known or unknown."""
 
     @cached_property
     def allocated_devices(self) -> AllocatedState:
-        """Which devices claims hold."""
+        """The devices that are allocated to claims."""
         from policysched.devices import AllocatedState  # noqa: PLC0415 - clusters without claims need none
 
         return AllocatedState()
 
     @cached_property
     def resource_claims(self) -> ResourceClaims:
-        """The resource claims, as stored and as assumed."""
+        """The resource claims, stored and assumed."""
         from policysched.state.resource_claims import ResourceClaims  # noqa: PLC0415 - as above
 
         return ResourceClaims(self.allocated_devices)
 
     @cached_property
     def devices(self) -> DeviceTables:
-        """The devices and their classes; nothing of it is there before somebody asks for it."""
+        """Devices and device classes, created at the first use."""
         from policysched.devices import DeviceTables  # noqa: PLC0415 - clusters without devices need none of it
 
         made = DeviceTables(self.allocated_devices)
@@ -136,7 +135,7 @@ class Cluster:
         return made
 
     def set_node(self, node: Node) -> Change:
-        """Add a node, or replace the one of its name."""
+        """Add a node, or replace the node of the same name."""
         name = node.metadata.name
         self.nodes.tidy()
         self._give_rows_back()
@@ -162,7 +161,7 @@ class Cluster:
         return Change(Resource.NODE, action, old, node, row)
 
     def remove_node(self, name: str) -> Change:
-        """Take a node away; pods that are still on it stay counted for its return."""
+        """Remove a node; its pods stay counted until the node returns or they are deleted."""
         row = self.nodes.row_of.get(name, -1)
         old = self.nodes.nodes[row] if row >= 0 else None
         if old is None:
@@ -180,11 +179,11 @@ class Cluster:
         return Change(Resource.NODE, Action.DELETE, old, None, row)
 
     def set_pod(self, pod: Pod, measured: PodResources | None = None) -> Change:
-        """Add or replace a pod that has a node; a finished one is taken away.
+        """Add or replace a pod that has a node; a finished pod is removed.
 
         Args:
             pod: The pod.
-            measured: What it asks for, where that is known.
+            measured: The pod's requests, if they are known.
         """
         identity = pod_id(pod)
         placed = self.pods.by_id.get(identity)
@@ -196,7 +195,7 @@ class Cluster:
         return self._update_pod(identity, placed, pod)
 
     def remove_pod(self, identity: str) -> Change:
-        """Take a pod away, placed or assumed; the change has it on its node either way."""
+        """Remove a placed or assumed pod."""
         placed = self.pods.by_id.get(identity)
         if placed is None:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
@@ -205,10 +204,10 @@ class Cluster:
         return departure(placed.pod, name, placed.row)
 
     def assume(self, pod: Pod, row: int, measured: PodResources | None = None) -> None:
-        """Count a pod on a row before its binding is known to the API server.
+        """Place a pod on a row before its binding is confirmed.
 
         Raises:
-            ValueError: the pod is placed or assumed already.
+            ValueError: The pod is placed or assumed already.
         """
         identity = pod_id(pod)
         if identity in self.pods.by_id:
@@ -216,24 +215,24 @@ class Cluster:
         self._place(identity, pod, row, measured, assumed=True)
 
     def forget(self, identity: str) -> Change:
-        """Take back an assumption; a pod that was confirmed meanwhile stays."""
+        """Remove an assumed pod; a confirmed pod stays."""
         placed = self.pods.by_id.get(identity)
         if placed is None or not placed.assumed:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
         return self.remove_pod(identity)
 
     def is_assumed(self, identity: str) -> bool:
-        """Return whether the pod is counted without being confirmed."""
+        """Return whether a pod is assumed."""
         placed = self.pods.by_id.get(identity)
         return placed is not None and placed.assumed
 
     def is_elsewhere(self, pod: Pod) -> bool:
-        """Return whether the pod is counted on another node than it says."""
+        """Return whether a pod is placed on another node than the node that it names."""
         placed = self.pods.by_id.get(pod_id(pod))
         return placed is not None and self.nodes.names[placed.row] != pod.spec.node_name
 
     def set_namespace(self, namespace: Namespace) -> Change:
-        """Remember a namespace's labels."""
+        """Add or replace a namespace."""
         name, labels = namespace.metadata.name, namespace.metadata.labels
         before = self.namespaces.get(name)
         changed = before != labels
@@ -246,7 +245,7 @@ class Cluster:
         return Change(Resource.NAMESPACE, Action.UPDATE_OTHER if changed else Action.NONE, old, namespace)
 
     def remove_namespace(self, name: str) -> Change:
-        """Forget a namespace, which helps no pod."""
+        """Remove a namespace; this helps no pod."""
         if self.namespaces.pop(name, None) is not None:
             self.namespaces_stamp += 1
             self.namespace_sets.drop(name)
@@ -255,23 +254,23 @@ class Cluster:
         return Change(Resource.NAMESPACE, Action.NONE)
 
     def follow_details(self) -> None:
-        """Note changes of annotations and phases of placed pods from now on, because a policy reads them."""
+        """Record changes of annotations and phases of placed pods from now on, because a policy reads them."""
         if not self._follows_details:
             self._follows_details = True
             self.journal.note_all(distinct(self.pods.rows[self.pods.rows >= 0]), int(Aspect.POD_DETAILS))
 
     def take(self, obj: Any) -> Change:
-        """Take an object of any kind of `policysched.model.kinds` as it is now."""
+        """Add or replace an object of any kind of `policysched.model.kinds`."""
         own = _OWN.get(type(obj))
         return own[0](self, obj) if own is not None else self.objects.put(obj)
 
     def drop(self, obj: Any) -> Change:
-        """Record that an object of any of the kinds is gone."""
+        """Remove an object of any kind of `policysched.model.kinds`."""
         own = _OWN.get(type(obj))
         return own[1](self, obj) if own is not None else self.objects.drop(obj)
 
     def set_device_class(self, device_class: DeviceClass) -> Change:
-        """Remember a device class, and which extended resources it stands for."""
+        """Add or replace a device class, with its extended resources."""
         from policysched.devices import compile_class  # noqa: PLC0415 - clusters without devices need none of it
 
         old = self._device_classes.get(device_class.metadata.name)
@@ -283,7 +282,7 @@ class Cluster:
         return change
 
     def remove_device_class(self, name: str) -> Change:
-        """Forget a device class."""
+        """Remove a device class."""
         old = self._device_classes.pop(name, None)
         change = change_of(Resource.DEVICE_CLASS, old, None)
         self.devices.remove_class(name)
@@ -291,45 +290,45 @@ class Cluster:
         return change
 
     def set_resource_slice(self, one: ResourceSlice) -> Change:
-        """Take the devices of a slice as they are published now."""
+        """Add or replace a ResourceSlice with its devices."""
         self.devices.set_slice(one)
         self.devices_generation += 1
         return self.objects.put(one)
 
     def remove_resource_slice(self, one: ResourceSlice) -> Change:
-        """Record that the devices of a slice are published no more."""
+        """Remove a ResourceSlice with its devices."""
         self.devices.remove_slice(one.metadata.name)
         self.devices_generation += 1
         return self.objects.drop(one)
 
     def set_workload(self, workload: Workload) -> Change:
-        """Take a service or a controller as it is now; no pod waits for one."""
+        """Add or replace a Service or controller; this helps no waiting pod."""
         self.workloads.put(workload)
         return _NOTHING
 
     def remove_workload(self, workload: Workload) -> Change:
-        """Record that a service or a controller is gone."""
+        """Remove a Service or controller."""
         self.workloads.drop(workload)
         return _NOTHING
 
     def set_budget(self, budget: PodDisruptionBudget) -> Change:
-        """Take a disruption budget as it is now, and compile its selector."""
+        """Add or replace a PodDisruptionBudget, and compile its selector."""
         self.budget_selectors.put(_key(budget), budget.spec.selector)
         return self.objects.put(budget)
 
     def remove_budget(self, budget: PodDisruptionBudget) -> Change:
-        """Record that a disruption budget is gone."""
+        """Remove a PodDisruptionBudget."""
         self.budget_selectors.put(_key(budget), None)
         return self.objects.drop(budget)
 
     def set_stored(self, obj: Stored) -> Change:
-        """Take a volume, a claim, a storage class or a CSI object as it is now."""
+        """Add or replace a PersistentVolume, PersistentVolumeClaim, StorageClass or CSI object."""
         change = self.storage.put(obj)
         self.attachments.follow(change)
         return change
 
     def remove_stored(self, obj: Stored) -> Change:
-        """Record that one of these is gone."""
+        """Remove a PersistentVolume, PersistentVolumeClaim, StorageClass or CSI object."""
         change = self.storage.drop(obj)
         self.attachments.follow(change)
         return change
@@ -372,9 +371,9 @@ class Cluster:
         return row
 
     def _take_version(self, identity: str, placed: PlacedPod, pod: Pod) -> None:
-        """Take a version of a pod that takes what it took where it was, and may be something else to rules of others.
+        """Replace a placed pod by a version with equal resources and possibly another signature.
 
-        So is nearly every binding where nodes have zones: the API server gives the pod its node's topology labels.
+        Nearly every confirmed binding is such a version: the API server adds the node's topology labels to the pod.
         """
         version = PlacedPod(pod, placed.row, placed.pod_resources, assumed=False)
         self._enter(version)
@@ -402,7 +401,7 @@ class Cluster:
         self._release_if_empty(placed.row)
 
     def _enter(self, placed: PlacedPod) -> None:
-        """Count a pod among those of its signature, or leave everything as it was."""
+        """Add a pod to its signature; if that fails, change nothing."""
         placed.signature, is_new = self.signatures.enter(placed)
         if not is_new:
             return
@@ -440,7 +439,7 @@ class Cluster:
             self.journal.note(placed.row, _A_POD)
 
     def _give_rows_back(self) -> None:
-        """Return rows back that pods on nodes which never were have left; between two changes nobody holds one."""
+        """Shrink the tables after pods on unknown nodes were deleted; between two changes nobody holds row numbers."""
         if not self.nodes.may_give_back:
             return
         self.attachments.refresh()
@@ -481,4 +480,4 @@ _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Clus
     **dict.fromkeys(get_args(Stored), (Cluster.set_stored, Cluster.remove_stored)),
     **dict.fromkeys(get_args(Workload), (Cluster.set_workload, Cluster.remove_workload)),
 }
-"""How objects are taken in and out of the kinds that are more than names here; of all others tables are kept."""
+"""Functions that add and remove objects, by kind. Objects of other kinds are stored in `Cluster.objects`."""

@@ -1,9 +1,6 @@
-"""Cluster events (ActionType, EventResource) and the differences of two object versions as such.
+"""Cluster events (kube-scheduler's ActionType and EventResource), and the comparison of two versions of an object.
 
-The actions are kube-scheduler's event types, because plugins say in its terms which of them can help a pod they
-rejected.
-
-What differs between two versions of an object is said here in the terms of queue events and of row aspects.
+Queueing hints name events to select the changes that can help a rejected pod.
 
 Source: k8s.io/kube-scheduler/framework/types.go (ActionType, EventResource); pkg/scheduler/framework/events.go
 (nodeSchedulingPropertiesChange, PodSchedulingPropertiesChange).
@@ -24,7 +21,7 @@ from policysched.model.requests import Amounts, pod_amounts
 
 
 class Action(IntFlag):
-    """The kind of a change of an object; updates are divided by what changed."""
+    """The kind of a change of an object; updates are divided by the changed part."""
 
     NONE = 0
     ADD = 1
@@ -45,7 +42,7 @@ class Action(IntFlag):
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 16384
     """The pod's status names ResourceClaims generated for the pod."""
     UPDATE_NODE_INFO = 32768
-    """A change of a node's addresses or of the versions of its software, which kube-scheduler does not distinguish."""
+    """A change of a node's addresses or software versions; kube-scheduler has no such action."""
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE
         | UPDATE_NODE_LABEL
@@ -69,39 +66,39 @@ _OTHER: Final = Resource.OTHER
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One change of an object; `old` is None for an addition, `new` is None for a deletion."""
+    """A change of an object; `old` is None for an addition, `new` is None for a deletion."""
 
     resource: Resource | CustomResource
     action: Action
     old: Any = None
     new: Any = None
     row: int = -1
-    """The node's row, or the row of the node that the pod is on; -1 where there is none."""
+    """The row of the node, or of the pod's node; -1 without one."""
     metric: MetricKey | None = None
-    """The metric whose values changed."""
+    """The metric with changed values."""
 
     @property
     def nothing(self) -> bool:
-        """True where nothing that anyone reads has changed."""
+        """Whether nothing changed that scheduling reads."""
         return self.action is _NONE or self.resource is _OTHER
 
 
 def change_of(resource: Resource | CustomResource, old: Any, new: Any) -> Change:
-    """Name the change of an object of which nobody looks at parts; either may be None."""
+    """Return the change between two versions of an object whose parts are not distinguished; either may be None."""
     if new is None:
         return Change(resource, Action.NONE if old is None else Action.DELETE, old)
     return Change(resource, Action.ADD if old is None else Action.NONE if old == new else Action.UPDATE_OTHER, old, new)
 
 
 def departure(pod: Pod, node: str, row: int) -> Change:
-    """Return the change of a pod that leaves a node, or gives up one that was only meant for it."""
+    """Return the change of a pod that leaves its node or its nominated node."""
     if pod.spec.node_name != node:
         pod = replace(pod, spec=replace(pod.spec, node_name=node))
     return Change(Resource.ASSIGNED_POD, Action.DELETE, pod, None, row)
 
 
 def node_difference(old: Node, new: Node) -> Action:
-    """Name the parts of a node that changed."""
+    """Return the changed parts of a node."""
     action = Action.NONE
     for changed, part in (
         (old.status.allocatable != new.status.allocatable, Action.UPDATE_NODE_ALLOCATABLE),
@@ -121,7 +118,7 @@ def node_difference(old: Node, new: Node) -> Action:
 
 
 def pod_difference(old: Pod, new: Pod) -> Action:
-    """Name the parts of a pod that changed, whether it is placed or pending."""
+    """Return the changed parts of a placed or pending pod."""
     action = Action.NONE
     if old.metadata.labels != new.metadata.labels:
         action |= Action.UPDATE_POD_LABEL
@@ -141,7 +138,7 @@ def pod_difference(old: Pod, new: Pod) -> Action:
 
 
 def weighs_differently(old: Pod, new: Pod) -> bool:
-    """Return whether a placed pod may take something else on its node than before, amounts or volumes."""
+    """Return whether the resources or volumes of a placed pod may differ between two versions."""
     return (
         _resources_differ(old, new)
         or old.spec.overhead != new.spec.overhead
@@ -156,7 +153,7 @@ def _pending_resizes(pod: Pod) -> list[PodCondition]:
 
 
 def details_differ(old: Pod, new: Pod) -> bool:
-    """Return whether annotations, phase or creation time differ, which rules read of placed pods."""
+    """Return whether details of a placed pod that rules read differ: annotations, phase or creation time."""
     return (
         old.metadata.annotations != new.metadata.annotations
         or old.status.phase != new.status.phase
@@ -191,5 +188,5 @@ def _resources_differ(old: Pod, new: Pod) -> bool:
 
 
 def _scaled_down(old: Amounts, new: Amounts) -> bool:
-    """Return whether an amount became less, in thousandths, or is no longer named."""
+    """Return whether an amount decreased, in thousandths, or is missing."""
     return any(name not in new or amount.scaled(-3) > new[name].scaled(-3) for name, amount in old.items())

@@ -1,4 +1,4 @@
-"""Extended resources that device classes stand for (KEP-5004): which class each of them means."""
+"""`MappedResources`: the device class of each extended resource that a device class declares (KEP-5004)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Final
 from policysched.model.objects import DeviceClass
 
 _IMPLIED: Final = "deviceclass.resource.kubernetes.io/"
-"""What the resource begins with that a device class has by its name."""
+"""Prefix of the extended resource that each device class has by its name."""
 
 
 class MappedResources(dict[str, str]):
-    """The device class of each mapped extended resource.
+    """Device class names by extended resource.
 
-    A class has a resource of its own name, whatever others state; of several classes that state one resource the newest
-    counts, then the first by name.
+    Each class has the resource of its own name. If several classes declare a resource, the newest class applies, then
+    the first by name.
     """
 
     def __init__(self) -> None:
         self.generation = 0
-        """Moves when a resource has another device class."""
+        """Changes when a resource gets another device class."""
         self._classes: set[str] = set()
         self._stating: dict[str, dict[str, str]] = {}
-        """By extended resource, the classes that state it with the times of their creation."""
+        """The classes that declare an extended resource, with their creation times, by resource."""
 
     def follow(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        """Take a version of a device class in place of the one before; None where there is none.
+        """Replace a version of a device class by another; None for no version.
 
-        Cost: O(classes that state the same resource).
+        Cost: O(classes that declare the same resource).
         """
         concerned = [*self._without(old), *self._with(new)]
         for resource in dict.fromkeys(concerned):
@@ -39,7 +39,7 @@ class MappedResources(dict[str, str]):
             self.generation += before != found
 
     def _without(self, old: DeviceClass | None) -> list[str]:
-        """Forget a class, and name the resources that it stood for."""
+        """Remove a class; return its resources."""
         if old is None:
             return []
         name, resource = old.metadata.name, old.spec.extended_resource_name
@@ -53,7 +53,7 @@ class MappedResources(dict[str, str]):
         return [_IMPLIED + name, resource]
 
     def _with(self, new: DeviceClass | None) -> list[str]:
-        """Take a class, and name the resources that it stands for."""
+        """Add a class; return its resources."""
         if new is None:
             return []
         name, resource = new.metadata.name, new.spec.extended_resource_name
@@ -64,7 +64,7 @@ class MappedResources(dict[str, str]):
         return [_IMPLIED + name, resource]
 
     def _class_of(self, resource: str) -> str | None:
-        """Return the device class that a resource stands for."""
+        """Return the device class of a resource."""
         own = resource.removeprefix(_IMPLIED)
         if own != resource and own in self._classes:
             return own

@@ -1,4 +1,4 @@
-"""Objects stored by key instead of in columns; selectors of Services and controllers; changes of namespaces' labels.
+"""`ObjectTables`: objects by kind and key; `Workloads`: selectors of Services and controllers.
 
 Source: client-go/tools/cache/store.go.
 """
@@ -18,11 +18,11 @@ from policysched.state.cluster_events import Change, change_of
 T = TypeVar("T")
 Selector = Mapping[str, str] | LabelSelector
 MAX_ASKED = 100_000
-"""How many questions are remembered before all answers count as stale."""
+"""Maximum number of selectors in use that are recorded; beyond it, `Workloads.stamp` changes."""
 
 
 class ObjectTables:
-    """The objects of each kind, by their keys: `namespace/name`, or the name where the kind has no namespaces."""
+    """Objects by kind and key: `namespace/name`, or the name for kinds without namespaces."""
 
     __slots__ = ("_tables",)
 
@@ -30,7 +30,7 @@ class ObjectTables:
         self._tables: defaultdict[str, dict[str, Any]] = defaultdict(dict)
 
     def of(self, shape: type[T]) -> dict[str, T]:
-        """Return the table of a kind; it stays the same one."""
+        """Return the table of a kind: always the same object."""
         return self._tables[shape.__name__]
 
     def custom(self, resource: CustomResource) -> dict[str, CustomObject]:
@@ -38,7 +38,7 @@ class ObjectTables:
         return self._tables[resource.value]
 
     def put(self, obj: Any) -> Change:
-        """Take an object as it is now."""
+        """Add or replace an object."""
         kind = _kind_of(obj)
         table, key = self._tables[kind.kind], kind.key(obj)
         old = table.get(key)
@@ -46,7 +46,7 @@ class ObjectTables:
         return change_of(kind.resource, old, obj)
 
     def drop(self, obj: Any) -> Change:
-        """Record that an object is gone."""
+        """Remove an object."""
         kind = _kind_of(obj)
         return change_of(kind.resource, self._tables[kind.kind].pop(kind.key(obj), None), None)
 
@@ -56,39 +56,36 @@ def _kind_of(obj: Any) -> ApiKind[Any]:
 
 
 class Workloads:
-    """The selectors of Services and of pods' controllers, by namespace: what they select, not what that means for pods.
+    """The selectors of Services and controllers.
 
-    Answers that were derived from them are prepared once for many pods, so `generation` says when they may be stale;
-    because controllers come and go all the time in a busy cluster, it moves only for what somebody has asked for since.
+    Spread constraints that are derived from them are prepared once for many pods, until `stamp` changes. Controllers
+    change all the time in a busy cluster, so `stamp` changes only if a selector changes that was read since.
     """
 
     __slots__ = ("_asked", "_compiled", "_controllers", "_services", "generation")
 
     def __init__(self) -> None:
         self.generation = 0
-        """Moves when an answer that was given may be another now."""
+        """Changes when a selector that was read may have changed."""
         self._services: dict[str, dict[str, Mapping[str, str]]] = {}
         self._controllers: dict[tuple[str, str, str], Selector] = {}
         self._compiled: dict[tuple[str, str, str], LabelMatcher] = {}
-        """The selectors of controllers that were asked about, by kind, namespace and name."""
+        """Compiled selectors of controllers, by kind, namespace and name."""
         self._asked: set[Hashable] = set()
 
     def services(self, namespace: str) -> Collection[Mapping[str, str]]:
-        """Return the labels that the services of a namespace select by; those without any are left out."""
+        """Return the selectors of the Services of a namespace; Services without a selector are omitted."""
         self._remember(namespace)
         return self._services.get(namespace, {}).values()
 
     def controller(self, kind: str, namespace: str, name: str) -> Selector | None:
-        """Return the selector of a controller, None where it is not known or selects nothing."""
+        """Return the selector of a controller; None if the controller is unknown or has none."""
         key = (kind, namespace, name)
         self._remember(key)
         return self._controllers.get(key)
 
     def demands(self, kind: str, namespace: str, name: str) -> Mapping[str, str] | LabelMatcher | None:
-        """Return what a controller demands of its pods; a label selector is compiled once for each of its versions.
-
-        One that is not valid has no demands.
-        """
+        """Return the selector of a controller, compiled if it is a label selector; an invalid one selects nothing."""
         selector = self.controller(kind, namespace, name)
         if not isinstance(selector, LabelSelector):
             return selector
@@ -99,7 +96,7 @@ class Workloads:
         return compiled
 
     def put(self, workload: Workload) -> None:
-        """Take a service or a controller as it is now."""
+        """Add or replace a Service or controller."""
         metadata = workload.metadata
         if isinstance(workload, Service):
             self._put_service(metadata.namespace, metadata.name, workload.spec.selector or {})
@@ -107,7 +104,7 @@ class Workloads:
             self._put_controller((_kind(workload), metadata.namespace, metadata.name), workload.spec.selector)
 
     def drop(self, workload: Workload) -> None:
-        """Record that a service or a controller is gone."""
+        """Remove a Service or controller."""
         metadata = workload.metadata
         if isinstance(workload, Service):
             self._put_service(metadata.namespace, metadata.name, {})

@@ -1,9 +1,8 @@
-"""Resource claims as stored and as assumed, and those whose allocation is under way (kube-scheduler's claim tracker).
+"""`ResourceClaims`: resource claims, stored, assumed and in flight (kube-scheduler's claim tracker).
 
-A claim that was just written is *assumed* until the watch brings that version or a newer one; before it is written it
-is *in flight*: its devices count as taken, and no other pod may decide about it. Special claims, which stand for the
-extended resources of one pod, are found by the pod that owns them. What devices are taken is counted by
-`policysched.devices`; this module tells it.
+A claim is *in flight* while its allocation is being written: its devices are allocated, and no other pod may allocate
+the claim. A written claim is *assumed* until the watch delivers that version or a newer one. Special claims, for the
+extended resources of a pod, are found by their owner. `AllocatedState` is told about the devices of all claims.
 
 Source: pkg/scheduler/util/assumecache/assume_cache.go; plugins/dynamicresources/dra_manager.go (claimTracker),
 extendeddynamicresources.go (findExtendedResourceClaim), v1.36.
@@ -23,18 +22,18 @@ EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim
 
 
 class ClaimOutOfStepError(Exception):
-    """An assumption about a version of a claim that is not the newest, or about a claim that is not known."""
+    """A claim to assume is unknown, or older than the known version."""
 
 
 class UnknownClaimError(ClaimOutOfStepError):
-    """An assumption about a claim that the watch has not brought yet, or whose end it has brought."""
+    """A claim to assume has not been seen yet, or is deleted."""
 
 
 class ResourceClaims:
     """The claims of a cluster.
 
     Args:
-        allocated: What is told which devices claims hold.
+        allocated: The devices that are allocated to claims.
     """
 
     __slots__ = ("_allocated", "_in_flight", "_known", "_owned", "_stored", "revision")
@@ -42,20 +41,20 @@ class ResourceClaims:
     def __init__(self, allocated: AllocatedState) -> None:
         self._allocated = allocated
         self.revision = 0
-        """A number that grows with each change of what is known of a claim, or in flight."""
+        """Changes when a claim changes, or its allocation starts or ends."""
         self._stored: dict[str, ResourceClaim] = {}
         self._known: dict[str, ResourceClaim] = {}
-        """The claims by `namespace/name`, as assumed, else as stored."""
+        """The assumed or stored version of each claim, by `namespace/name`."""
         self._in_flight: dict[str, ResourceClaim] = {}
         self._owned: dict[str, dict[str, None]] = {}
-        """The keys of special claims by the UID of the pod that owns them."""
+        """Keys of special claims, by the UID of the owner."""
 
     def get(self, key: str) -> ResourceClaim | None:
-        """Return a claim by `namespace/name`, as it is assumed, else as it is stored."""
+        """Return the assumed version of the claim `namespace/name`, or else the stored version."""
         return self._known.get(key)
 
     def special_claim_of(self, pod: Pod) -> ResourceClaim | None:
-        """Return the claim that was made earlier for a pod's extended resources."""
+        """Return the existing claim for a pod's extended resources."""
         for key in self._owned.get(pod.metadata.uid, ()):
             claim = self._known[key]
             if claim.metadata.namespace == pod.metadata.namespace and any(
@@ -65,7 +64,7 @@ class ResourceClaims:
         return None
 
     def put(self, claim: ResourceClaim) -> Change:
-        """Take a claim as the watch brings it; a version that is not newer than the known one says nothing."""
+        """Add or replace a stored claim; a version that is not newer than the known version changes nothing."""
         known = self._known.get(claim.key)
         self._stored[claim.key] = claim
         if known is not None and _is_not_newer(claim, known):
@@ -73,15 +72,15 @@ class ResourceClaims:
         return self._replace(claim.key, claim)
 
     def drop(self, claim: ResourceClaim) -> Change:
-        """Record that a claim is gone."""
+        """Remove a claim."""
         self._stored.pop(claim.key, None)
         return self._replace(claim.key, None)
 
     def assume(self, claim: ResourceClaim) -> Change:
-        """Let what was just written stand before what the watch has brought.
+        """Use a version of a claim that was written, until the watch delivers it.
 
         Raises:
-            ClaimOutOfStepError: a newer version is known, or the claim is not.
+            ClaimOutOfStepError: A newer version is known, or the claim is unknown.
         """
         known = self._known.get(claim.key)
         if known is None:
@@ -91,16 +90,16 @@ class ResourceClaims:
         return self._replace(claim.key, claim)
 
     def restore(self, key: str) -> Change:
-        """Go by what the watch has brought of a claim."""
+        """Return to the stored version of a claim."""
         return self._replace(key, self._stored.get(key))
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
-        """Return what a claim in flight is to get."""
+        """Return the allocation of a claim in flight."""
         found = self._in_flight.get(uid)
         return None if found is None else found.status.allocation
 
     def begin(self, claim: ResourceClaim) -> None:
-        """Let a claim with its allocation be in flight."""
+        """Start the allocation of a claim: it is in flight."""
         uid = claim.metadata.uid
         self._in_flight[uid] = claim
         self.revision += 1
@@ -108,7 +107,7 @@ class ResourceClaims:
             self._allocated.assume(uid, claim.status.allocation)
 
     def end(self, uid: str) -> bool:
-        """Let a claim not be in flight any more; return whether it was."""
+        """End the allocation of a claim; return whether the claim was in flight."""
         if self._in_flight.pop(uid, None) is None:
             return False
         self.revision += 1
@@ -120,7 +119,7 @@ class ResourceClaims:
 
     @property
     def in_flight(self) -> int:
-        """How many claims are in flight."""
+        """Number of claims in flight."""
         return len(self._in_flight)
 
     def _replace(self, key: str, new: ResourceClaim | None) -> Change:
@@ -139,7 +138,7 @@ class ResourceClaims:
         return change_of(Resource.RESOURCE_CLAIM, old, new)
 
     def _own(self, claim: ResourceClaim, *, come: bool) -> None:
-        """File a special claim under its owners, or take it out there."""
+        """Add a special claim to the index by owner, or remove it."""
         if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) != "true":
             return
         for owner in claim.metadata.owner_references:
@@ -156,19 +155,19 @@ def _is_owner(reference: OwnerReference, pod: Pod) -> bool:
 
 
 def is_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
-    """Return whether a version of a claim is later than another one, or one of another claim of its name."""
+    """Return whether a version of a claim is newer than a known version, or belongs to a new claim of its name."""
     return claim.metadata.uid != known.metadata.uid or _order(claim) > _order(known)
 
 
 def _is_not_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
-    """Return whether a version of a claim is known already, or a later one; those of files have no versions."""
+    """Return whether a version of a claim is as old as a known version; claims from files have no versions."""
     if not claim.metadata.resource_version or claim.metadata.uid != known.metadata.uid:
         return False
     return _order(claim) <= _order(known)
 
 
 def _order(claim: ResourceClaim) -> tuple[int, str]:
-    """Order versions as numbers; Python refuses to read those of thousands of digits."""
+    """Return a key that orders versions as numbers; Python does not parse thousands of digits."""
     version = claim.metadata.resource_version
     digits = version.lstrip("0") if version.isdecimal() else ""
     return len(digits), digits

@@ -1,7 +1,7 @@
-"""What-if: a node's resources and pod counts with pods added or removed; the cluster is not changed.
+"""What-if: resources and pod counts of rows with pods added or removed; the cluster is not changed.
 
-Preemption asks so: whether a pod fits a node once these pods are gone, pod by pod. Every answer costs what the pods at
-hand cost, however many nodes, placed pods and pod classes there are.
+Preemption uses it to check whether a pod fits a node without its victims. The cost depends on the added and removed
+pods only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Repelling = Callable[[RepellingTerms], Mapping[str, NDArray[np.bool_]]]
 
 
 class ChangedRow:
-    """A row and the pods that it would lose and gain. Read it before the cluster changes."""
+    """A row with pods added or removed; valid until the cluster changes."""
 
     __slots__ = ("_added", "_added_up", "_amounts", "_known", "_removed", "_sums", "cluster", "history", "pods_count",
                  "row")  # fmt: skip
@@ -37,19 +37,19 @@ class ChangedRow:
     def __init__(self, cluster: Cluster, row: int) -> None:
         self.cluster, self.row = cluster, row
         self.history: list[tuple[PlacedPod, int]] = []
-        """Every pod added (1) or removed (-1), in order; one may be there several times."""
+        """All additions (1) and removals (-1) in order; a pod may occur several times."""
         self.pods_count: int = cluster.nodes.pods_count.data.item(row)
-        """How many pods there would be."""
+        """Number of pods after the changes."""
         self._removed: dict[str, PlacedPod] = {}
         self._added: dict[str, PlacedPod] = {}
         self._amounts: dict[str, int] = {}
         self._added_up = 0
-        """How much of the history the amounts are of."""
+        """Number of history entries that the amounts include."""
         self._sums: dict[Hashable, list[int]] = {}
         self._known: dict[Hashable, int] = {}
 
     def remove(self, pod: Pod) -> None:
-        """Take a pod away that is placed on the row or was added here.
+        """Remove a pod that is placed on the row or was added.
 
         Raises:
             ValueError: The pod is not there.
@@ -64,7 +64,7 @@ class ChangedRow:
         self._note(placed, -1)
 
     def add(self, pod: Pod) -> None:
-        """Add a pod that was taken away here, or one that is not placed anywhere.
+        """Add a pod that was removed, or that is not placed.
 
         Raises:
             ValueError: The pod is placed already.
@@ -84,11 +84,11 @@ class ChangedRow:
 
     @property
     def more_pods(self) -> int:
-        """How many pods more there would be, below 0 for fewer."""
+        """Change of the number of pods."""
         return self.pods_count - int(self.cluster.nodes.pods_count.data.item(self.row))
 
     def requested(self, resource: str) -> int:
-        """Return what the pods would request of a resource. Units: as in the cluster's columns."""
+        """Return the requested amount of a resource after the changes. Units: as in the cluster's columns."""
         amounts = self._amounts
         for placed, sign in self.history[self._added_up :]:
             for name, amount in placed.pod_resources.amounts:
@@ -98,28 +98,28 @@ class ChangedRow:
         return wrap(now + amounts.get(resource, 0))
 
     def pods(self) -> list[PlacedPod]:
-        """List the pods that would be there; of those that come, the kind may be −1: none that is placed is like it."""
+        """Return the pods after the changes; an added pod's signature is −1 if no placed pod has it."""
         removed = self._removed
         stay = [placed for placed in self.cluster.pods.on_row(self.row) if pod_id(placed.pod) not in removed]
         return [*stay, *self._added.values()]
 
     def new_pods(self) -> list[PlacedPod]:
-        """List the pods that come and are of a kind that no placed pod is of."""
+        """Return the added pods whose signature no placed pod has."""
         return [placed for placed in self._added.values() if placed.signature < 0]
 
     def now(self, key: Hashable, work_out: Callable[[], int]) -> int:
-        """Return what the row's pods weigh together as they are, worked out once for a key."""
+        """Return the total weight of the row's pods without the changes, computed once per key."""
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = work_out()
         return known
 
     def more(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> int:
-        """Return how much more the pods would weigh together than they do, below 0 for less.
+        """Return the change of the total weight of the row's pods.
 
         Args:
-            key: What the weights mean. A pod that comes or goes is weighed once for a key.
-            weigh: The weight of a pod.
+            key: Identifies the weights; each added or removed pod is weighed once per key.
+            weigh: Returns the weight of a pod.
         """
         known = self._sums.get(key)
         if known is None:
@@ -130,7 +130,7 @@ class ChangedRow:
         return known[0]
 
     def count(self, counter: PodCounter) -> int | float:
-        """Return what a counter would be on the row."""
+        """Return the value of a counter on the row after the changes."""
         if not counter.fractions and all(abs(counter.weight_of(placed)) <= WIDEST for placed in self.new_pods()):
             return wrap(
                 counter.counts.item(self.row) + self.more(counter, lambda placed: int(counter.weight_of(placed)))
@@ -139,15 +139,15 @@ class ChangedRow:
 
 
 class ChangedRows:
-    """Many rows at once and what their pods would take, with some taken away. Read it before the cluster changes.
+    """Many rows with pods removed; valid until the cluster changes.
 
-    It knows amounts, and weights that pods of one signature share: whoever reads more is asked row by row.
+    It has amounts, and weights that are equal for all pods of a signature. For other values use `ChangedRow`.
 
     Args:
         cluster: The cluster.
         rows: The rows.
-        slots: The pods of these rows that may be taken away, by their slots in the pod table.
-        of: For each of them where its row stands among the rows.
+        slots: Slots of the pods on these rows that can be removed.
+        of: For each pod, the index of its row in `rows`.
 
     Shapes: rows (R,); slots and of (V,).
     """
@@ -167,22 +167,22 @@ class ChangedRows:
         self._beside: tuple[PodsByRow, ChangedRows] | None = None
 
     def remove(self, pods: NDArray[np.intp]) -> None:
-        """Take pods away, given by their places among the slots; they are there."""
+        """Remove pods, given by their indexes in `slots`."""
         self._move(pods, -1)
 
     def restore(self, pods: NDArray[np.intp]) -> None:
-        """Bring pods back that were taken away."""
+        """Restore removed pods."""
         self._move(pods, 1)
 
     def more_pods(self) -> NDArray[np.int64]:
-        """Return how many pods more there would be on each row, below 0 for fewer.
+        """Return the change of the number of pods on each row.
 
         Shapes: (R,).
         """
         return self._pods
 
     def more(self, resource: str) -> NDArray[np.int64]:
-        """Return how much more of a resource the pods of each row would request, below 0 for less.
+        """Return the change of the requested amount of a resource on each row.
 
         Shapes: (R,).
         """
@@ -194,12 +194,12 @@ class ChangedRows:
         return found
 
     def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int], *, alike: bool = True) -> NDArray[np.int64]:
-        """Return how much more the pods of each row would weigh together than they do; not to be changed.
+        """Return the change of the total weight of each row's pods. Read-only.
 
         Args:
-            key: What the weights mean. Each signature, and each pod that comes, is weighed once for a key.
-            weigh: The weight of a pod.
-            alike: Whether pods of one signature weigh the same; else each pod is weighed.
+            key: Identifies the weights; each signature is weighed once per key.
+            weigh: Returns the weight of a pod.
+            alike: Whether pods of a signature have equal weights; if not, each pod is weighed.
 
         Shapes: (R,).
         """
@@ -218,11 +218,11 @@ class ChangedRows:
         return found[1]
 
     def knows(self, key: Hashable) -> bool:
-        """Return whether `now` was asked for a key."""
+        """Return whether `now` has a cached result for a key."""
         return key in self._known
 
     def now(self, key: Hashable, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Return what the pods of each row weigh together as they are, worked out once for a key.
+        """Return the total weight of each row's pods without the changes, computed once per key.
 
         Shapes: (R,).
         """
@@ -231,22 +231,22 @@ class ChangedRows:
             known = self._known[key] = work_out()
         return known
 
-    def repelled(self, repelling: Repelling) -> NDArray[np.bool_]:  # noqa: ARG002 - none come here
-        """Return on which rows pods come that no placed pod is like, and whose anti-affinity means a pod.
+    def repelled(self, repelling: Repelling) -> NDArray[np.bool_]:  # noqa: ARG002 - no pods are added
+        """Return the rows with an added pod of a new signature whose required anti-affinity matches the pod.
 
         Args:
-            repelling: By topology key that nodes have, which of what nominated pods state means the pod.
+            repelling: Returns by topology key which anti-affinity of nominated pods matches the pod.
 
         Shapes: (R,), a new array.
         """
         return np.zeros(self.rows.size, np.bool_)
 
     def counts(self, counter: PodCounter) -> bool:
-        """Return whether `count` can tell what a counter would be: its sums are whole numbers then."""
+        """Return whether `count` supports a counter: its sums must be integers."""
         return not counter.fractions
 
     def count(self, counter: PodCounter) -> NDArray[np.int64]:
-        """Return what a counter would be on each row.
+        """Return the value of a counter on each row after the changes.
 
         Shapes: (R,), a new array.
         """
@@ -265,10 +265,13 @@ class ChangedRows:
         return self.cluster.signatures.amounts(resource)[self._signatures[pods]]
 
     def with_nominated(self, nominated: PodsByRow) -> ChangedRows:
-        """Return the same rows with the pods nominated to them; it follows what becomes of this one."""
+        """Return these rows with their nominated pods added; later removals and restorations apply to both."""
         if self._beside is None or self._beside[0] is not nominated:
             self._beside = None
-            self._beside = nominated, _WithNominated(copy(self), nominated)  # which shares all: nothing holds itself
+            self._beside = (
+                nominated,
+                _WithNominated(copy(self), nominated),
+            )  # a copy that shares all arrays avoids a reference cycle
         return self._beside[1]
 
 
@@ -285,7 +288,7 @@ class _WithNominated(ChangedRows):
         of_row[base.rows] = np.arange(base.rows.size)
         at = of_row[pods.rows]
         self._at, self._places = at[at >= 0], pods.places[at >= 0]
-        """Of each nominated pod on the rows, where its row stands among them, and its place in the columns."""
+        """For each nominated pod on the rows, the index of its row in `rows`, and its place in the columns."""
         self._kinds = self._columns.kind_of[self._places]
         self._added: dict[Hashable, NDArray[np.int64]] = {}
 
@@ -336,18 +339,18 @@ class _WithNominated(ChangedRows):
         return found
 
     def _summed(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Add up by row what the nominated pods weigh."""
+        """Sum the weights of the nominated pods by row."""
         sums: NDArray[np.int64] = np.zeros(self.rows.size, np.int64)
         np.add.at(sums, self._at, weights)
         return sums
 
     def _are_new(self) -> NDArray[np.bool_]:
-        """Return which of the nominated pods are of a kind that no placed pod is of."""
+        """Return for each nominated pod whether no placed pod has its signature."""
         are_new: NDArray[np.bool_] = self._columns.numbers[self._kinds] < 0
         return are_new
 
     def _as_placed(self) -> list[PlacedPod]:
-        """Return the nominated pods as they would be if they were placed."""
+        """Return the nominated pods as placed pods."""
         columns, rows = self._columns, self.rows[self._at].tolist()
         return [
             _as_placed(self.cluster, columns.pods[place], row, columns.measured[place])
@@ -356,7 +359,7 @@ class _WithNominated(ChangedRows):
 
 
 def _as_placed(cluster: Cluster, pod: Pod, row: int, known: Measured) -> PlacedPod:
-    """Return a pod as it would be on a row; its signature is −1 where no placed pod has it."""
+    """Return a pod as placed on a row; its signature is −1 if no placed pod has it."""
     placed = PlacedPod(pod, row, known.resources, assumed=True)
     placed.signature = cluster.signatures.number(known.signature_key)
     return placed

@@ -171,7 +171,6 @@ class Drawn:
 @pytest.mark.parametrize("seed", range(12))
 def test_decisions_are_those_of_each_node_with_its_pods_for_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "MOST_COUNTERS", 2)
-    monkeypatch.setattr(columns, "MOST_WEIGHTS", 0)
     drawn = Drawn(seed)
     classes = [drawn.pod(f"asked-{number}") for number in range(8)]
     for step in range(200):

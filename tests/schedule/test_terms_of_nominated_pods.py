@@ -28,7 +28,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.results.rejections import FEASIBLE
 from policysched.schedule.cycle.what_if import Trial
-from policysched.state.nominated import columns, ports
+from policysched.state.nominated import columns
 from policysched.state.placed.pods import pod_id
 from policysched.state.tables import sparse
 from tests.build import node, pod
@@ -310,9 +310,8 @@ def statuses(found: Evaluation) -> Mapping[str, object]:
 @pytest.mark.parametrize("seed", range(12))
 def test_decisions_are_those_of_an_engine_that_knows_nothing_yet(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse, "SPARE", 2)
-    for name, value in (("FIRST_PLACES", 2), ("MOST_COUNTERS", 2), ("MOST_WEIGHTS", 9)):
+    for name, value in (("FIRST_PLACES", 2), ("MOST_COUNTERS", 2)):
         monkeypatch.setattr(columns, name, value)
-    monkeypatch.setattr(ports, "MOST_ANSWERS", 2)
     drawn = Drawn(seed)
     for _ in range(120):
         drawn.change()

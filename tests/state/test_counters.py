@@ -13,7 +13,6 @@ import pytest
 
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
-from policysched.state.placed.counter import FEW
 from policysched.state.placed.pod_kinds import Alike
 from policysched.state.placed.pods import FIRST_SLOTS, PlacedPod
 from policysched.state.tables.columns import FIRST_CAPACITY
@@ -214,7 +213,7 @@ def test_a_counter_among_those_that_state_something_follows_them() -> None:
     assert counter.counts[rows].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("signatures", [1, FEW, FEW + 1, 3 * FEW])
+@pytest.mark.parametrize("signatures", [1, 8, 24])
 def test_a_counter_of_few_signatures_and_one_of_many_are_filled_alike(signatures: int) -> None:
     made = cluster(
         *(

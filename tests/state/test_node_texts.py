@@ -69,7 +69,7 @@ def test_of_several_addresses_of_a_type_the_first_is_read() -> None:
 
 
 def test_only_the_texts_read_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_texts, "MOST_TEXTS", 2)
+    monkeypatch.setattr(node_texts, "MAX_KEYS", 2)
     made = cluster(reporting("a", conditions=[NodeCondition(type="x", status="True")]))
     first = made.nodes.text(NodeText("conditions", "x"))
     made.nodes.text(NodeText("conditions", "y"))

@@ -236,9 +236,6 @@ class HardState:
             if one.renumbered:
                 return slice(0, self.nodes.size)
             if one.changed is not None:
-                found = one.rows.of_label.rows_in(one.changed)
-                if isinstance(found, slice):
-                    return found
-                affected.append(found)
+                affected.append(one.rows.of_label.rows_in(one.changed))
             one.settle()
         return rows if len(affected) == 1 else np.concatenate(affected)

@@ -153,7 +153,7 @@ class DerivedColumn:
         differs = values != before
         if np.count_nonzero(differs):
             self.stamp += 1
-            self._stamps[differs if domains is None else domains.rows_in(differs, exact=True)] = self.stamp
+            self._stamps[differs if domains is None else domains.rows_in(differs)] = self.stamp
 
 
 class ImageSizes:

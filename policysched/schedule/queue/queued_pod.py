@@ -27,7 +27,7 @@ class Stage(Enum):
     IN_FLIGHT = "in flight"
 
 
-class QueuedPod(msgspec.Struct, eq=False):
+class QueuedPod(msgspec.Struct, eq=False, weakref=True):
     """A pending pod and the history of its scheduling attempts.
 
     Units: times are seconds of the monotonic clock.

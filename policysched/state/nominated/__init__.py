@@ -1,1 +1,1 @@
-"""Nominated pods and their effect on decisions about other pods."""
+"""Nominated pods, and what decisions about other pods read of them."""

@@ -1,4 +1,4 @@
-"""What is worked out of all nominated pods, as columns, and the choice of those that a pod leaves their place.
+"""`NominatedColumns`: nominated pods as columns; `YieldedPods`: nominated pods that are treated as placed for a pod.
 
 Source: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
 """
@@ -23,31 +23,29 @@ from policysched.state.placed.pods import Measured, PlacedPod, PodSignatures, me
 from policysched.state.tables.sparse import is_sparse
 
 PodsByRow = Mapping[int, Sequence[Pod]]
-MOST_COUNTERS = 64
-"""Of how many counters of pods it is kept at least what nominated pods weigh."""
-MOST_WEIGHTS = 1 << 21
-"""How many weights are kept where there are more counters."""
+MOST_COUNTERS = 1024
+"""Maximum number of pod counters with cached weights of nominated pods; beyond it, all are dropped."""
 FIRST_PLACES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """A pod and the node that is kept for it."""
+    """A pod and its nominated node."""
 
     pod: Pod
     node: str
 
 
 class NominatedColumns:
-    """What is worked out of all nominated pods: each comes with a place behind the others, and leaves it empty.
+    """Nominated pods as columns. Each pod has a place behind the earlier pods; a removed pod leaves its place empty.
 
-    Pods of one signature are of one kind: what they weigh is worked out once. Places and kinds that are given stay as
-    they are, so that who chose some may go on reading them; `compacted` makes others without the empty places.
+    Pods of a signature have the same kind, and weights are computed once per kind. Places and kinds never change, so
+    that a `YieldedPods` stays valid; `compacted` returns a copy without empty places.
 
     Args:
-        terms: What the pods state that keeps others away.
+        terms: The required anti-affinity of nominated pods.
 
-    Shapes: P places and more; K kinds; kind_of and repelling (P,).
+    Shapes: P places or more; K kinds; kind_of and repelling (P,).
     """
 
     __slots__ = (
@@ -61,7 +59,7 @@ class NominatedColumns:
         self.measured: list[Measured] = []
         self.kind_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
         self.repelling: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
-        """The number of what each pod states that keeps others away."""
+        """The number of each pod's required anti-affinity."""
         self._live: NDArray[np.bool_] = np.zeros(FIRST_PLACES, np.bool_)
         self._priorities: NDArray[np.int64] = np.zeros(FIRST_PLACES, np.int64)
         self._node_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
@@ -69,28 +67,28 @@ class NominatedColumns:
         self._nodes: dict[str, int] = {}
         self._kinds: dict[SignatureKey, int] = {}
         self.samples: list[PlacedPod] = []
-        """A pod of each kind; its row means nothing."""
+        """A pod of each kind; its row is meaningless."""
         self.numbers: NDArray[np.intp] = np.zeros(0, np.intp)
-        """Each kind's signature, -1 where no placed pod has it. Shapes: (K,)."""
+        """Each kind's signature, -1 if no placed pod has it. Shapes: (K,)."""
         self._seen = -1
         self._amounts: dict[str, NDArray[np.int64]] = {}
         self._weights: WeakKeyDictionary[PodCounter, tuple[NDArray[np.intp], int, NDArray[np.float64]]]
         self._weights = WeakKeyDictionary()
         self.ports = PortLists()
         self.ports_of: NDArray[np.intp] = np.zeros(FIRST_PLACES, np.intp)
-        """Which list of host ports each pod has."""
+        """The number of each pod's list of host ports."""
 
     def __contains__(self, identity: str) -> bool:
         return identity in self._place_of
 
     def enter(self, identity: str, one: Nomination, measured: Measured, repelling: int) -> None:
-        """Give a pod the next place.
+        """Add a pod.
 
         Args:
-            identity: Its identity.
-            one: The pod and its node.
-            measured: What is worked out of it.
-            repelling: The number of what it states that keeps others away.
+            identity: The pod's identity.
+            one: The nomination.
+            measured: The pod's requests and signature.
+            repelling: The number of the pod's required anti-affinity.
 
         Cost: O(1).
         """
@@ -101,7 +99,7 @@ class NominatedColumns:
         self._append(identity, one, measured, (kind, repelling, pod_priority(one.pod), ports))
 
     def renew(self, identity: str, one: Nomination) -> None:
-        """Move a pod that has a place behind the others, as a version of it that differs in nothing that counts."""
+        """Replace a pod by an equivalent version, behind the other pods."""
         place = self._place_of[identity]
         self._live[place] = False
         alike = (self.kind_of, self.repelling, self._priorities, self.ports_of)
@@ -110,26 +108,26 @@ class NominatedColumns:
         self._append(identity, one, self.measured[place], known)
 
     def drop(self, identity: str) -> int:
-        """Leave a pod's place empty; return the number of what it stated that keeps others away."""
+        """Remove a pod; return the number of its required anti-affinity."""
         place = self._place_of.pop(identity)
         self._live[place] = False
         return int(self.repelling[place])
 
     def repelling_of(self, identity: str) -> int:
-        """Return the number of what a pod that has a place states that keeps others away."""
+        """Return the number of a nominated pod's required anti-affinity."""
         return int(self.repelling[self._place_of[identity]])
 
     def measured_of(self, identity: str) -> Measured:
-        """Return what is worked out of a pod that has a place."""
+        """Return the requests and signature key of a nominated pod."""
         return self.measured[self._place_of[identity]]
 
     @property
     def is_sparse(self) -> bool:
-        """Whether there are many empty places."""
+        """Whether most places are empty."""
         return is_sparse(len(self.pods), len(self._place_of))
 
     def compacted(self) -> NominatedColumns:
-        """Return the same without empty places and kinds of which no pod is left.
+        """Return a copy without empty places and without kinds that no pod has.
 
         Cost: O(places + kinds).
         """
@@ -160,7 +158,7 @@ class NominatedColumns:
         return made
 
     def yielded_to(self, priority: int, own: str, row_of: Mapping[str, int]) -> YieldedPods:
-        """Choose those of a priority and above, but one, whose node has a row."""
+        """Return the pods of a minimum priority whose node has a row, without the pod `own`."""
         count = len(self.pods)
         rows = np.array([row_of.get(node, -1) for node in self._nodes], np.intp)[self._node_of[:count]]
         chosen = self._live[:count] & (rows >= 0) & (self._priorities[:count] >= priority)
@@ -170,9 +168,9 @@ class NominatedColumns:
         return YieldedPods(self, places, rows[places])
 
     def refresh(self, signatures: PodSignatures) -> None:
-        """Look up which kinds are signatures of placed pods.
+        """Update the signatures of kinds.
 
-        Cost: O(kinds) after a signature appeared or went, else O(kinds that came).
+        Cost: O(kinds) after a signature was added or removed, else O(new kinds).
         """
         known = self.numbers.size if self._seen == signatures.generation else 0
         self._seen = signatures.generation
@@ -184,7 +182,7 @@ class NominatedColumns:
         self.numbers = np.concatenate((self.numbers[:known], np.array(numbers, np.intp)))
 
     def amounts(self, resource: str) -> NDArray[np.int64]:
-        """Return how much of a resource a pod of each kind takes.
+        """Return the amount of a resource that each kind requests.
 
         Shapes: (K,).
         """
@@ -196,9 +194,7 @@ class NominatedColumns:
         return found
 
     def weights(self, counter: PodCounter) -> NDArray[np.float64]:
-        """Return what a counter counts for a pod of each kind; the numbers are up to date.
-
-        A kind that is no placed pod's weighs the same as long as it is not.
+        """Return the weight of each kind in a counter; call `refresh` before.
 
         Shapes: (K,).
         """
@@ -206,7 +202,7 @@ class NominatedColumns:
         if known is not None and known[1] == self._seen and known[2].size == count:
             return known[2]
         if known is None:
-            if len(self._weights) >= MOST_COUNTERS and len(self._weights) * count >= MOST_WEIGHTS:
+            if len(self._weights) >= MOST_COUNTERS:
                 self._weights.clear()
             anew, found = [*range(count)], np.zeros(count)
         else:
@@ -243,13 +239,13 @@ class NominatedColumns:
 
 
 class SignatureKey(tuple[Any, ...]):
-    """The key of a signature, equal to it as it is, whose hash is worked out once."""
+    """The key of a signature with a cached hash."""
 
     _hash: int
 
     @classmethod
     def of(cls, key: Hashable) -> SignatureKey:
-        """Return the same key so."""
+        """Return a key with a cached hash."""
         if isinstance(key, cls):
             return key
         made = cls(cast("tuple[Any, ...]", key))
@@ -261,12 +257,12 @@ class SignatureKey(tuple[Any, ...]):
 
 
 class YieldedPods(Mapping[int, Sequence[Pod]]):
-    """The nominated pods that a pod has to leave their place, by row.
+    """Nominated pods by row: the pods that are treated as placed when a pod of lower or equal priority is decided.
 
     Args:
-        columns: What is known of all nominated pods.
-        places: The places of those among them, in their order.
-        rows: The row of each.
+        columns: All nominated pods.
+        places: The places of the pods in the columns, in ascending order.
+        rows: The row of each pod.
 
     Shapes: places and rows (Q,).
     """
@@ -279,7 +275,7 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
 
     @classmethod
     def of(cls, pods: PodsByRow) -> YieldedPods:
-        """Return the same of pods that are given by row."""
+        """Create it from pods by row."""
         if isinstance(pods, YieldedPods):
             return pods
         stated = [(pod_id(pod), Nomination(pod, str(row))) for row, together in pods.items() for pod in together]
@@ -291,7 +287,7 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
 
     @property
     def distinct_rows(self) -> NDArray[np.intp]:
-        """The rows, in ascending order."""
+        """The distinct rows, in ascending order."""
         return np.bincount(self.rows).nonzero()[0]
 
     def __getitem__(self, row: int) -> Sequence[Pod]:

@@ -1,7 +1,7 @@
-"""Pods that wait for a node which is kept for them (nominated pods), of this scheduler and of others.
+"""`Nominations`: pods with a nominated node, of this scheduler and of others.
 
-Kept apart from placed pods: they hold nothing yet, but a pod of no higher priority has to leave them their place. A
-node's name may be that of a node that is gone, or is not there yet.
+Nominated pods are not placed, but the resources of their node are reserved for them against pods of equal or lower
+priority. The nominated node need not exist.
 
 Source: pkg/scheduler/backend/queue/nominator.go.
 """
@@ -24,17 +24,17 @@ class Nominations:
 
     def __init__(self) -> None:
         self.generation = 0
-        """How often a node began or ceased to be kept for a pod, or for one that differs in what counts."""
+        """Changes when a nomination is added or removed, or its pod changes in a field that decisions read."""
         self.terms = RepellingTerms()
-        """Their required anti-affinity."""
+        """The required anti-affinity of nominated pods."""
         self._columns = NominatedColumns(self.terms)
         self._by_id: dict[str, Nomination] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
 
     def set(self, pod: Pod, node: str) -> None:
-        """Keep a node for a pod, and no other; an empty name keeps none.
+        """Set the nominated node of a pod; an empty name removes the nomination.
 
-        Cost: O(what the pod states); O(1) for a version that differs in nothing that decisions read.
+        Cost: O(size of the pod); O(1) for an equivalent version.
         """
         identity = pod_id(pod)
         known = self._by_id.get(identity)
@@ -45,7 +45,7 @@ class Nominations:
             self.discard(identity)
             return
         measured = _measure(pod)
-        repelling = self.terms.enter(pod)  # before the earlier version leaves: both may state the same
+        repelling = self.terms.enter(pod)  # before the earlier version leaves: both may have equal terms
         self._take_out(identity)
         self.generation += 1
         self._by_id[identity] = one = Nomination(pod, node)
@@ -54,9 +54,9 @@ class Nominations:
         self._compact()
 
     def update(self, pod: Pod) -> Nomination | None:
-        """Take a pending pod as it is now; return the nomination that its new version took away.
+        """Take a version of a pending pod; return the nomination that the version removes.
 
-        What its status says counts; while that has said nothing yet, the node stays that was kept for it here.
+        The pod's status applies; as long as the status never had a nomination, a nomination of this process stays.
         """
         known = self._by_id.get(pod_id(pod))
         stated = pod.status.nominated_node_name
@@ -68,8 +68,8 @@ class Nominations:
         return Nomination(known.pod, was) if was and was != stated else None
 
     def discard(self, identity: str) -> Nomination | None:
-        """Keep no node for a pod any more; return its nomination, if it had one."""
-        if identity not in self._by_id:  # as of each pod that is placed
+        """Remove and return a pod's nomination."""
+        if identity not in self._by_id:  # most placed pods
             return None
         known = self._take_out(identity)
         if not self._by_id:
@@ -82,27 +82,27 @@ class Nominations:
         return self._by_id.get(identity)
 
     def named(self, key: str) -> Nomination | None:
-        """Return the nomination of the pod of a namespace and name.
+        """Return the nomination of the pod `namespace/name`.
 
         Cost: O(nominated pods).
         """
         return next((one for one in self._by_id.values() if one.pod.key == key), None)
 
     def rows(self, row_of: Mapping[str, int]) -> frozenset[int]:
-        """Return the rows of the nodes that are kept for some pod.
+        """Return the rows of nominated nodes.
 
-        Cost: O(nodes that are kept).
+        Cost: O(nominated nodes).
         """
         return frozenset(row_of[node] for node in self._by_node if node in row_of)
 
     def on_node(self, node: str) -> list[Pod]:
-        """List the pods that a node is kept for."""
+        """Return the pods that are nominated to a node."""
         return list(self._by_node.get(node, {}).values())
 
     def yielded_to(self, pod: Pod, row_of: Mapping[str, int]) -> PodsByRow:
-        """Return the pods that a pod has to leave their place: others of equal or higher priority, by their node's row.
+        """Return the other nominated pods of equal or higher priority than a pod, by the row of their node.
 
-        Cost: O(nodes that are kept) and a few operations over all nominated pods.
+        Cost: O(nominated nodes), and array operations over all nominated pods.
         """
         if not self._by_id:
             return {}
@@ -110,12 +110,12 @@ class Nominations:
         return self._columns.yielded_to(pod_priority(pod), pod_id(pod), row_of)
 
     def repelling_of(self, pod: Pod) -> int | None:
-        """Return the number of a nominated pod's required anti-affinity, None for any other pod."""
+        """Return the number of a nominated pod's required anti-affinity; None for other pods."""
         known = self._by_id.get(pod_id(pod))
         return self._columns.repelling_of(pod_id(pod)) if known is not None and known.pod is pod else None
 
     def measured(self, pod: Pod) -> Measured | None:
-        """Return what a nominated pod requests and its signature's key, None for any other pod."""
+        """Return the requests and signature key of a nominated pod; None for other pods."""
         known = self._by_id.get(pod_id(pod))
         return self._columns.measured_of(pod_id(pod)) if known is not None and known.pod is pod else None
 
@@ -134,7 +134,7 @@ class Nominations:
         return known
 
     def _replace(self, identity: str, one: Nomination) -> None:
-        """Take a version of a pod that differs in nothing that counts; it comes behind the others, as any version."""
+        """Replace a pod by an equivalent version, behind the other pods."""
         del self._by_id[identity]
         self._by_id[identity] = one
         pods = self._by_node[one.node]
@@ -154,9 +154,9 @@ def _measure(pod: Pod) -> Measured:
 
 
 def _is_alike(before: Pod, after: Pod) -> bool:
-    """Return whether versions of a nominated pod differ in nothing that decisions about other pods read.
+    """Return whether two versions of a nominated pod are equal in all fields that decisions about other pods read.
 
-    That leaves annotations, what the API server counts, and what the status says of scheduling.
+    Annotations, resource versions and the PodScheduled condition are ignored.
     """
     if before.spec != after.spec:
         return False

@@ -1,8 +1,9 @@
-"""The host ports of nominated pods, as lists that pods which state the same share, and how many keep a pod out."""
+"""`PortLists`: host ports of nominated pods, shared by pods with equal ports, and the conflicts of a pod with them."""
 
 from __future__ import annotations
 
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,29 +12,26 @@ from policysched.state.tables.amounts import PodResources, WantedPorts
 
 NO_PORTS: Final = 0
 """The list of pods without host ports."""
-MOST_ANSWERS = 64
-"""For how many sets of wanted ports the answers are kept."""
-MOST_WANTED = 1000
-"""Up to how many ports may be wanted for the answers to be kept: they keep what is wanted."""
 
 
 class PortLists:
-    """Lists of host ports by number; a list stays as long as this does."""
+    """Lists of host ports by number; a list is never removed."""
 
     __slots__ = ("_answers", "_by_id", "_lists", "_numbers", "_starts")
 
     def __init__(self) -> None:
         self._lists: list[PodResources | None] = [None]
         self._by_id: dict[int, int] = {}
-        """The lists by the address of what states them, which is there as long as its list."""
-        self._answers: dict[WantedPorts, NDArray[np.int64]] = {}
+        """Numbers by the address of the `PodResources`, which the list keeps alive."""
+        self._answers: WeakKeyDictionary[WantedPorts, NDArray[np.int64]] = WeakKeyDictionary()
+        """The answers of `met`, as long as the wanted ports are in use."""
         self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
-        """The numbers of the ports of all lists that were read, one list's after the other's."""
+        """The port numbers of all lists that were read, concatenated."""
         self._starts: NDArray[np.intp] = np.zeros(2, np.intp)
-        """Where those of each list begin, and where the last one's end."""
+        """Where the ports of each list begin, and where the last list ends."""
 
     def number(self, resources: PodResources) -> int:
-        """Return the list of pods that state the same; equal ones may be listed twice.
+        """Return the number of a pod's list of ports; equal lists may have several numbers.
 
         Cost: O(1).
         """
@@ -45,28 +43,22 @@ class PortLists:
         return number
 
     def met(self, wanted: WantedPorts) -> NDArray[np.int64]:
-        """Return how many host ports of each list keep a pod out that wants some.
+        """Return how many host ports of each list conflict with wanted ports.
 
-        Cost: O(host ports of the lists that came since anything was asked last), and array work over those that came
-            since this was asked last.
+        Cost: O(host ports of new lists).
         Shapes: (lists,).
         """
         found = self._answers.get(wanted)
         if found is None or found.size < len(self._lists):
-            if found is None:
-                if len(self._answers) >= MOST_ANSWERS:
-                    self._answers.clear()
-                found = np.zeros(1, np.int64)
-            found = np.concatenate((found, self._met_from(wanted, found.size)))
-            if len(wanted) <= MOST_WANTED:
-                self._answers[wanted] = found
+            known = np.zeros(1, np.int64) if found is None else found
+            found = self._answers[wanted] = np.concatenate((known, self._met_from(wanted, known.size)))
         return found
 
     def kept(self, used: NDArray[np.bool_]) -> PortLists:
-        """Return those lists alone that are used; their numbers close up.
+        """Return a copy without unused lists, with new numbers.
 
         Args:
-            used: Whether each is, that of none included.
+            used: Whether each list is used, including the empty list.
 
         Shapes: used (lists,).
         """
@@ -81,14 +73,15 @@ class PortLists:
         lengths = np.diff(self._starts)
         made._numbers = self._numbers[np.repeat(read, lengths)]
         made._starts = np.concatenate((np.zeros(1, np.intp), np.cumsum(lengths[read], dtype=np.intp)))
-        made._answers = {wanted: found[used[: found.size]] for wanted, found in self._answers.items()}
+        for wanted, found in [*self._answers.items()]:
+            made._answers[wanted] = found[used[: found.size]]
         return made
 
     def __len__(self) -> int:
         return len(self._lists)
 
     def _met_from(self, wanted: WantedPorts, first: int) -> NDArray[np.int64]:
-        """Count the host ports that meet some in the lists from one on."""
+        """Count the conflicting host ports of the lists from a number on."""
         self._read()
         met: NDArray[np.int64] = np.zeros(len(self._lists) - first, np.int64)
         begin = self._starts[first]

@@ -1,7 +1,7 @@
-"""The required anti-affinity of nominated pods, and which of it matches a pod class.
+"""`RepellingTerms`: required anti-affinity of nominated pods; `RepelledClass`: the terms that match a pod class.
 
-Equal anti-affinity of several pods has one number. A class evaluates each number once, until nodes get or lose label
-keys or the labels of its namespace change.
+Pods with equal anti-affinity share a number. A class evaluates each number once, until the label keys of nodes or the
+labels of the class's namespace change.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from policysched.state.tables.nodes import NodeTable
 from policysched.state.tables.sparse import is_sparse
 
 Stated = Mapping[PeerSelector, Sequence[str]]
-"""Pods that are kept away, each with the topology keys of the terms that match them."""
+"""Topology keys by the selector of the pods that the terms keep away."""
 NONE: Final = 0
 """The number of pods without required anti-affinity."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class _Holder:
-    """What pods of one required anti-affinity state."""
+    """A required anti-affinity, with the number of pods that have it."""
 
     __slots__ = ("key", "stated", "uses")
 
@@ -35,21 +35,21 @@ class _Holder:
 
 
 class RepellingTerms:
-    """The required anti-affinity of nominated pods, by number. Numbers that no pod has any more are used again."""
+    """The required anti-affinity of nominated pods, by number. Unused numbers are reused."""
 
     __slots__ = ("_by_key", "_first", "_free", "_holders", "_log", "reads_namespaces")
 
     def __init__(self) -> None:
         self._first = 0
-        """The position of the first number in the log."""
+        """Position of the first number in the log."""
         self._log: list[int] = []
-        """The numbers as they were given."""
+        """The latest numbers in the order of their assignment."""
         self.clear()
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Remove all terms."""
         self.reads_namespaces = False
-        """Whether there was a term that depends on the labels of namespaces."""
+        """Whether a term read labels of namespaces."""
         self._holders: list[_Holder | None] = [None]
         self._free: list[int] = []
         self._by_key: dict[tuple[str, bytes], int] = {}
@@ -58,18 +58,18 @@ class RepellingTerms:
 
     @property
     def version(self) -> int:
-        """How many numbers were given."""
+        """Number of assignments so far."""
         return self._first + len(self._log)
 
     @property
     def size(self) -> int:
-        """One more than the highest number."""
+        """Highest number plus 1."""
         return len(self._holders)
 
     def enter(self, pod: Pod) -> int:
-        """Count a pod; return the number of its anti-affinity.
+        """Add a pod; return the number of its required anti-affinity.
 
-        Cost: O(required anti-affinity terms of the pod), one built-in call where another pod states the same.
+        Cost: O(required anti-affinity terms of the pod).
         """
         affinity = pod.spec.affinity
         away = None if affinity is None else affinity.pod_anti_affinity
@@ -84,7 +84,7 @@ class RepellingTerms:
         return number
 
     def leave(self, number: int) -> None:
-        """Take a pod's count back."""
+        """Remove a pod of a number."""
         held = self._holders[number]
         if held is None:
             return
@@ -95,11 +95,11 @@ class RepellingTerms:
             self._free.append(number)
 
     def since(self, position: int) -> Sequence[int] | None:
-        """Return the numbers that were given from a version on, None where the log does not reach back so far."""
+        """Return the numbers assigned since a version; None if the log does not reach back to it."""
         return None if position < self._first else self._log[position - self._first :]
 
     def stated(self, number: int) -> Stated:
-        """Return what the pods of a number state."""
+        """Return the terms of a number."""
         held = self._holders[number]
         return {} if held is None else held.stated
 
@@ -127,10 +127,10 @@ class RepellingTerms:
 
 
 class RepelledClass:
-    """Which anti-affinity of nominated pods keeps the pods of one class away.
+    """The required anti-affinity of nominated pods that matches the pods of a class.
 
     Args:
-        pod: A pod of the class: its namespace and labels are read.
+        pod: A pod of the class; only its namespace and labels are read.
     """
 
     __slots__ = ("_generation", "_labels", "_matching", "_pod", "_position", "_terms")
@@ -141,20 +141,20 @@ class RepelledClass:
         self._position = self._generation = -1
         self._labels: Mapping[str, str] = {}
         self._matching: dict[str, NDArray[np.bool_]] = {}
-        """By topology key, whether each number keeps the class away."""
+        """Whether each number matches the class, by topology key."""
 
     def by_key(
         self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]
     ) -> Mapping[str, NDArray[np.bool_]]:
-        """Return by topology key which numbers keep the class away; keys that no node has are left out.
+        """Return which numbers match the class, by topology key; keys that no node has are omitted.
 
         Args:
-            terms: What nominated pods state.
+            terms: The terms of nominated pods.
             nodes: The nodes.
             namespace_labels: The labels of the class's namespace.
 
-        Cost: O(terms of new numbers), or of all numbers after nodes got or lost label keys.
-        Shapes: (numbers,), to be read at once.
+        Cost: O(terms of new numbers), or of all numbers after label keys of nodes changed.
+        Shapes: (numbers,), valid until the next change.
         """
         is_current = self._is_current(terms, nodes, namespace_labels)
         if is_current and self._position == terms.version:
@@ -169,17 +169,17 @@ class RepelledClass:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """Memory of the results. Units: bytes."""
         return sum(matching.nbytes + 128 for matching in self._matching.values())
 
     def _is_current(self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]) -> bool:
-        """Return whether the answers about numbers that were given before are still right."""
+        """Return whether the results of known numbers are current."""
         if self._terms is not terms or self._generation != nodes.label_keys_generation:
             return False
         return self._labels is namespace_labels or not terms.reads_namespaces or self._labels == namespace_labels
 
     def _evaluate(self, numbers: Iterable[int], terms: RepellingTerms, nodes: NodeTable) -> None:
-        """Evaluate new numbers; each may have been that of other terms before."""
+        """Evaluate new numbers; each may have had other terms before."""
         matching, size = self._matching, terms.size
         for key, known in matching.items():
             if known.size < size:
@@ -194,7 +194,7 @@ class RepelledClass:
                 matching[key][number] = True
 
     def _keys_of(self, stated: Stated, nodes: NodeTable, answers: dict[PeerSelector, bool]) -> set[str]:
-        """Return the topology keys that nodes have of the terms that match the class."""
+        """Return the topology keys of the terms that match the class, if nodes have these keys."""
         found: set[str] = set()
         for peers, keys in stated.items():
             more = [key for key in keys if key not in found and nodes.has_label(key)]

@@ -1,11 +1,11 @@
-"""One pod counter: the sum of the weights of the pods on each node, updated on every placement and removal.
+"""`PodCounter`: the sum of the weights of the pods on each node, updated with every placement and removal.
 
-A pod's weight depends on its signature alone, so a counter weighs each signature once. Most counters count few
-signatures and are found by these; one that counts many (a dense one) has an array of weights and is asked about every
-pod.
+A pod's weight depends on its signature only, so a counter weighs each signature once. A counter of few signatures has
+a dictionary of weights and is found by signature. A counter of many signatures is dense: it has an array of weights and
+is called for every pod.
 
-Weights may be fractions. A row's sum is then taken anew with `math.fsum`, so that it does not depend on the order in
-which pods came and went. So it is, from then on, where a single weight is so large that whole sums might leave 64 bits.
+If weights are fractions, or so large that integer sums might overflow 64 bits, a row is summed again with `math.fsum`
+after each change, so that the sum does not depend on the order of changes.
 """
 
 from __future__ import annotations
@@ -21,26 +21,24 @@ from policysched.model.quantity import wrap
 from policysched.state.placed.pods import PlacedPod, PodTable
 from policysched.state.tables.columns import Column, parts_of
 
-FEW = 8
-"""Of how many signatures the pods are looked for signature by signature when a counter is filled."""
 WIDEST = 2**50
-"""The largest weight of whole sums: thousands of such pods on a row stay within 64 bits."""
+"""Largest weight of integer sums: the sum of thousands of such pods fits into 64 bits."""
 TERMS = 4
-"""By how many terms a pod is weighed in about the time that a counter of one takes beside that."""
+"""Number of terms whose evaluation takes as long as the other work of a counter per signature."""
 BYTES_PER_COUNTER = 2048
-"""What a counter takes beside its column and its signatures: who knows it, and by what. Units: bytes."""
+"""Memory of a counter without its column and signatures. Units: bytes."""
 BYTES_PER_FACET, FACETS_INCLUDED = 512, 4
-"""What each thing takes that pods are looked up by and that leads to the counter, but for a few. Units: bytes."""
+"""Memory of each facet beyond the included number. Units: bytes."""
 BYTES_PER_SIGNATURE = 256
-"""What each signature that counts in a counter takes there and beside it. Units: bytes."""
+"""Memory of each signature with a weight. Units: bytes."""
 LEAST_DENSE, DENSE_SHARE = 256, 8
-"""How many signatures a dense counter counts at least, and of how many there are it counts one at least."""
+"""A counter becomes dense at this number of weighted signatures, if they are at least 1/`DENSE_SHARE` of all."""
 Weigh = Callable[[PlacedPod], float]
-"""A weight for a pod of a signature; it may read nothing that pods of one signature differ in."""
+"""Returns the weight of a pod; it may only read properties that are equal for all pods of a signature."""
 
 
 class PodCounter:
-    """One sum a row."""
+    """The sum of the weights of the pods on each row."""
 
     __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "facets", "reads", "version", "weights")
 
@@ -48,20 +46,20 @@ class PodCounter:
         self.column = column
         self._weigh = weigh
         self.effort = max(1, terms // TERMS)
-        """What weighing a signature takes beside a counter of one term."""
+        """Time to weigh a signature, relative to a counter with one term."""
         self.weights: dict[int, float] = {}
-        """What a pod weighs, by signature; signatures that weigh nothing are left out. Empty in a dense counter."""
+        """Weights by signature, without zeros. Empty in a dense counter."""
         self._dense: NDArray[Any] | None = None
         self.reads: tuple[object, ...] = ()
-        """What it was weighed by, held for the next counter that asks the same."""
+        """The label columns that it was weighed by, kept for other counters that use them."""
         self.facets = 0
-        """How many things that pods are looked up by lead to it."""
+        """Number of facets that lead to the counter."""
         self.version = 0
-        """Moves when any row's sum does."""
+        """Changes when the sum of a row changes."""
 
     @property
     def counts(self) -> NDArray[Any]:
-        """The sums by row, rows that hold no node included; the array is not to be changed or kept.
+        """The sums by row, including rows without a node. Read-only; valid until the next change.
 
         Shapes: (capacity,), int64 or float64.
         """
@@ -69,27 +67,27 @@ class PodCounter:
 
     @property
     def fractions(self) -> bool:
-        """Whether the sums are other than whole numbers of 64 bits."""
+        """Whether the sums are floats."""
         return self.column.data.dtype != np.int64
 
     def weight_of(self, placed: PlacedPod) -> float:
-        """Return what a pod weighs, or would weigh, one of a signature that is not placed anywhere included."""
+        """Return the weight of a pod, placed or not."""
         return self.of_signature(placed.signature) if placed.signature >= 0 else self._weigh(placed)
 
     def of_signature(self, signature: int) -> float:
-        """Return what a pod of a signature weighs."""
+        """Return the weight of the pods of a signature."""
         if self._dense is None:
             return self.weights.get(signature, 0)
         weight: float = self._dense.item(signature) if signature < self._dense.size else 0
         return weight
 
     def counts_signature(self, signature: int) -> bool:
-        """Return whether pods of a signature weigh anything."""
+        """Return whether the weight of a signature is not 0."""
         return self._dense is None or bool(self.of_signature(signature))
 
     @property
     def is_dense(self) -> bool:
-        """Whether it counts so many signatures that it is asked about every pod."""
+        """Whether it has an array of weights and is called for every pod."""
         return self._dense is not None
 
     @property
@@ -99,14 +97,14 @@ class PodCounter:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, with what knows it by signature. Units: bytes."""
+        """Memory of the counter, with its entries in indexes. Units: bytes."""
         dense = 0 if self._dense is None else self._dense.nbytes
         found_by = BYTES_PER_FACET * max(0, self.facets - FACETS_INCLUDED) + BYTES_PER_SIGNATURE * len(self.weights)
         own = self.column.nbytes + BYTES_PER_COUNTER + found_by + dense
         return own + parts_of(self.reads) if self.reads else own
 
     def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
-        """Weigh a signature, or take the weight of one like it; tell whether its pods count."""
+        """Store the weight of a signature, or a known equal weight; return whether it is not 0."""
         weight = self._weigh(placed) if like is None else like
         if weight:
             if abs(weight) > WIDEST:
@@ -120,12 +118,12 @@ class PodCounter:
         return bool(weight)
 
     def weigh_together(self, signatures: NDArray[np.intp], weights: NDArray[Any], size: int) -> list[int]:
-        """Take the weights of signatures, and return those whose pods count, none where it is dense now.
+        """Store the weights of many signatures; return the weighted signatures, or none if the counter becomes dense.
 
         Args:
-            signatures: Different signatures.
-            weights: What each weighs.
-            size: How many signatures there are, free ones included.
+            signatures: Distinct signatures.
+            weights: Their weights.
+            size: Number of signatures, including free numbers.
 
         Shapes: (S,) each.
         """
@@ -143,7 +141,7 @@ class PodCounter:
         return those
 
     def densify(self, size: int) -> list[int]:
-        """Become dense where it counts many of so many signatures by now; return those it was found by until then."""
+        """Become dense if it weighs many of `size` signatures; return the signatures by which it was found before."""
         if self._dense is not None or not _are_many(len(self.weights), size):
             return []
         found_by = [*self.weights]
@@ -153,7 +151,7 @@ class PodCounter:
         return found_by
 
     def forget(self, signature: int) -> None:
-        """Forget the weight of a signature."""
+        """Remove the weight of a signature."""
         if self._dense is None:
             self.weights.pop(signature, None)
         elif signature < self._dense.size:
@@ -170,13 +168,10 @@ class PodCounter:
             self._dense = np.concatenate((self._dense, np.zeros(more, self._dense.dtype)))
 
     def fill(self, pods: PodTable, signatures: int) -> None:
-        """Sum up all placed pods.
+        """Sum the weights of all placed pods.
 
-        Cost: O(placed pods) array work; with fractions a loop over the pods that count.
+        Cost: O(placed pods) in array operations; with fractions a loop over the rows with weighted pods.
         """
-        if self._dense is None and len(self.weights) <= FEW and self.column.data.dtype == np.int64:
-            self._fill_few(pods)
-            return
         if self._dense is None:
             weights = np.zeros(signatures, self.column.data.dtype)
             weights[list(self.weights)] = list(self.weights.values())
@@ -191,14 +186,8 @@ class PodCounter:
         for row in np.unique(rows[amounts != 0]).tolist():
             self._sum(row, pods)
 
-    def _fill_few(self, pods: PodTable) -> None:
-        """Sum up the pods of a few signatures, each looked for by itself: that is several times as fast."""
-        for signature, weight in self.weights.items():
-            rows = pods.rows[pods.signatures == signature]
-            np.add.at(self.column.data, rows[rows >= 0], int(weight))
-
     def add(self, placed: PlacedPod, sign: int, pods: PodTable) -> None:
-        """Add a pod that came to its row, or with -1 take off one that left it."""
+        """Add the weight of a placed pod to its row, or subtract it with a sign of -1."""
         self.version += 1
         if self.column.data.dtype == np.int64:
             data, row = self.column.data, placed.row
@@ -207,7 +196,7 @@ class PodCounter:
             self._sum(placed.row, pods)
 
     def move(self, before: PlacedPod, after: PlacedPod, pods: PodTable) -> None:
-        """Count a version of a pod in place of the one before."""
+        """Replace the weight of a version of a pod by that of the next version."""
         was, now = self.of_signature(before.signature), self.of_signature(after.signature)
         if was == now:
             return

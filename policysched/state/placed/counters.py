@@ -1,8 +1,7 @@
-"""Pod counters: weighted counts of matching pods per node, found by what a pod that comes or goes may count in.
+"""`PodCounters`: the pod counters in use, with an index from a placed pod to the counters that may count it.
 
-"How many pods with app=web are on this node" is asked for every pod that spreads or repels; here the answer is a column
-that a placement changes in one element. A counter lives as long as somebody holds it: nobody has to say that it is no
-longer needed.
+Affinity and spreading need the number of matching pods on each node; a counter has these numbers as a column, and a
+placement changes one element. A counter exists as long as something refers to it.
 """
 
 from __future__ import annotations
@@ -24,31 +23,30 @@ from policysched.state.placed.signature_values import Demand, SharedValue, Signa
 from policysched.state.tables.columns import Column, ColumnSet
 
 Facet = IndexKey | int | SharedValue
-"""What pods are looked up by: a namespace and label that they have, the number of what they state about others, or a
-value that they are indexed by."""
+"""A key under which counters are indexed: a namespace with a label of the counted pods, the number of an existing term
+of theirs, or a shared value."""
 MOST_KINDS = 2**20
-"""How many signatures are kept with their kinds, one for each set of values that tell kinds apart."""
+"""Maximum number of signatures with cached kinds, summed over all caches; beyond it, all are dropped."""
 CROWD = 2048
-"""How many counters a placed pod may count in, or a new signature be weighed in, before there are too many; one that
-weighs by many terms counts as more."""
+"""Number of counters per placed pod, or of weights per new signature, from which `crowded` is set; a counter of many
+terms is counted several times."""
 MOST_TURNING = 16
-"""How many counters become dense with one signature: each takes a look at those that it counts."""
+"""Maximum number of counters that become dense with a new signature, which takes time for each."""
 T = TypeVar("T")
 WeighAll = Callable[[SignatureLabels], NDArray[Any]]
-"""Weighs all signatures at once, as a counter's own function does one after the other. Shapes: (S,)."""
+"""Returns the weights of all signatures at once, equal to those of the counter's `Weigh`. Shapes: (S,)."""
 
 
 class PodCounters:
-    """The counters that somebody holds."""
+    """The counters in use."""
 
     def __init__(
         self, columns: ColumnSet, pods: PodTable, signatures: PodSignatures, existing_terms: ExistingTerms
     ) -> None:
         self.crowded = False
-        """Whether a pod came or went since this was last set that had to do with too many counters: each of its kind
-        takes the time of them all. Who holds counters that are asked rarely is to give some up."""
+        """Set if a placement concerned too many counters; the class cache then drops classes and resets it."""
         self.forgotten = 0
-        """How many weights were given up with their counters, each of which had to be looked for."""
+        """Number of signature weights that were removed with their counters."""
         self._columns = columns
         self._pods = pods
         self._signatures = signatures
@@ -56,14 +54,14 @@ class PodCounters:
         self._by_facet: dict[Facet | None, dict[Hashable, weakref.ref[PodCounter]]] = {}
         self._by_key: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._by_signature: dict[int, dict[Hashable, weakref.ref[PodCounter]]] = {}
-        """The counters that count a signature, but dense ones."""
+        """The counters of each signature, without dense counters."""
         self._dense: dict[Hashable, weakref.ref[PodCounter]] = {}
         self._labels = SignatureLabels(signatures.present)
         self._indexes: weakref.WeakValueDictionary[Hashable, SignatureValues] = weakref.WeakValueDictionary()
         self._kinds: dict[Hashable, PodKinds] = {}
         self._kinds_of = -1
 
-    def of(  # noqa: PLR0913 - what is known of who counts
+    def of(  # noqa: PLR0913 - options of a counter
         self,
         key: Hashable,
         weigh: Weigh,
@@ -75,17 +73,17 @@ class PodCounters:
         terms: int = 1,
         weigh_all: WeighAll | None = None,
     ) -> PodCounter:
-        """Return the counter of a key, made and filled if nobody holds it.
+        """Return the counter of a key; create and fill it if it does not exist.
 
         Args:
-            key: What the weights mean: equal keys share a counter.
-            weigh: The weight of a pod, asked once a signature; 0 where it does not count.
-            fractions: Whether weights may be other than whole numbers.
-            among: What a pod that counts has one of, None where nothing can be said; others are not weighed at all.
-            alike: What pods of one weight have in common, so that many are weighed once; None where that is not known.
-            demand: What a pod that counts has, in place of `among`; None where nothing can be said.
-            terms: How many terms weigh a pod one after the other.
-            weigh_all: Weighs all signatures at once as the counter begins; None where they are weighed one by one.
+            key: Identifies the weights: equal keys share a counter.
+            weigh: Returns the weight of a pod; called once per signature.
+            fractions: Whether weights may be fractions.
+            among: Facets of which a counted pod has one; None if unknown. Other pods are not weighed.
+            alike: How to weigh pods of a kind together; None to weigh each signature.
+            demand: A shared value of all counted pods, in place of `among`; None if unknown.
+            terms: Number of terms that `weigh` evaluates.
+            weigh_all: Weighs all signatures at once when the counter is created; None to weigh one by one.
         """
         known = self._by_key.get(key)
         counter = known() if known is not None else None
@@ -95,12 +93,12 @@ class PodCounters:
         return counter
 
     def get(self, key: Hashable) -> PodCounter | None:
-        """Return the counter of a key, None where nobody holds it."""
+        """Return the counter of a key; None if it does not exist."""
         known = self._by_key.get(key)
         return known() if known is not None else None
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
-        """Weigh a new signature in every counter that it may count in; its existing terms are known already."""
+        """Weigh a new signature in every counter that may count it; its existing terms are already stored."""
         self._labels.appear(signature, placed)
         held_by = self._that_may_count(signature, placed)
         counting: dict[Hashable, weakref.ref[PodCounter]] = {}
@@ -117,7 +115,7 @@ class PodCounters:
                     found_by = [] if len(turning) >= MOST_TURNING else counter.densify(len(self._signatures.present))
                     if found_by:
                         turning.append((key, found_by))
-        finally:  # so that all can be forgotten if a weight cannot be told
+        finally:  # `vanish` can remove the signature even if a weight fails
             self.crowded = self.crowded or effort > CROWD
             if counting:
                 self._by_signature[signature] = counting
@@ -125,7 +123,7 @@ class PodCounters:
                 self._turn_dense(key, held_by[key], found_by)
 
     def _that_may_count(self, signature: int, placed: PlacedPod) -> dict[Hashable, weakref.ref[PodCounter]]:
-        """Find the counters that may count a new signature, and file it in the indexes."""
+        """Add a new signature to the indexes of values; return the counters that may count it."""
         metadata = placed.pod.metadata
         index_keys = index_keys_met(metadata.namespace, metadata.labels, self._by_facet)
         values = [index.appear(signature, placed) for index in tuple(self._indexes.values())]
@@ -136,7 +134,7 @@ class PodCounters:
         return found
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
-        """Forget the weights of a signature that has no pods any more; one of them was its last."""
+        """Remove the weights of a signature whose last pod was removed."""
         self._labels.vanish(signature, placed)
         for index in tuple(self._indexes.values()):
             index.vanish(signature)
@@ -146,9 +144,9 @@ class PodCounters:
                 counter.forget(signature)
 
     def add(self, placed: PlacedPod, sign: int) -> None:
-        """Count a pod that came to its row, or with -1 one that left it.
+        """Count a placed pod, or a removed pod with a sign of -1.
 
-        Cost: O(counters that the pod counts in).
+        Cost: O(counters of the pod's signature + dense counters).
         """
         counting = (*self._by_signature.get(placed.signature, {}).values(), *self._dense.values())
         if len(counting) > CROWD:
@@ -159,9 +157,9 @@ class PodCounters:
                 counter.add(placed, sign, self._pods)
 
     def move(self, before: PlacedPod, after: PlacedPod) -> None:
-        """Count a version of a pod in place of the one before, on the same row; most weigh the same.
+        """Replace a version of a placed pod by the next version on the same row.
 
-        Cost: O(counters that either counts in).
+        Cost: O(counters of both signatures + dense counters).
         """
         of = self._by_signature
         counting = {**of.get(before.signature, {}), **of.get(after.signature, {}), **self._dense}
@@ -184,7 +182,7 @@ class PodCounters:
         among: Collection[Facet] | None,
         alike: Alike | None,
     ) -> None:
-        """Weigh the signatures that there are, sum up their pods, and file the counter."""
+        """Weigh all signatures, sum their pods, and index the counter."""
         held, size = weakref.ref(counter), len(self._signatures.present)
         counting: Sequence[int]
         if weigh_all is not None:
@@ -209,7 +207,7 @@ class PodCounters:
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
 
     def _turn_dense(self, key: Hashable, held: weakref.ref[PodCounter], found_by: Iterable[int]) -> None:
-        """Ask a counter that became dense about every pod, and find it by signatures no more."""
+        """Move a counter from the index by signature to the dense counters."""
         self._dense[key] = held
         for signature in found_by:
             counting = self._by_signature[signature]
@@ -218,7 +216,7 @@ class PodCounters:
                 del self._by_signature[signature]
 
     def _weighed_each(self, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> Sequence[int]:
-        """Weigh the signatures that may count, and return those that do and are to be found by it."""
+        """Weigh the candidates one by one; return the signatures by which the counter is to be found."""
         present = self._signatures.present
         found = [(one, placed) for one in self._candidates(among) if (placed := present[one]) is not None]
         weights = weigh_by_kind([placed for _, placed in found], alike)
@@ -230,7 +228,7 @@ class PodCounters:
         return () if counter.densify(len(present)) else counting
 
     def _all_kinds(self, alike: Alike) -> PodKinds:
-        """Return the kinds of all placed pods, found once until signatures appear or go."""
+        """Return the kinds of all placed pods, cached until a signature is added or removed."""
         if self._kinds_of != self._signatures.generation:
             self._kinds.clear()
             self._kinds_of = self._signatures.generation
@@ -248,7 +246,7 @@ class PodCounters:
         return SharedValue(index, demand.value)
 
     def _candidates(self, among: Collection[Facet] | None) -> Iterable[int]:
-        """List the signatures that may count; without a namespace to look in that is all."""
+        """Return the signatures that a counter of some facets may count; all without a namespace."""
         found: set[int] = set()
         namespaces: set[str | None] = set()
         for facet in (ANYTHING,) if among is None else among:
@@ -283,7 +281,7 @@ class PodCounters:
 
 
 def _without_empty(held: dict[T, dict[Hashable, weakref.ref[PodCounter]]], keys: Iterable[T]) -> None:
-    """Forget those of some keys under which nothing is held."""
+    """Remove those keys whose dictionaries are empty."""
     for key in keys:
         if key in held and not held[key]:
             del held[key]

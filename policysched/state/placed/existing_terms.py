@@ -1,9 +1,7 @@
-"""Affinity terms of placed pods, each distinct one once, indexed by the pods that they match.
+"""`ExistingTerms`: the distinct affinity terms of placed pods, indexed by the pods that they match.
 
-Knows signatures of placed pods and their affinity terms, no nodes. Thousands of pods often state the same few terms,
-and thousands of terms are often about a few pods each; so an existing term is kept once, with the signatures that state
-it. Those that mean the same pods are kept together, so that they are asked once, and filed under index keys of these
-pods.
+Each term is stored once, with the signatures of the pods that have it. Terms that match the same pods share a
+`PeerSelector`, which is evaluated once and indexed by labels of these pods.
 
 Source: pkg/scheduler/framework/types.go (NodeInfo.PodsWithAffinity, PodsWithRequiredAntiAffinity), v1.36.
 """
@@ -22,10 +20,7 @@ ByNumber = dict[int, ExistingTerm]
 
 
 class ExistingTerms:
-    """The existing terms of the pods that are placed.
-
-    Each has a number that is never given to another, so that who knows it keeps the number and not what it says.
-    """
+    """The affinity terms of placed pods. Each term has a number, which is never reused."""
 
     __slots__ = (
         *("_by_index_key", "_by_signature", "_by_peers", "_namespace_keys", "_signatures", "_next", "_numbers"),
@@ -34,7 +29,7 @@ class ExistingTerms:
 
     def __init__(self) -> None:
         self.ever = False
-        """Whether there ever was an existing term."""
+        """Whether there ever was a term."""
         self._next = 0
         self._numbers: dict[ExistingTerm, int] = {}
         self._by_signature: dict[int, dict[int, int]] = {}
@@ -42,10 +37,10 @@ class ExistingTerms:
         self._by_peers: dict[PeerSelector, ByNumber] = {}
         self._by_index_key: dict[IndexKey, dict[PeerSelector, ByNumber]] = {}
         self._namespace_keys: Counter[str] = Counter()
-        """The labels of namespaces that terms depend on, each with the number of peers whose selectors read it."""
+        """Number of peer selectors that read a namespace label, by label."""
 
     def appear(self, signature: int, pod: Pod) -> None:
-        """Take in what the pods of a new signature state."""
+        """Add the terms of a new signature."""
         stated = existing_terms(pod)
         if not stated:
             return
@@ -58,7 +53,7 @@ class ExistingTerms:
             times_by_number[number] = times
 
     def vanish(self, signature: int) -> None:
-        """Forget what the pods of a signature stated that has none any more."""
+        """Remove the terms of a signature without pods."""
         for number in self._by_signature.pop(signature, ()):
             existing, signatures = self._signatures[number]
             signatures.discard(signature)
@@ -69,15 +64,19 @@ class ExistingTerms:
         self,
         pod: Pod,
         namespace_labels: Mapping[str, str],
-        counts: Callable[[ExistingTerm], bool] = lambda term: True,  # noqa: ARG005 - all count
+        counts: Callable[[ExistingTerm], bool] = lambda term: True,  # noqa: ARG005 - selects all
         since: int = 0,
     ) -> list[tuple[int, ExistingTerm]]:
-        """List the existing terms that count and mean a pod, given the labels of its namespace, with their numbers.
+        """Return the terms that match a pod, with their numbers.
 
-        Only those are asked whose number is at least `since`.
+        Args:
+            pod: The pod.
+            namespace_labels: The labels of the pod's namespace.
+            counts: Selects terms.
+            since: Smallest number of the terms to return.
 
-        Cost: O(labels of the pod + peers that one of them leads to + existing terms about the pod), or O(existing terms
-            from `since` on) where that is less.
+        Cost: O(labels of the pod + peer selectors found by them + matching terms), or O(terms from `since` on) if that
+            is less.
         """
         metadata = pod.metadata
         met = index_keys_met(metadata.namespace, metadata.labels, self._by_index_key)
@@ -97,29 +96,26 @@ class ExistingTerms:
 
     @property
     def read_namespaces(self) -> bool:
-        """Whether a term depends on the labels of namespaces."""
+        """Whether a term reads labels of namespaces."""
         return bool(self._namespace_keys)
 
     def read_any(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """Return whether a term depends on a label of namespaces that differs between two versions."""
+        """Return whether a term reads a namespace label that differs between two versions of labels."""
         return any(
             before.get(key) != after.get(key) for key in self._namespace_keys.keys() & (before.keys() | after.keys())
         )
 
     def of_signature(self, signature: int) -> Mapping[int, int]:
-        """Return how often the pods of a signature state what, by number."""
+        """Return how often the pods of a signature have each term, by number."""
         return self._by_signature.get(signature, {})
 
     def signatures(self, number: int) -> Collection[int]:
-        """Return the signatures whose pods state something."""
+        """Return the signatures whose pods have a term."""
         return self._signatures[number][1] if number in self._signatures else ()
 
     @property
     def version(self) -> int:
-        """The number of the distinct term that appears next; all others are lower.
-
-        A term that goes may stay with who knows it: nothing counts for it.
-        """
+        """The number of the next new term. It does not change when a term is removed: no pods have it then."""
         return self._next
 
     def __contains__(self, number: int) -> bool:

@@ -1,7 +1,6 @@
-"""Ages of placed pods, in whole steps of ten seconds: notes the rows on which a pod's age changed.
+"""Ages of placed pods in steps of ten seconds: records the rows with changed ages in the journal.
 
-Nothing is computed unless somebody holds the ages. Creation times are whole seconds, so ages change at whole seconds
-only.
+Ages are computed only while they are in use. Creation times are whole seconds, so ages change at whole seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from policysched.state.tables.journal import Aspect, Journal
 
 
 class PodAges:
-    """The steps of all pods at the last time; held by whatever reads ages of placed pods."""
+    """The age of each placed pod, in steps; referred to by every rule that reads ages of placed pods."""
 
     __slots__ = ("__weakref__", "_journal", "_pods", "_steps")
 
@@ -29,14 +28,14 @@ class PodAges:
         self._steps: NDArray[np.float64] = np.zeros(0)
 
     def exact(self, seconds: float) -> NDArray[np.float64]:
-        """Return the ages of all pods at a time, not in steps.
+        """Return the exact ages of all pods at a time.
 
         Shapes: (P,). Missing: minus infinity.
         """
         return seconds - self._pods.created(np.flatnonzero(self._pods.rows >= 0))
 
     def advance(self, seconds: float) -> float:
-        """Note the rows with a pod whose age changed; return the time of the next whole second.
+        """Record the rows with changed ages in the journal; return the time of the next whole second.
 
         Cost: O(pods).
         """
@@ -52,7 +51,7 @@ class PodAges:
 
 
 class PodAgeTable:
-    """Makes the ages at the first use."""
+    """Creates the ages at the first use."""
 
     __slots__ = ("_held", "_journal", "_pods", "_time")
 
@@ -61,7 +60,7 @@ class PodAgeTable:
         self._held: weakref.ref[PodAges] | None = None
 
     def held(self) -> PodAges:
-        """Return the ages; changes are noted as long as somebody holds them."""
+        """Return the ages; changes are recorded while the result is referred to."""
         ages = self._held() if self._held is not None else None
         if ages is None:
             ages = PodAges(self._pods, self._journal)

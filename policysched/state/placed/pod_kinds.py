@@ -1,4 +1,4 @@
-"""Kinds of placed pods: pods that weigh the same in a counter are weighed together, and found once for all counters."""
+"""Kinds of placed pods: groups of signatures with equal weights in a counter, weighed once per group."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from policysched.state.placed.pods import PlacedPod
 
 
 class Alike(NamedTuple):
-    """How many pods are weighed together.
+    """How a counter groups pods of equal weight.
 
     Args:
-        kind: What decides about a pod's weight: pods for which it is equal weigh the same.
-        weigh: Weighs pods of several kinds, as a counter's own function does one after the other.
-        key: What `kind` means: with equal keys the kinds are found once for all counters, until signatures appear or
-            go. None where they are found for each counter.
+        kind: Returns the kind of a pod: pods of equal kinds have equal weights.
+        weigh: Returns the weights of pods of several kinds.
+        key: Identifies `kind`: counters with equal keys share the grouping. None disables sharing.
     """
 
     kind: Callable[[PlacedPod], Hashable]
@@ -26,11 +25,11 @@ class Alike(NamedTuple):
 
 
 class PodKinds(list[PlacedPod]):
-    """All kinds of placed pods, one pod of each, as long as no signature appears or goes.
+    """A pod of each kind of placed pods; valid until a signature is added or removed.
 
     Args:
         present: A pod of each signature.
-        kind: What decides about the kind.
+        kind: Returns the kind of a pod.
     """
 
     __slots__ = ("of_signature", "read", "signatures")
@@ -47,13 +46,13 @@ class PodKinds(list[PlacedPod]):
                 of_signature.append(place)
         self.signatures = np.array(signatures, np.intp)
         self.of_signature = np.array(of_signature, np.intp)
-        """The place of each signature's kind."""
+        """Index of each signature's kind."""
         self.read: dict[Hashable, Any] = {}
-        """What those who weigh have read of the pods, kept for the next counter."""
+        """Values read from the pods, cached for other counters."""
 
 
 def weigh_by_kind(placed: Sequence[PlacedPod], alike: Alike | None) -> Sequence[float | None]:
-    """Weigh many pods, one of a kind; None where pods have to be weighed one by one."""
+    """Return the weights of pods, computed once per kind; None for each pod without `alike`."""
     if alike is None:
         return [None] * len(placed)
     kinds = [alike.kind(one) for one in placed]

@@ -1,11 +1,10 @@
-"""The table of placed pods: which pod is on which row, what it takes there, and whether it is only assumed.
+"""`PodTable`: placed and assumed pods by row; `PodSignatures`: their signatures.
 
-Finished pods are not here: they hold nothing. The order of a row's pods is that of their arrival. Each pod has a slot
-in some arrays, with its row and its signature among them, for what is counted over all pods at once; freed slots are
-used again.
+Finished pods are omitted. The pods of a row are in the order of their arrival. Each pod has a slot in arrays such as
+`rows` and `signatures`, for computations over all pods; free slots are reused.
 
-Pods of one signature are equal in all that affinity terms, spread constraints and rules over a node's pods ask about
-(namespace, labels and the like, never the name), so a question is answered once a signature and not once a pod.
+Pods of a signature are equal in all fields that affinity terms, spread constraints and rules about pods on a node read
+(namespace, labels and so on, but not the name), so these are evaluated once per signature.
 """
 
 from __future__ import annotations
@@ -28,27 +27,27 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class PlacedPod(msgspec.Struct, gc=False):
-    """A pod on a row."""
+    """A placed or assumed pod, with its row."""
 
     pod: Pod
     row: int
     pod_resources: PodResources
     assumed: bool
     signature: int = -1
-    """What it is to the rules of other pods: see `policysched.state.placed.pods`."""
+    """Number of its signature; -1 if no placed pod has its signature."""
     slot: int = -1
-    """Its place in the columns of the pod table."""
+    """Its index in the arrays of the pod table."""
 
 
 def pod_id(pod: Pod) -> str:
-    """Return what identifies the pod over its life: its UID, or `namespace/name` for objects without one."""
+    """Return the identity of a pod: its UID, or `namespace/name` without a UID."""
     return pod.metadata.uid or pod.key
 
 
 class PodTable:
     """Placed pods by identity and by row.
 
-    Shapes: `rows` and `signatures` (P,), one element a slot; a free slot has the row −1.
+    Shapes: `rows` and `signatures` (P,), one element per slot; a free slot has the row −1.
     """
 
     __slots__ = ("_by_row", "_created", "_free", "_going", "_starts", "by_id", "by_slot", "rows", "signatures")
@@ -59,14 +58,14 @@ class PodTable:
         self.signatures: NDArray[np.int32] = np.zeros(FIRST_SLOTS, np.int32)
         self.by_slot: list[PlacedPod | None] = [None] * FIRST_SLOTS
         self._starts: NDArray[np.float64] = np.full(FIRST_SLOTS, np.nan)
-        # These are as old as the starts: NaN there says that none of the three is known. Creations are read when asked.
+        # Valid if the start is not NaN. Creation times are read at the first use.
         self._created: NDArray[np.float64] = np.full(FIRST_SLOTS, np.nan)
         self._going: NDArray[np.bool_] = np.zeros(FIRST_SLOTS, np.bool_)
         self._by_row: dict[int, dict[str, PlacedPod]] = {}
         self._free = list(range(FIRST_SLOTS - 1, -1, -1))
 
     def on_row(self, row: int) -> list[PlacedPod]:
-        """List the pods of a row."""
+        """Return the pods of a row."""
         return list(self._by_row.get(row, {}).values())
 
     def has_row(self, row: int) -> bool:
@@ -74,7 +73,7 @@ class PodTable:
         return row in self._by_row
 
     def insert(self, identity: str, placed: PlacedPod) -> None:
-        """Put a pod on its row."""
+        """Add a pod."""
         self.by_id[identity] = placed
         self._by_row.setdefault(placed.row, {})[identity] = placed
         if not self._free:
@@ -85,7 +84,7 @@ class PodTable:
         self._starts[placed.slot] = np.nan
 
     def remove(self, identity: str) -> PlacedPod:
-        """Take a pod off its row."""
+        """Remove and return a pod."""
         placed = self.by_id.pop(identity)
         self.rows[placed.slot] = -1
         self.by_slot[placed.slot] = None
@@ -97,7 +96,7 @@ class PodTable:
         return placed
 
     def replace(self, identity: str, version: PlacedPod) -> None:
-        """Put another version of a pod in its place, as the last that came to its row."""
+        """Replace a pod by a version with another signature, as the last pod of its row."""
         placed = self.by_id.pop(identity)
         pods, slot = self._by_row[placed.row], placed.slot
         del pods[identity]
@@ -106,21 +105,20 @@ class PodTable:
         self._starts[slot] = np.nan
 
     def update(self, placed: PlacedPod, pod: Pod) -> None:
-        """Take a new version of a pod that is where it was, and is of the same signature."""
+        """Replace a pod by a version with the same row and signature."""
         placed.pod, placed.assumed = pod, False
         self._starts[placed.slot] = np.nan
 
     def starts(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return when the pods of some slots started, infinity for those that have not.
+        """Return the start times of the pods of some slots, infinity for pods that have not started.
 
-        They are read from the pods once for each version.
         Units: seconds since 1970.
         """
         self._read(slots)
         return self._starts[slots]
 
     def created(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return when the pods of some slots were created, infinity where that is not known, as `starts` does."""
+        """Return the creation times of the pods of some slots, infinity if unknown. Units: seconds since 1970."""
         self._read(slots)
         for slot in slots[np.isnan(self._created[slots])].tolist():
             placed = self.by_slot[slot]
@@ -129,7 +127,7 @@ class PodTable:
         return self._created[slots]
 
     def terminating(self, slots: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which pods of some slots are being deleted, as `starts` does."""
+        """Return whether each pod of some slots is being deleted."""
         self._read(slots)
         return self._going[slots]
 
@@ -157,40 +155,40 @@ class PodTable:
 
 
 class PodSignatures:
-    """The signatures that placed pods are of, numbered from 0; numbers of signatures without pods are used again."""
+    """The signatures of placed pods, numbered from 0; numbers of signatures without pods are reused."""
 
     __slots__ = ("_by_priority", "_columns", "_columns_of", "_counts", "_free", "_ids", "_keys", "_spaces",
                  "generation", "present")  # fmt: skip
 
     def __init__(self) -> None:
         self.present: list[PlacedPod | None] = []
-        """A pod of each signature, None for a free number; its row and whether it is assumed mean nothing."""
+        """A pod of each signature, None for a free number. The pod's row and `assumed` are meaningless."""
         self.generation = 0
-        """Moves when a signature appears or goes."""
+        """Changes when a signature is added or removed."""
         self._ids: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._counts: list[int] = []
         self._free: list[int] = []
         self._spaces: dict[str, dict[int, None]] = {}
         self._by_priority: dict[int, int] = {}
-        """How many signatures there are of each priority."""
+        """Number of signatures by priority."""
         self._columns: dict[str, NDArray[np.int64]] = {}
         self._columns_of = -1
 
     def priorities(self) -> NDArray[np.int64]:
-        """Return the priority of each signature's pods; that of a free number means nothing.
+        """Return the priority of each signature's pods; meaningless for free numbers.
 
         Shapes: (S,).
-        Cost: O(signatures) after a signature appeared or went.
+        Cost: O(signatures) after a signature was added or removed.
         """
         return self._column("", lambda placed: pod_priority(placed.pod))
 
     def lowest_priority(self) -> float:
-        """Return the lowest priority of a placed pod, infinity where there is none."""
+        """Return the lowest priority of a placed pod; infinity without pods."""
         return min(self._by_priority, default=math.inf)
 
     def amounts(self, resource: str) -> NDArray[np.int64]:
-        """Return how much of a resource each pod of a signature takes on its node, as `priorities` does."""
+        """Return the amount of a resource that each signature's pods request, as `priorities`."""
         return self._column(resource, lambda placed: dict(placed.pod_resources.amounts).get(resource, 0))
 
     def _column(self, key: str, value: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
@@ -208,15 +206,15 @@ class PodSignatures:
         return self._spaces.get(namespace, {})
 
     def find(self, placed: PlacedPod) -> int:
-        """Return the signature that a pod would have, −1 where no placed pod has it."""
+        """Return the signature of a pod; −1 if no placed pod has it."""
         return self.number(signature_key(placed))
 
     def number(self, key: Hashable) -> int:
-        """Return the signature of a key, −1 where no placed pod has it."""
+        """Return the signature of a key; −1 if no placed pod has it."""
         return self._ids.get(key, -1)
 
     def enter(self, placed: PlacedPod) -> tuple[int, bool]:
-        """Count a pod; give its signature, and whether that is a new one."""
+        """Add a pod; return its signature, and whether the signature is new."""
         key = signature_key(placed)
         signature = self._ids.get(key)
         if signature is not None:
@@ -225,7 +223,7 @@ class PodSignatures:
         return self._appear(key, placed), True
 
     def leave(self, signature: int) -> bool:
-        """Take a pod's count back; tell whether it was the last of its signature."""
+        """Remove a pod of a signature; return whether it was the last."""
         self._counts[signature] -= 1
         if self._counts[signature]:
             return False
@@ -267,7 +265,7 @@ class PodSignatures:
 
 
 def signature_key(placed: PlacedPod) -> Hashable:
-    """Give everything that rules about other pods may read of a placed pod."""
+    """Return the key of a pod's signature: all fields that rules about other pods may read."""
     metadata, spec = placed.pod.metadata, placed.pod.spec
     owner = next(((one.kind, one.name) for one in metadata.owner_references if one.controller), None)
     return (
@@ -285,20 +283,20 @@ def signature_key(placed: PlacedPod) -> Hashable:
 
 
 class Measured(NamedTuple):
-    """What is worked out of a pod that would be placed."""
+    """The requests of a pod, and the key of its signature."""
 
     resources: PodResources
     signature_key: Hashable
 
 
 def measure(pod: Pod) -> Measured:
-    """Work out what a pod requests and which signature it would have."""
+    """Compute the requests of a pod and the key of its signature."""
     resources = pod_resources(pod)
     return Measured(resources, signature_key(PlacedPod(pod, -1, resources, assumed=True)))
 
 
 def has_another_signature(old: Pod, new: Pod) -> bool:
-    """Return whether an update may have made a placed pod one of another signature; its resources are not looked at."""
+    """Return whether an update may have changed the signature of a placed pod; requests are not compared."""
     before, after = old.metadata, new.metadata
     return (
         before.labels != after.labels

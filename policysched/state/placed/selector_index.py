@@ -1,8 +1,6 @@
-"""Selector index: files selectors under a label value that they demand, so that a pod finds those that may match it.
+"""Index keys of label selectors: a namespace and a label value that a selector requires.
 
-Knows selectors and labels, nothing of who asks. Of many selectors few are about one pod; each is filed under a
-namespace and a label's value that it demands, so that a pod finds those that may mean it by its own namespace and
-labels. An index key only narrows: whether the selector matches is still to be asked.
+A pod finds the selectors that may match it by its own namespace and labels. A found selector must still be evaluated.
 """
 
 from __future__ import annotations
@@ -14,23 +12,23 @@ from policysched.model.selection.pod_affinity import PeerSelector
 from policysched.model.selection.selectors import LabelMatcher
 
 IndexKey = tuple[str | None, str | None, str | None]
-"""A namespace, a label and its value; None stands for any."""
+"""A namespace, a label and its value; None for any."""
 ANYTHING: IndexKey = (None, None, None)
 MOST = 64
-"""A selector that would be filed under more index keys than this is filed under less precise ones."""
+"""Maximum number of index keys of a selector; a selector with more gets less precise keys."""
 MOST_PER_TERM = 4
-"""So is an affinity term under more than this: there may be very many, and an index key takes more than it says."""
+"""Maximum number of index keys of an affinity term: there may be very many terms."""
 
 
 def index_keys_of_selector(
     pods: LabelMatcher, namespaces: Collection[str] | None, most: int | None = None
 ) -> list[IndexKey]:
-    """Name where to file a selector: under namespaces with labels, under either alone, or under what stands for any.
+    """Return the index keys of a selector: namespaces with labels, either alone, or `ANYTHING`.
 
     Args:
-        pods: what labels must be.
-        namespaces: the namespaces that are meant, None for all.
-        most: under how many index keys at most, `MOST` where it is not given.
+        pods: The label selector.
+        namespaces: The namespaces in which it selects; None for all.
+        most: Maximum number of index keys; `MOST` by default.
     """
     if pods.selects_nothing:
         return []
@@ -43,13 +41,13 @@ def index_keys_of_selector(
 
 
 def index_keys_of_peers(peers: PeerSelector) -> list[IndexKey]:
-    """Name where to file what an affinity term means; a selector of namespaces may mean any."""
+    """Return the index keys of an affinity term; a namespace selector may select any namespace."""
     named = peers.namespace_selector.selects_nothing
     return index_keys_of_selector(peers.pods, peers.namespaces if named else None, MOST_PER_TERM)
 
 
 def narrowest(of: Iterable[list[IndexKey]]) -> list[IndexKey]:
-    """Choose what leaves least open of the index keys of several selectors that a pod has to meet together."""
+    """Return the most precise of several lists of index keys, for selectors that must all match a pod."""
     return min(
         of,
         key=lambda index_keys: (sum(part is None for index_key in index_keys for part in index_key), len(index_keys)),
@@ -57,15 +55,15 @@ def narrowest(of: Iterable[list[IndexKey]]) -> list[IndexKey]:
 
 
 def index_keys_of_pod(namespace: str, labels: Mapping[str, str]) -> list[IndexKey]:
-    """Name where selectors are filed that may mean a pod."""
+    """Return the index keys of the selectors that may match a pod."""
     pairs: list[tuple[str | None, str | None]] = [(None, None), *labels.items()]
     return [(inside, key, value) for inside in (namespace, None) for key, value in pairs]
 
 
 def index_keys_met(namespace: str, labels: Mapping[str, str], filed: Collection[Any]) -> list[IndexKey]:
-    """Find the index keys of a pod among those under which anything is filed; other keys are passed over.
+    """Return the index keys of a pod that an index contains; keys of other types are skipped.
 
-    Cost: O(labels of the pod) or O(index keys filed), whichever is less.
+    Cost: O(labels of the pod) or O(index keys of the index), whichever is less.
     """
     if len(labels) < len(filed):
         return [index_key for index_key in index_keys_of_pod(namespace, labels) if index_key in filed]
@@ -78,9 +76,9 @@ def _is_met(index_key: IndexKey, namespace: str, labels: Mapping[str, str]) -> b
 
 
 def demanded_labels(selector: LabelMatcher, most: int | None = None) -> list[tuple[str, str]] | None:
-    """List the values of one label of which whatever a selector selects has one, as few as there are.
+    """Return the values of the label with the fewest values that a selector accepts, as pairs of label and value.
 
-    Missing: None where no label need have a value that is listed, or where more are than `most`, else `MOST`.
+    Missing: None if the selector requires no listed value, or more than `most` (`MOST` by default).
     """
     narrowest = selector.narrowest
     if narrowest is None or len(narrowest.values) > (MOST if most is None else most):

@@ -1,7 +1,7 @@
-"""Labels of placed pods' signatures, so that a selector is asked once a distinct value and not once a signature.
+"""`SignatureLabels`: labels of signatures as columns: a selector is evaluated once per distinct value of a label.
 
-Where no two placed pods have the same labels, as those of a StatefulSet, there are as many signatures as pods. A label
-has a column as long as somebody holds it.
+If all placed pods have different labels, as in a StatefulSet, there are as many signatures as pods. A label has a
+column as long as the column is in use.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.label_columns import FIRST_SIZE, Chosen, LabelColumn, LabelColumns, Labels, keep, restrict
 
 MOST_HELD = 64
-"""A counter that was weighed by more columns than this holds none of them: others are made again in time."""
+"""Maximum number of columns that a counter keeps in use; a counter that needed more keeps none."""
 FEW = 64
-"""Up to how many signatures are asked one by one."""
+"""Number of signatures up to which a selector is evaluated one by one, without columns."""
 NAMESPACE: Final = "namespace"
 LEAVING: Final = "leaving"
-"""The columns of the namespaces of pods, and of pods that are being deleted."""
+"""Columns other than labels: namespaces, and pods that are being deleted."""
 
 
 class SetOfNamespaces(Protocol):
-    """Namespaces that share a set, by their numbers."""
+    """A set of namespaces with numbers."""
 
     @property
     def numbers(self) -> Mapping[str, int]:
-        """The numbers of namespaces, the same object for many sets."""
+        """The numbers of namespaces, shared by many sets."""
 
     def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return for each of some numbers whether it is in the set; −1 is none. Shapes: (K,)."""
+        """Return for each number whether the set contains it; −1 is in no set. Shapes: (K,)."""
 
 
 class SignatureLabels:
-    """Which signatures selectors select.
+    """Labels of signatures as columns, to evaluate selectors.
 
     Args:
-        present: A pod of each signature, None where it is free; it may grow.
+        present: A pod of each signature, None for free numbers; it may grow.
 
-    Shapes: S is the number of signatures, those that are free included.
+    Shapes: S is the number of signatures, including free numbers.
     """
 
     __slots__ = ("_asked", "_columns", "_held", "_meant", "_numbers", "_others", "_prepared", "_present", "_used")
@@ -53,19 +53,19 @@ class SignatureLabels:
         self._held: weakref.WeakValueDictionary[str, LabelColumn] = weakref.WeakValueDictionary()
         self._columns = LabelColumns(self._labels, self._held)
         self._others: weakref.WeakValueDictionary[str, LabelColumn] = weakref.WeakValueDictionary()
-        """The columns that are none of a label."""
+        """The columns other than labels."""
         self._asked: dict[str, LabelColumn] = {}
-        """Those of them that were asked, for the question at hand."""
+        """The columns other than labels that the current evaluation used."""
         self._prepared: dict[str, LabelColumn] = {}
-        """The columns of labels, for the question at hand."""
+        """The columns of labels for the current evaluation."""
         self._meant: dict[SetOfNamespaces, Chosen] = {}
-        """Which numbers of the namespaces' column some sets of them have, for the question at hand."""
+        """Which values of the namespaces' column a set contains, by set, for the current evaluation."""
         self._numbers: dict[int, tuple[Mapping[str, int], NDArray[np.intp]]] = {}
-        """The numbers that sets of namespaces have for those of the column, for the question at hand."""
+        """The numbers that sets use for the values of the namespaces' column, for the current evaluation."""
         self._used: Chosen = np.zeros(FIRST_SIZE, np.bool_)
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
-        """Put a new signature into the columns that there are.
+        """Add a new signature to the existing columns.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
@@ -78,7 +78,7 @@ class SignatureLabels:
                 column.put(signature, value)
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
-        """Take a signature out of the columns.
+        """Remove a signature from the columns.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
@@ -93,36 +93,36 @@ class SignatureLabels:
 
         Shapes: (S,).
         """
-        self._grow(len(self._present))  # one that could not be entered may have left a free one behind the others
+        self._grow(len(self._present))  # a signature that failed to enter may have left a free number at the end
         return self._used[: len(self._present)].copy()
 
     def prepare(self, selectors: Iterable[LabelMatcher]) -> None:
-        """Find the columns of all labels that selectors ask about, in one go; `prepared` gives them to who holds them.
+        """Create the columns of all labels that selectors read, for `restrict`.
 
-        Cost: where one is missing O(signatures times labels of each) at most.
+        Cost: if a column is missing, O(labels of all signatures) at most, once for all selectors.
         """
         self._prepared |= self._columns.of_selectors(selectors)
 
     def prepared(self) -> tuple[LabelColumn, ...]:
-        """Return the columns that were looked at since this was asked last, where they are not too many to be held."""
+        """End an evaluation; return its columns, to keep them in use, without labels if there are too many."""
         prepared, asked = set(self._prepared.values()), self._asked
         self._prepared, self._asked, self._meant, self._numbers = {}, {}, {}, {}
         return (*(prepared if len(prepared) <= MOST_HELD else ()), *asked.values())
 
     def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
-        """Take out of some signatures those that a selector does not select; its columns are prepared.
+        """Remove the signatures that a selector does not select; `prepare` created its columns.
 
         Shapes: chosen (S,).
         """
         restrict(chosen, selector, self._prepared)
 
     def select(self, chosen: Chosen, selector: LabelMatcher, beside: Iterable[LabelMatcher] = ()) -> None:
-        """Take out of some signatures those that a selector does not select; few are asked one by one.
+        """Remove the signatures that a selector does not select; few signatures are evaluated without columns.
 
         Args:
             chosen: The signatures.
             selector: The selector.
-            beside: Selectors that are asked next: the columns of all of them are found in one go.
+            beside: Selectors that are evaluated next: their columns are created together.
 
         Shapes: chosen (S,).
         """
@@ -136,12 +136,12 @@ class SignatureLabels:
             chosen[signature] = placed is not None and selector.matches_at_once(placed.pod.metadata.labels)
 
     def within(self, chosen: Chosen, namespaces: SetOfNamespaces | None, also: Collection[str] = ()) -> None:
-        """Take out those of other namespaces than some, where not all are meant.
+        """Remove the signatures of other namespaces.
 
         Args:
             chosen: The signatures.
-            namespaces: The namespaces, None for all; for terms that share the set it is asked once.
-            also: Other ones.
+            namespaces: The namespaces to keep, None for all; evaluated once per set.
+            also: More namespaces to keep.
 
         Shapes: chosen (S,).
         """
@@ -156,7 +156,7 @@ class SignatureLabels:
         keep(chosen, column.objects[meant[column.codes]])
 
     def _numbered(self, numbers: Mapping[str, int], column: LabelColumn) -> NDArray[np.intp]:
-        """Return the number of each namespace in the column, −1 where it has none; found once a question."""
+        """Return a set's number of each namespace in the column, −1 without one; computed once per evaluation."""
         known = self._numbers.get(id(numbers))
         if known is None:
             found = np.array([numbers.get(name, -1) for name in column.numbers], np.intp)
@@ -164,7 +164,7 @@ class SignatureLabels:
         return known[1]
 
     def in_namespace(self, chosen: Chosen, name: str) -> None:
-        """Take out those of other namespaces than one.
+        """Remove the signatures of all namespaces but one.
 
         Shapes: chosen (S,).
         """
@@ -172,25 +172,25 @@ class SignatureLabels:
         keep(chosen, column.objects[column.numbered((name,))[column.codes]])
 
     def staying(self, chosen: Chosen) -> None:
-        """Take out those whose pods are being deleted.
+        """Remove the signatures of pods that are being deleted.
 
         Shapes: chosen (S,).
         """
         chosen[self._other(LEAVING).objects] = False
 
     def add_by_label(self, totals: NDArray[np.int64], label: str, weighted: Iterable[tuple[LabelMatcher, int]]) -> int:
-        """Add what selectors weigh that ask about one label alone, to what each of them selects.
+        """Add the weights of selectors that read a single label to the signatures that they select.
 
         Args:
-            totals: What is added to, but for what is returned.
+            totals: The sums of weights, to which the result is added later.
             label: The label.
-            weighted: The selectors, each with its weight.
+            weighted: The selectors with their weights.
 
         Returns:
-            What all signatures weigh that are without the label, to be added to all.
+            The weight of signatures without the label. The caller adds it to all totals.
 
         Shapes: totals (S,).
-        Cost: O(signatures that have the label), and for each selector O(values that it lists).
+        Cost: O(signatures with the label + values in the selectors).
         """
         column = self._prepared[label]
         numbers = column.numbers
@@ -212,7 +212,7 @@ class SignatureLabels:
         )
 
     def _other(self, kind: str) -> LabelColumn:
-        """Return the column of a kind that is no label."""
+        """Return the column of namespaces, or of pods that are being deleted."""
         column = self._asked[kind] if kind in self._asked else self._others.get(kind)
         if column is None:
             column = LabelColumn()
@@ -229,7 +229,7 @@ class SignatureLabels:
 
 
 def _value(kind: str, placed: PlacedPod) -> str | None:
-    """Return what a pod has in a column that is none of a label."""
+    """Return the value of a pod in a column other than a label; None without one."""
     metadata = placed.pod.metadata
     if kind == NAMESPACE:
         return metadata.namespace

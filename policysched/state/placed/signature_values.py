@@ -1,7 +1,7 @@
-"""Signatures of placed pods by one value that pods of a signature share, for counters of pods that have a given one.
+"""`SignatureValues`: an index of signatures by a value, for counters of pods with a given value.
 
-"As many pods as have my label" is asked for every pod class, and is about the few signatures with that value: the
-others are not looked at. An index lives as long as a counter is filed under one of its values.
+A rule such as "pods with the same label as this pod" has a counter for each pod class; the index finds the few
+signatures with the value. An index exists as long as a counter uses it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 from policysched.state.placed.pods import PlacedPod
 
 Read = Callable[[PlacedPod], Hashable]
-"""Reads the value; it may read nothing that pods of one signature differ in."""
+"""Returns the value of a pod; it may only read properties that are equal for all pods of a signature."""
 
 
 class SignatureValues:
-    """The signatures by a value.
+    """Signatures by a value.
 
     Args:
-        read: Reads the value.
+        read: Returns the value of a pod.
         present: A pod of each signature.
     """
 
@@ -34,13 +34,13 @@ class SignatureValues:
                 self.appear(signature, placed)
 
     def appear(self, signature: int, placed: PlacedPod) -> SharedValue:
-        """File a signature, and return under what."""
+        """Add a signature; return its value."""
         value = self._values[signature] = self._read(placed)
         self._by_value.setdefault(value, {})[signature] = None
         return SharedValue(self, value)
 
     def vanish(self, signature: int) -> None:
-        """Forget a signature."""
+        """Remove a signature."""
         if signature not in self._values:
             return
         value = self._values.pop(signature)
@@ -55,19 +55,19 @@ class SignatureValues:
 
 
 class SharedValue(NamedTuple):
-    """A value that signatures of an index may have."""
+    """A value, with the index that has its signatures."""
 
     signatures: SignatureValues
     value: Hashable
 
 
 class Demand(NamedTuple):
-    """What a pod has to have so that a counter may count it.
+    """A value that all pods of a counter have.
 
     Args:
-        key: What is read: equal keys read the same.
-        read: Reads it.
-        value: The value that is asked for.
+        key: Identifies `read`: equal keys share an index.
+        read: Returns the value of a pod.
+        value: The value of the counted pods.
     """
 
     key: Hashable

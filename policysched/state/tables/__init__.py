@@ -1,5 +1,5 @@
 """Nodes as columns: labels, taints, resources, images, ports, ages and metrics.
 
 Texts are interned codes (`interner`); values of a topology label are dense numbers (`domains`). `label_columns` has
-labels of placed pods and namespaces.
+labels of placed pods and namespaces. `sparse` is the rule for renumbering.
 """

@@ -1,10 +1,10 @@
-"""Ages of nodes as a column, in whole steps of ten seconds; and the time that decisions see.
+"""`AgeTable`: ages of nodes as a column, in steps of ten seconds; `ClusterTime`: the time that decisions read.
 
-Each row's steps are counted from its own creation: a node is five minutes old when five minutes have passed. A node
-without a time of creation, or with one in the future, has the age 0.
+The steps of a node begin at its creation. A node without a creation time, or with a creation time in the future, has
+the age 0.
 
-The time that decisions see is told from outside once a cycle: nothing here reads a clock. Columns whose values time
-alone changes say when the next of them does; until then a new time costs one comparison.
+The caller sets the time once per cycle; no clock is read here. Columns that change with time report the time of their
+next change; until then, setting the time is one comparison.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from policysched.state.tables.journal import Aspect, Journal
 from policysched.state.tables.nodes import NodeTable
 
 STEP = 10.0
-"""Units: seconds."""
+"""Step of ages. Units: seconds."""
 
 
 class NodeAges:
-    """Ages by row, kept at the present as long as somebody holds them."""
+    """Ages by row, updated while the object is referred to."""
 
     __slots__ = ("__weakref__", "_ages", "_created", "_journal")
 
@@ -45,14 +45,14 @@ class NodeAges:
         return self._ages.data
 
     def exact(self, seconds: float) -> NDArray[np.float64]:
-        """Return the ages at a time as they are, not in steps.
+        """Return the exact ages at a time.
 
         Shapes: (capacity,). Missing: minus infinity.
         """
         return seconds - self._created.data
 
     def store(self, row: int, created: float, now: float) -> float:
-        """Take a row's time of creation; give the time of its next step."""
+        """Set a row's creation time; return the time of its next step."""
         if created != self._created.data[row]:
             self._created.data[row] = created
             self._ages.data[row] = age(created, now)
@@ -60,7 +60,7 @@ class NodeAges:
         return created + (math.floor((now - created) / STEP) + 1) * STEP if math.isfinite(created) else math.inf
 
     def advance(self, seconds: float) -> float:
-        """Bring all ages to a time, and note the rows whose age changed."""
+        """Update all ages, and record the changed rows in the journal; return the time of the next step."""
         created = self._created.data
         known = np.flatnonzero(np.isfinite(created))
         steps = np.floor((seconds - created[known]) / STEP)
@@ -72,7 +72,7 @@ class NodeAges:
 
 
 class AgeTable:
-    """Makes the ages when somebody asks for them."""
+    """Creates the ages at the first use."""
 
     def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, time: ClusterTime) -> None:
         self._columns = columns
@@ -82,12 +82,12 @@ class AgeTable:
         self._held: weakref.ref[NodeAges] | None = None
 
     def held(self) -> NodeAges:
-        """Return the ages; they are kept up to date as long as the answer is held."""
+        """Return the ages; they are updated while the result is referred to."""
         ages = self._held() if self._held is not None else None
         return ages if ages is not None else self._make()
 
     def store(self, row: int, node: Node | None) -> None:
-        """Take the node of a row, or that it has none."""
+        """Set the node of a row; None removes it."""
         ages = self._held() if self._held is not None else None
         if ages is not None:
             self._time.expect(ages.store(row, _created(node), self._time.seconds))
@@ -103,7 +103,7 @@ class AgeTable:
 
 
 def age(created: float, now: float) -> float:
-    """Return an age in whole steps. Units: seconds."""
+    """Return an age, rounded down to whole steps. Units: seconds."""
     return max(math.floor((now - created) / STEP) * STEP, 0.0) if math.isfinite(created) else 0.0
 
 
@@ -113,14 +113,14 @@ def _created(node: Node | None) -> float:
 
 
 class Timed(Protocol):
-    """Something that time changes. It can be referred to weakly."""
+    """An object that changes with time; it supports weak references."""
 
     def advance(self, seconds: float) -> float:
-        """Bring it to a time, later or earlier than the last; give the time of its next change."""
+        """Set the time, later or earlier than before; return the time of the next change."""
 
 
 class ClusterTime:
-    """The present. Units: seconds since 1970, UTC."""
+    """The time that decisions read. Units: seconds since 1970, UTC."""
 
     __slots__ = ("_due", "_timed", "seconds")
 
@@ -130,17 +130,17 @@ class ClusterTime:
         self._timed: weakref.WeakSet[Timed] = weakref.WeakSet()
 
     def move(self, seconds: float) -> None:
-        """Let it be another time; a clock may have been set back."""
+        """Set the time; it may be earlier than before."""
         earlier = seconds < self.seconds
         self.seconds = seconds
         if seconds >= self._due or earlier:
             self._due = min((one.advance(seconds) for one in self._timed), default=math.inf)
 
     def include(self, timed: Timed) -> None:
-        """Keep something at the present from now on."""
+        """Update an object with the time from now on."""
         self._timed.add(timed)
         self.expect(timed.advance(self.seconds))
 
     def expect(self, seconds: float) -> None:
-        """Record that something included changes at a time, perhaps sooner than it said."""
+        """Record that an included object changes at a time, possibly earlier than it reported."""
         self._due = min(self._due, seconds)

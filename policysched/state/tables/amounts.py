@@ -1,22 +1,18 @@
-"""Resources and host ports by node: allocatable, requested, and requested as scores count it.
+"""`AmountTables`: resources of nodes: allocatable, requested, and requested for scores; `PortTable`: host ports in use.
 
-A resource has a place, the same in all three tables, from when somebody asks about it until no node has any of it; cpu,
-memory and ephemeral storage always have theirs, cpu and memory side by side, so that what most pods ask for is a slice.
-Place 0 stands for every other resource. What nodes have of those, and what placed pods request, is kept by row and
-name, as much as nodes and pods themselves say, and moves to the tables with the first question. Pods can name any
-resource, and so can a kubelet, so names alone cost no row.
+A resource has a place, the same in all three tables, from its first use until no node has any of it. The resources of
+`ALWAYS` keep their places; cpu and memory are adjacent, so that most pods read a slice. Place 0 means all other
+resources: their amounts are stored by row and name, and move to the tables at the first use. Pods and kubelets can name
+any resource, so a name alone takes no memory per row.
 
-Sums are int64 as in kube-scheduler: they wrap around, so that a pod that leaves takes off what it added, whatever else
-was added meanwhile.
+Sums are int64 and wrap around, as in kube-scheduler: removing a pod restores the sum exactly.
 
-What a pod takes on its node (`PodResources`) is computed once for all pods that state the same, and then only added and
-subtracted.
+The amounts of a pod (`PodResources`) are computed once for all pods with equal requests.
 
 Shapes: K places, C the capacity of the columns; tables are (K, C).
 Units: cpu in millicores, other resources in their own unit.
 
-Host ports in use are known by port and row: a port that no pod uses takes nothing, however many pods ask for it. The
-address 0.0.0.0 meets every address, others meet themselves and 0.0.0.0.
+The address 0.0.0.0 conflicts with every address, other addresses conflict with themselves and 0.0.0.0.
 
 Source: pkg/scheduler/framework/types.go (PodInfo.calculateResource, NodeInfo.update); k8s.io/kube-scheduler/framework
 HostPortInfo.
@@ -44,14 +40,10 @@ Places = slice | NDArray[np.intp]
 CPU: Final = 1
 MEMORY: Final = 2
 ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")
-"""The resources that have a place whether or not a node has them."""
+"""Resources that always have a place."""
 FIRST_PLACES: Final = 1 + len(ALWAYS)
 WIDEST: Final = 2**56 - 1
-"""The largest ordinary amount, 64Pi bytes: no percentage of it wraps around in 64 bits."""
-MOST_KNOWN: Final = 1024
-"""Of how many lists of resources the places are kept: pods can name any."""
-LONGEST_KNOWN: Final = 32
-"""How many resources such a list may have."""
+"""Largest ordinary amount, 64Pi bytes: its percentages fit into 64 bits."""
 NOTHING: Final[Mapping[str, int]] = {}
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 HostPort = tuple[str, str, int]
@@ -59,81 +51,73 @@ HostPort = tuple[str, str, int]
 Port = tuple[str, int]
 """Protocol and number."""
 FEW = 8
-"""How many rows are looked at one by one."""
+"""Number of rows up to which host ports are compared row by row."""
 
 
 class AmountTables:
-    """The three tables, and what is requested of resources without a place."""
+    """The three tables, and the amounts of resources without a place."""
 
     def __init__(self, columns: ColumnSet) -> None:
         self.version = 0
-        """Moves when a node begins to have a resource, or one gets a place, loses it or moves to another."""
+        """Changes when a node has a new resource, or the place of a resource changes."""
         self.odd = False
-        """Whether an amount that is not ordinary, below 0 or above the widest, was ever in the tables."""
+        """Whether an amount below 0 or above `WIDEST` was ever in the tables."""
         self._columns = columns
         self._names = ["", *ALWAYS]
         self._places = {name: place for place, name in enumerate(self._names) if place}
         self._offers = [0] * FIRST_PLACES
-        """How many rows have any of the resource at a place."""
-        self._known: dict[tuple[str, ...], Places] = {}
+        """Number of rows with the resource of each place."""
         self._idle: dict[int, dict[str, int]] = {}
-        """What rows have of resources without a place."""
+        """Allocatable amounts of resources without a place, by row."""
         self._idle_on: Counter[str] = Counter()
-        """How many rows have any of these."""
+        """Number of rows with each resource without a place."""
         self._unplaced: dict[int, dict[str, int]] = {}
-        """What pods of a row request of resources without a place, sums of 0 left out."""
+        """Requested amounts of resources without a place, by row, without zeros."""
         self._owing: dict[int, int] = {}
-        """How many of these sums are below 0, by row: they wrapped around."""
+        """Number of negative sums among them, by row: they wrapped around."""
         self._allocatable = columns.new(np.int64, depth=FIRST_PLACES)
         self._requested = columns.new(np.int64, depth=FIRST_PLACES)
         self._counted = columns.new(np.int64, depth=FIRST_PLACES)
 
     @property
     def allocatable(self) -> Amounts:
-        """What nodes have; 0 where they do not know a resource."""
+        """Allocatable amounts; 0 for a resource that the node does not have."""
         return self._allocatable.data
 
     @property
     def requested(self) -> Amounts:
-        """What placed and assumed pods request of resources with a place."""
+        """Requested amounts of placed and assumed pods."""
         return self._requested.data
 
     @property
     def counted(self) -> Amounts:
-        """The same, with what every pod counts for at least: NonZeroRequested."""
+        """Requested amounts with minimum values per pod: NonZeroRequested."""
         return self._counted.data
 
     @property
     def owing(self) -> Mapping[int, int]:
-        """The rows where less than nothing is requested of some resource that no node has."""
+        """Rows with a negative requested amount of a resource without a place."""
         return self._owing
 
     def place(self, resource: str) -> int:
-        """Return a resource's place, 0 for one that no node has; look at the tables after that, not before."""
+        """Return a resource's place, 0 if no node has it. The call may replace the tables: read them afterwards."""
         return self._places.get(resource) or (self._add(resource) if resource in self._idle_on else 0)
 
     def places(self, resources: tuple[str, ...]) -> Places:
-        """Return the places of some resources: a slice where they are side by side. They hold until the next change."""
-        found = self._known.get(resources)
-        if found is None:
-            found = _together([self.place(one) for one in resources])
-            if len(resources) <= LONGEST_KNOWN:
-                if len(self._known) >= MOST_KNOWN:
-                    self._known.clear()
-                self._known[resources] = found
-        return found
+        """Return the places of some resources, as a slice if they are adjacent; valid until the next change."""
+        return _together([self.place(one) for one in resources])
 
     def unplaced(self, row: int) -> Mapping[str, int]:
-        """Return what pods of a row request of resources that no node has."""
+        """Return the requested amounts of a row for resources that no node has."""
         return self._unplaced.get(row, NOTHING)
 
     def requested_on(self, row: int, resource: str) -> int:
-        """Return what is requested of a resource on a row, whether or not a node has it."""
+        """Return the requested amount of any resource on a row."""
         place = self.place(resource)
         return self._requested.data.item(place, row) if place else self.unplaced(row).get(resource, 0)
 
     def requested_of(self, resource: str, rows: Rows) -> Amounts:
-        """Return what is requested of a resource on rows, whether or not a node has it; not to be written to.
+        """Return the requested amounts of any resource on rows. Read-only.
 
         Shapes: R rows -> (R,).
         """
@@ -145,7 +129,7 @@ class AmountTables:
         return np.array([self.unplaced(row).get(resource, 0) for row in numbers], np.int64)
 
     def store(self, row: int, amounts: Mapping[str, int]) -> None:
-        """Write what a node has."""
+        """Set the allocatable amounts of a row."""
         allocatable, places = self._allocatable.data, self._places
         had = [self._names[place] for place in allocatable[:, row].nonzero()[0].tolist()]
         has = {name: amount for name, amount in amounts.items() if amount and name in places}
@@ -163,7 +147,7 @@ class AmountTables:
                 self._remove(name)
 
     def take(self, row: int, pod_resources: PodResources, count: int) -> None:
-        """Add a pod's pod_resources to its row, or take it off with a count of -1."""
+        """Add a pod's requests to its row, or subtract them with a count of -1."""
         requested, counted = self._requested.data, self._counted.data
         for resource, amount in pod_resources.amounts:
             place = self._places.get(resource)
@@ -180,26 +164,26 @@ class AmountTables:
         counted[MEMORY, row] = memory if 0 <= memory <= WIDEST else self._sum(memory)
 
     def _sum(self, total: int) -> int:
-        """Put a sum into 64 bits, and take note of one that is not ordinary."""
+        """Wrap a sum to 64 bits, and record an amount that is not ordinary."""
         if 0 <= total <= WIDEST:
             return total
         self.odd = True
         return wrap(total)
 
     def _keep_idle(self, row: int, amounts: dict[str, int]) -> None:
-        """Keep what a row has of resources without a place."""
+        """Store the allocatable amounts of a row for resources without a place."""
         for name in self._idle.pop(row, NOTHING):
             self._idle_on[name] -= 1
             if not self._idle_on[name]:
                 del self._idle_on[name]
         if amounts:
             if not amounts.keys() <= self._idle_on.keys():
-                self._moved()
+                self.version += 1
             self._idle[row] = amounts
             self._idle_on.update(amounts.keys())
 
     def _add(self, name: str) -> int:
-        """Return a resource a place, and put there what nodes have and what is requested of it already."""
+        """Add a place for a resource, with its allocatable and requested amounts; return the place."""
         place = self._places[name] = len(self._names)
         self._names.append(name)
         self._offers.append(self._idle_on.pop(name))
@@ -213,11 +197,11 @@ class AmountTables:
             amount = self._unplaced[row][name]
             self._put(row, name, 0)
             self._requested.data[place, row] = self._counted.data[place, row] = self._sum(amount)
-        self._moved()
+        self.version += 1
         return place
 
     def _remove(self, name: str) -> None:
-        """Take a resource's place away, and let the last one have it."""
+        """Remove a resource's place; the last resource moves to it."""
         place, last = self._places.pop(name), len(self._names) - 1
         requested = self._requested.data[place]
         for row in requested.nonzero()[0].tolist():
@@ -232,10 +216,10 @@ class AmountTables:
         self._offers.pop()
         if last <= len(self.allocatable) // 4 or last <= FIRST_PLACES:
             self._resize(last)
-        self._moved()
+        self.version += 1
 
     def _put(self, row: int, resource: str, amount: int) -> None:
-        """Keep what is requested of a resource without a place."""
+        """Set the requested amount of a resource without a place."""
         amounts = self._unplaced.setdefault(row, {})
         before = amounts.pop(resource, 0)
         if amount:
@@ -254,13 +238,9 @@ class AmountTables:
         for column in self._tables():
             column.resize(depth)
 
-    def _moved(self) -> None:
-        self._known.clear()
-        self.version += 1
-
 
 def are_ordinary(amounts: Iterable[int]) -> bool:
-    """Return whether amounts are at least 0 and at most the widest."""
+    """Return whether all amounts are between 0 and `WIDEST`."""
     together = 0
     for amount in amounts:
         together |= amount
@@ -268,7 +248,7 @@ def are_ordinary(amounts: Iterable[int]) -> bool:
 
 
 def at(table: Amounts, places: Places, rows: Rows) -> Amounts:
-    """Return the amounts at some places on some rows; not to be written to.
+    """Return the amounts at some places on some rows. Read-only.
 
     Shapes: k places, R rows -> (k, R).
     """
@@ -312,25 +292,30 @@ def _measure(pod: Pod) -> PodResources:
 
 
 pod_resources: Final = PodPartCache(_measure, counted_parts, PodResources((), 0, 0, ()))
-"""Measures a placed pod, or one that is about to be placed: once for all pods that state the same."""
+"""Returns the amounts and host ports of a pod, cached for all pods with equal requests."""
 
 
 class PortTable:
-    """Which row uses which host ports."""
+    """Host ports in use, by port and row."""
 
     __slots__ = ("_on_row", "_used")
 
     def __init__(self) -> None:
         self._used: dict[Port, dict[int, dict[str, int]]] = {}
-        """How often each address of a port is used, by row."""
+        """Number of uses of each address, by port and row."""
         self._on_row: dict[int, dict[Port, dict[str, int]]] = {}
-        """The same by row and port."""
+        """The same dictionaries by row and port."""
 
     def taken(self, wanted: WantedPorts, rows: Rows, size: int) -> NDArray[np.bool_]:
-        """Tell where any of the wanted ports is taken, of so many rows that are in use.
+        """Return whether a wanted port conflicts with a port in use, for each row.
+
+        Args:
+            wanted: The ports.
+            rows: The rows.
+            size: Number of rows in use.
 
         Shapes: (R,).
-        Cost: O(wanted ports + rows that use one of them), for a few rows that of `uses` each.
+        Cost: O(wanted ports + rows that use one of them); for a few rows, that of `uses` for each.
         """
         if not isinstance(rows, slice) and rows.size <= FEW:
             return np.array([self.uses(wanted, row) > 0 for row in rows.tolist()], np.bool_)
@@ -342,9 +327,9 @@ class PortTable:
         return found[rows]
 
     def uses(self, wanted: WantedPorts, row: int) -> int:
-        """Count the uses of ports on a row that keep a pod out which wants these.
+        """Count the ports in use on a row that conflict with wanted ports.
 
-        Cost: O(the row's ports or the wanted ones, whichever are fewer).
+        Cost: O(ports of the row) or O(wanted ports), whichever is less.
         """
         there = self._on_row.get(row)
         if not there:
@@ -359,7 +344,7 @@ class PortTable:
         )
 
     def add(self, row: int, ports: Iterable[HostPort], count: int = 1) -> None:
-        """Take the ports on the row, or give them back with a count of -1."""
+        """Add uses of ports on a row, or remove them with a count of -1."""
         for address, protocol, number in ports:
             port = protocol, number
             addresses = self._used.setdefault(port, {}).setdefault(row, {})
@@ -384,23 +369,23 @@ class PortTable:
 
 
 class WantedPorts:
-    """The host ports that a pod asks for, found by port."""
+    """The host ports that a pod requests, by port."""
 
-    __slots__ = ("addresses",)
+    __slots__ = ("__weakref__", "addresses")
 
     def __init__(self, ports: Iterable[HostPort]) -> None:
         self.addresses: dict[Port, set[str]] = {}
-        """The addresses that are asked for, by port."""
+        """The requested addresses, by port."""
         for address, protocol, number in ports:
             self.addresses.setdefault((protocol, number), set()).add(address)
 
     def meets(self, address: str, port: Port) -> bool:
-        """Return whether a use of a port keeps the pod out."""
+        """Return whether a use of a port conflicts."""
         asked = self.addresses.get(port)
         return asked is not None and (address == ANY_ADDRESS or ANY_ADDRESS in asked or address in asked)
 
     def count(self, ports: Iterable[HostPort]) -> int:
-        """Count those among a placed pod's ports that keep this one out."""
+        """Count the ports of a placed pod that conflict."""
         return sum(self.meets(address, (protocol, number)) for address, protocol, number in ports)
 
     def __len__(self) -> int:

@@ -1,11 +1,10 @@
-"""Growing arrays with one element for each row, doubled when rows run out.
+"""`Column`: a growing array with one element per row; `ColumnSet`: all columns of a cluster; array functions.
 
-A column's `data` covers the whole capacity and is replaced when that grows, so callers take it anew each time and
-slice it to the rows in use.
+A column's `data` has an element for each row of the capacity and is replaced when the capacity grows, so callers read
+it again after each change and slice it to the rows in use.
 
-Quotients, and whole numbers made of doubles, are here as Go's int64 has them, where NumPy's differ; for plain numbers
-see `policysched.model.quantity`. Memory that several hold is counted in equal parts: all parts together are what it
-takes.
+`quotients` and `from_floats` have the results of Go's int64, where NumPy's differ; for Python's integers see
+`policysched.model.quantity`. `part_of` divides the memory of a shared object equally among its users.
 
 Source: the Go specification, "Integer operators" and "Conversions"; the latter as amd64 does them.
 """
@@ -24,24 +23,24 @@ from policysched.model.quantity import MIN
 
 FIRST_CAPACITY = 64
 RowNumbers = NDArray[np.intp]
-"""Rows by number, in what NumPy indexes with: anything narrower would be converted at each use."""
+"""Row numbers in NumPy's index type, which needs no conversion."""
 Rows = slice | RowNumbers
 NO_ROWS: Final[RowNumbers] = np.zeros(0, np.intp)
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
 IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 BEYOND: Final = 2.0**63
-"""The smallest double above all int64."""
+"""Smallest double above all int64."""
 BYTES_PER_ARRAY, BYTES_PER_VALUE = 1024, 8
 """Estimated memory of an array over all rows: besides its values, and per row. Units: bytes."""
 _SMALL: Final = 64
-"""Numbers up to this are counted by place, however few there are."""
+"""Numbers up to this are always counted by an array with an element per number."""
 _OWN_REFERENCES: Final = 2
-"""References to an argument that nobody holds: the function's own, and that of the call that counts them."""
+"""Reference count of an argument without other references: the function's own, and that of `sys.getrefcount`."""
 
 
 class Column:
-    """One growing array, or several of a kind, one above the other."""
+    """A growing array, or several arrays of a kind as rows of a matrix."""
 
     __slots__ = ("__weakref__", "data", "fill")
 
@@ -51,34 +50,34 @@ class Column:
 
     @property
     def codes(self) -> NDArray[Any]:
-        """The elements of a column of codes, for the interner that gave them."""
+        """The elements as codes of an interner."""
         return self.data
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """Memory of the array. Units: bytes."""
         return self.data.nbytes
 
     def resize(self, depth: int) -> None:
-        """Keep so many arrays; new ones have the fill value."""
+        """Set the number of arrays; new arrays have the fill value."""
         have, capacity = self.data.shape
         data = np.full((depth, capacity), self.fill, self.data.dtype)
         data[: min(have, depth)] = self.data[:depth]
         self.data = data
 
     def widen(self, capacity: int) -> None:
-        """Make room for more elements; they have the fill value."""
+        """Set a larger capacity; new elements have the fill value."""
         data = np.full((*self.data.shape[:-1], capacity), self.fill, self.data.dtype)
         data[..., : self.data.shape[-1]] = self.data
         self.data = data
 
     def narrow(self, capacity: int) -> None:
-        """Return the elements back that are beyond a capacity."""
+        """Set a smaller capacity."""
         self.data = self.data[..., :capacity].copy()
 
 
 class ColumnSet:
-    """Columns of one capacity; each lives as long as somebody holds it."""
+    """Columns of equal capacity; a column is removed when it is no longer referred to."""
 
     __slots__ = ("_columns", "capacity")
 
@@ -96,13 +95,13 @@ class ColumnSet:
         return column
 
     def grow(self) -> None:
-        """Double the capacity; new elements have their column's fill value."""
+        """Double the capacity of all columns."""
         self.capacity *= 2
         for column in list(self._columns):
             column.widen(self.capacity)
 
     def shrink(self, rows: int) -> None:
-        """Halve the capacity as long as so many rows have room."""
+        """Halve the capacity as often as `rows` still fit."""
         while self.capacity > FIRST_CAPACITY and rows <= self.capacity // 2:
             self.capacity //= 2
         for column in list(self._columns):
@@ -110,14 +109,14 @@ class ColumnSet:
 
     @property
     def count(self) -> int:
-        """How many columns somebody holds."""
+        """Number of columns in use."""
         return len(self._columns)
 
 
 def distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
-    """Return which integers there are, in order.
+    """Return the distinct integers in ascending order.
 
-    So does `np.unique`, which imports NumPy's masked arrays when it is first asked: the first pod would wait for that.
+    `np.unique` does the same, but imports NumPy's masked arrays at its first call, which would delay the first pod.
     Shapes: (R,) -> (V,).
     """
     ordered = np.sort(numbers)
@@ -126,7 +125,7 @@ def distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
 
 
 def distinct_places(numbers: NDArray[IntegerT]) -> tuple[NDArray[IntegerT], NDArray[np.intp]]:
-    """Return which integers there are, in order, and the place of each number among them.
+    """Return the distinct integers in ascending order, and the index of each number among them.
 
     Shapes: (R,) -> (V,), (R,).
     """
@@ -139,7 +138,7 @@ def distinct_places(numbers: NDArray[IntegerT]) -> tuple[NDArray[IntegerT], NDAr
 
 
 def counted(numbers: NDArray[IntegerT]) -> tuple[list[int], list[int]]:
-    """Return which integers there are, none below 0, in order, and how often each is there.
+    """Return the distinct non-negative integers in ascending order, and how often each occurs.
 
     Shapes: (R,) -> V and V of them.
     """
@@ -152,19 +151,19 @@ def counted(numbers: NDArray[IntegerT]) -> tuple[list[int], list[int]]:
 
 
 def _begins(ordered: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-    """Return where another number begins. Shapes: (R,) -> (R,)."""
+    """Return whether each number differs from its predecessor. Shapes: (R,) -> (R,)."""
     begins = np.ones(ordered.size, np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
     return begins
 
 
 def quotients(numbers: Whole, divisors: Whole | int) -> Whole:
-    """Divide towards zero; no divisor is 0.
+    """Divide, rounding towards zero; no divisor is 0.
 
     Shapes: as NumPy broadcasts them.
     """
     over = np.asarray(divisors, np.int64)
-    # the lowest number divided by -1 wraps around to itself, as its negative does
+    # As in Go, the lowest int64 divided by -1 is itself.
     divided = np.where(over == -1, 1, over)
     found: Whole = numbers // divided
     found += (found < 0) & (found * divided != numbers)
@@ -172,7 +171,7 @@ def quotients(numbers: Whole, divisors: Whole | int) -> Whole:
 
 
 def from_floats(values: Floats) -> Whole:
-    """Drop what stands behind the point; what is no int64 becomes the lowest one.
+    """Round towards zero; values outside of int64 become the lowest int64.
 
     Shapes: (...) -> (...).
     """
@@ -191,14 +190,14 @@ def memory_of(arrays: int, rows: int) -> int:
 
 
 def part_of(shared: object) -> int:
-    """Return one holder's part of `nbytes`, the memory of something shared; 0 where it does not say. Units: bytes."""
+    """Return a user's share of the memory (`nbytes`) of a shared object; 0 without `nbytes`. Units: bytes."""
     holders = max(1, sys.getrefcount(shared) - _OWN_REFERENCES)
     return int(getattr(shared, "nbytes", 0)) // holders
 
 
 def parts_of(shared: Sequence[object]) -> int:
-    """Return the parts of those that a sequence holds. Units: bytes."""
+    """Return the sum of `part_of` over the objects in a sequence. Units: bytes."""
     total = 0
-    for one in shared:  # no other function is called: it would hold each of them, too
+    for one in shared:  # a call of `part_of` would add a reference
         total += int(getattr(one, "nbytes", 0)) // max(1, sys.getrefcount(one) - _OWN_REFERENCES)
     return total

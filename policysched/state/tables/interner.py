@@ -1,12 +1,10 @@
-"""Interner: texts as small integers, so that columns compare codes instead of strings.
+"""`Interner`: codes for values, so that columns compare integers; `TextColumns`: labels or annotations as code columns.
 
-Codes follow what is there: when most of them stand for values that no column shows any more, those are given up and
-used again, and `generation` moves. A code in a column that the interner knows of stays what it is; whoever keeps
-codes, or answers by code, of his own forgets them when the generation is another one.
+If most codes are in no column any more, they are reused, and `generation` changes. Codes in the columns that the
+interner knows stay valid; other stored codes are invalid after that.
 
-Labels and annotations are code columns of the keys that somebody reads: made on first use from the rows' maps, kept up
-to date from then on; all keys that no row has share one column without any value. Rules can compute keys from pods, so
-only the keys used last are kept.
+A label or annotation has a column from its first use on. All keys that no row has share an empty column. Rules can
+compute keys from pods, so only the `MAX_KEYS` columns used last are kept.
 """
 
 from __future__ import annotations
@@ -22,73 +20,75 @@ from policysched.state.tables.columns import Column, ColumnSet
 
 T = TypeVar("T", bound=Hashable)
 MISSING: Final = -1
-"""The code of a value that is not there."""
+"""The code of a missing value."""
 UNKNOWN: Final = -2
-"""What to look for in the place of a code where no column holds the value: neither a code nor MISSING."""
+"""A code that is in no column: the code of a value that no column contains."""
 SPARE: Final = 1024
-"""How many codes there may be before any is given up."""
+"""Number of codes that an interner always keeps."""
 MAX_KEYS = 1024
+"""Maximum number of columns of labels, of annotations and of other texts; the oldest is dropped."""
 
 
 class Holder(Protocol):
-    """Somebody who keeps codes, such as a column."""
+    """An object with codes of an interner, such as a column."""
 
     @property
     def codes(self) -> NDArray[np.integer]:
-        """The codes that he keeps, MISSING among them."""
+        """The codes; MISSING may be among them."""
 
 
 class Interner(Generic[T]):
-    """A bijection between values and codes from 0 up, which grows and shrinks with what columns hold.
+    """Codes for values, from 0 on. Codes that no column contains any more are reused.
 
     Args:
-        spare: How many codes there may be before any is given up.
+        spare: Number of codes that are always kept.
     """
 
     __slots__ = ("__weakref__", "_codes", "_free", "_holders", "_most", "_spare", "_values", "generation")
 
     def __init__(self, spare: int = SPARE) -> None:
         self.generation = 0
-        """Moves when codes are given up: a code that is in no column may mean another value then."""
+        """Changes when codes are reused: a code that is in no column may have another value then."""
         self._codes: dict[T, int] = {}
         self._values: list[T | None] = []
         self._free: list[int] = []
         self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
         self._spare = self._most = spare
+        """Number of codes at which unused codes are searched next."""
 
     def code(self, value: T) -> int:
-        """Return the value's code, a new one if it has none."""
+        """Return the code of a value; a new value gets a new code."""
         code = self._codes.get(value)
         if code is None:
             code = self._codes[value] = self._new(value)
         return code
 
     def find(self, value: T) -> int:
-        """Return the value's code, or MISSING if it has none."""
+        """Return the code of a value, or MISSING without one."""
         return self._codes.get(value, MISSING)
 
     def sought(self, value: T) -> int:
-        """Return the code to look for in columns: UNKNOWN of a value that no column holds."""
+        """Return the code of a value, or UNKNOWN without one, to compare with columns."""
         return self._codes.get(value, UNKNOWN)
 
     def value(self, code: int) -> T:
-        """Return the value behind a code that some column holds."""
+        """Return the value of a code."""
         return cast("T", self._values[code])
 
     def hold(self, holder: Holder) -> None:
-        """Keep the codes of a column, or of another holder, as long as it lives."""
+        """Keep the codes of a column or another holder while it exists."""
         self._holders.add(holder)
 
     @property
     def living(self) -> int:
-        """How many values have a code."""
+        """Number of values with a code."""
         return len(self._codes)
 
     def tidy(self) -> None:
-        """Give up the codes that nobody holds, if there may be as many of them as of others.
+        """Drop the codes that no holder has, if they may be half of all codes.
 
-        Not while anything is worked out: what it made so far may hold codes.
-        Cost: O(1), and now and then O(elements of the holders).
+        Do not call it during a computation, which may use codes that no holder has.
+        Cost: O(1), occasionally O(elements of the holders).
         """
         if len(self._codes) >= self._most:
             self._give_up(self._held())
@@ -97,7 +97,7 @@ class Interner(Generic[T]):
     def _held(self) -> NDArray[np.bool_]:
         held = np.zeros(len(self._values) + 1, np.bool_)
         for holder in list(self._holders):
-            # MISSING marks the last element, which is nobody's
+            # MISSING, -1, marks the last element, which is dropped.
             held[holder.codes] = True
         return held[:-1]
 
@@ -119,32 +119,32 @@ class Interner(Generic[T]):
         return len(self._values) - 1
 
     def __iter__(self) -> Iterator[T | None]:
-        """Return the values in the order of codes, None for those that were given up."""
+        """Return the values in the order of codes, None for unused codes."""
         return iter(self._values)
 
     def __len__(self) -> int:
-        """Count up to the highest code, those that were given up included."""
+        """Return the highest code plus 1."""
         return len(self._values)
 
 
 class Strings(Interner[str]):
-    """The texts of a process: label values, names, zones."""
+    """Codes for texts: label values, names, zones."""
 
     __slots__ = ()
 
     def text(self, code: int) -> str:
-        """Return the text behind a code."""
+        """Return the text of a code."""
         return self.value(code)
 
 
 class TextColumns:
-    """Code columns by key over one map of texts a row."""
+    """Code columns by key, over a map of texts for each row."""
 
     __slots__ = ("_by_key", "_columns", "_empty", "_rows_with", "_strings", "generation")
 
     def __init__(self, columns: ColumnSet, strings: Strings) -> None:
         self.generation = 0
-        """Moves when some row is the first to have a key, or the last one loses it."""
+        """Changes when a key appears on its first row, or disappears from its last row."""
         self._columns = columns
         self._strings = strings
         self._by_key: dict[str, Column] = {}
@@ -152,15 +152,15 @@ class TextColumns:
         self._rows_with: dict[str, int] = {}
 
     def __contains__(self, key: str) -> bool:
-        """Return whether any row has the key."""
+        """Return whether a row has the key."""
         return key in self._rows_with
 
     def __len__(self) -> int:
-        """Count the columns that are kept."""
+        """Return the number of columns."""
         return len(self._by_key)
 
     def column(self, key: str, maps: Sequence[Mapping[str, str]]) -> Column:
-        """Return the key's column, built from the rows' present maps on first use.
+        """Return the column of a key; create it from the rows' maps at the first use.
 
         Shapes: data (capacity,) int32 codes.
         Missing: -1.
@@ -184,7 +184,7 @@ class TextColumns:
         return column
 
     def store(self, row: int, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        """Write one row's values into the columns that exist, given those that it had before."""
+        """Write the texts of a row into the columns, given the row's old texts."""
         if old.keys() != texts.keys():
             self._count(old, texts)
         for key, column in self._by_key.items():
@@ -192,7 +192,7 @@ class TextColumns:
             column.data[row] = MISSING if value is None else self._strings.code(value)
 
     def _count(self, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        """Record the keys that a row has now, and give back the columns of those that no row has."""
+        """Update the number of rows by key, and drop the columns of keys that no row has."""
         rows_with, known = self._rows_with, len(self._rows_with)
         for key in texts.keys() - old.keys():
             rows_with[key] = rows_with.get(key, 0) + 1

@@ -1,7 +1,6 @@
-"""Labels of numbered objects as columns, so that a selector is asked once a distinct value and not once an object.
+"""`LabelColumns`: labels of numbered objects as columns: a selector is evaluated once per distinct value of a label.
 
-A label gets a column when a selector first asks about it, which is kept up to date as objects appear and go. A label
-that no object has takes no column, and costs a selector next to nothing.
+A label has a column from the first selector that reads it on. All labels that no object has share an empty column.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from policysched.state.tables.sparse import is_sparse
 
 FIRST_SIZE: Final = 16
 BYTES_PER_COLUMN, BYTES_PER_ENTRY = 1 << 10, 128
-"""What a column takes beside its arrays, and each of its objects and values. Units: bytes."""
+"""Memory of a column without its arrays, and of each of its objects and values. Units: bytes."""
 Chosen = NDArray[np.bool_]
-"""Which objects are chosen, by number."""
+"""Whether each object is chosen, by number."""
 Labels = Mapping[str, str]
 
 
 class LabelColumn:
-    """The objects that have a label, with their values by number.
+    """The objects that have a label, with the numbers of their values.
 
     Args:
-        absent: For how many labels it stands that no object has; it stays empty.
+        absent: For an empty column: the number of labels that share it.
 
     Shapes: objects and codes (L,), in any order.
     """
@@ -37,7 +36,7 @@ class LabelColumn:
     def __init__(self, absent: int = 0) -> None:
         self.absent = absent
         self.numbers: dict[str, int] = {}
-        """The number of each value."""
+        """The numbers of values."""
         self._objects: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._codes: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._count = 0
@@ -45,7 +44,7 @@ class LabelColumn:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes. Units: bytes."""
+        """Memory of the column. Units: bytes."""
         entries = self._count + len(self.numbers) + self.absent
         return BYTES_PER_COLUMN + 2 * self._objects.nbytes + BYTES_PER_ENTRY * entries
 
@@ -54,16 +53,16 @@ class LabelColumn:
 
     @property
     def objects(self) -> NDArray[np.intp]:
-        """The objects that have the label."""
+        """The objects with the label."""
         return self._objects[: self._count]
 
     @property
     def codes(self) -> NDArray[np.intp]:
-        """The number of the value of each."""
+        """The number of each object's value."""
         return self._codes[: self._count]
 
     def fill(self, objects: Sequence[int], values: Iterable[str]) -> None:
-        """Note the values of many objects while there are none."""
+        """Add many objects to an empty column."""
         size = max(FIRST_SIZE, len(objects))
         self._objects, self._codes = np.zeros(size, np.intp), np.zeros(size, np.intp)
         numbers = self.numbers
@@ -73,7 +72,7 @@ class LabelColumn:
         self._places = dict(zip(objects, range(self._count), strict=True))
 
     def put(self, number: int, value: str) -> None:
-        """Note the value of an object that has none yet. Cost: O(1)."""
+        """Add an object. Cost: O(1)."""
         place = self._count
         if place == self._objects.size:
             self._objects = np.concatenate((self._objects, np.zeros_like(self._objects)))
@@ -83,7 +82,7 @@ class LabelColumn:
         self._count += 1
 
     def drop(self, number: int) -> None:
-        """Forget an object, if it is here. Cost: O(1), and now and then O(objects)."""
+        """Remove an object if it is in the column. Cost: O(1), occasionally O(objects)."""
         place = self._places.pop(number, None)
         if place is None:
             return
@@ -101,7 +100,7 @@ class LabelColumn:
         self.numbers = {values[code]: number for number, code in enumerate(kept.tolist())}
 
     def numbered(self, values: Iterable[str]) -> Chosen:
-        """Return for each number whether its value is one of some."""
+        """Return for each number whether its value is one of `values`."""
         found: Chosen = np.zeros(len(self.numbers), np.bool_)
         numbers = self.numbers
         found[[numbers[value] for value in values if value in numbers]] = True
@@ -109,11 +108,11 @@ class LabelColumn:
 
 
 class LabelColumns:
-    """The columns of the labels of numbered objects, made as selectors ask about them.
+    """The columns of the labels that selectors read.
 
     Args:
-        objects: Lists the objects, each with its labels.
-        columns: Where columns are kept: all of them, or those that somebody holds.
+        objects: Returns the objects with their labels.
+        columns: Stores the columns; a weak dictionary keeps only columns in use.
     """
 
     __slots__ = ("_columns", "_objects")
@@ -128,21 +127,21 @@ class LabelColumns:
         return len(self._columns)
 
     def appear(self, number: int, labels: Labels) -> None:
-        """Put a new object into the columns that there are.
+        """Add a new object to the columns.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
         for key in self._met(labels):
-            column = self._columns.get(key)  # the collector may end its last holder at any time
+            column = self._columns.get(key)  # it may be collected at any time
             if column is None:
                 continue
             if column.absent:
-                self._columns.pop(key, None)  # whoever asks next makes one
+                self._columns.pop(key, None)  # created again at the next use
             else:
                 column.put(number, labels[key])
 
     def vanish(self, number: int, labels: Labels) -> None:
-        """Take an object out of the columns.
+        """Remove an object from the columns.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
@@ -152,9 +151,9 @@ class LabelColumns:
                 column.drop(number)
 
     def of_selectors(self, selectors: Iterable[LabelMatcher]) -> Mapping[str, LabelColumn]:
-        """Return the columns of the labels that selectors ask about; those that no object has share an empty one.
+        """Return the columns of the labels that selectors read; labels that no object has share an empty column.
 
-        Cost: where one is not known yet O(objects times labels of each) at most, for all of them together.
+        Cost: if a column is missing, O(labels of all objects) at most, once for all labels.
         """
         wanted = {one.key for selector in selectors for one in selector.requirements or ()}
         found = {key: column for key in wanted if (column := self._columns.get(key)) is not None}
@@ -162,7 +161,7 @@ class LabelColumns:
         return found | self._made(missing) if missing else found
 
     def _made(self, missing: set[str]) -> dict[str, LabelColumn]:
-        """Make columns of some labels."""
+        """Create the columns of some labels."""
         entries: dict[str, tuple[list[int], list[str]]] = {}
         for number, labels in self._objects():
             if labels.keys().isdisjoint(missing):
@@ -181,22 +180,22 @@ class LabelColumns:
         return made
 
     def _met(self, labels: Labels) -> list[str]:
-        """Name the labels of an object that have a column."""
+        """Return the labels of an object that have a column."""
         if len(labels) <= len(self._columns):
             return [key for key in labels if key in self._columns]
         return [key for key in tuple(self._columns) if key in labels]
 
 
 def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, LabelColumn]) -> None:
-    """Take out of some objects those that a selector does not select.
+    """Remove the objects that a selector does not select.
 
     Args:
         chosen: The objects.
         selector: The selector.
-        columns: The columns of all labels that it asks about.
+        columns: The columns of all labels that the selector reads.
 
     Shapes: chosen (S,).
-    Cost: for each label that objects have O(objects that have it), O(values that are listed).
+    Cost: for each label O(objects with the label + values in the selector).
     """
     if selector.requirements is None:
         chosen[:] = False
@@ -221,14 +220,14 @@ def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, Label
 
 
 def keep(chosen: Chosen, objects: NDArray[np.intp]) -> None:
-    """Take out all but some objects. Shapes: chosen (S,), objects (K,)."""
+    """Remove all objects except some. Shapes: chosen (S,), objects (K,)."""
     kept = objects[chosen[objects]]
     chosen[:] = False
     chosen[kept] = True
 
 
 def _by_label(requirements: Iterable[LabelRequirement]) -> Mapping[str, Sequence[LabelRequirement]]:
-    """Put requirements on one label together."""
+    """Return the requirements by label."""
     stated: dict[str, list[LabelRequirement]] = {}
     for one in requirements:
         stated.setdefault(one.key, []).append(one)

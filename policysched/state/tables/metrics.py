@@ -1,7 +1,6 @@
-"""Metrics of nodes as columns: NaN where a node has none, or one that is older than a policy allows.
+"""`Metrics`: metrics of nodes as columns; NaN if a node has no value, or a value that is older than a policy allows.
 
-Answers name nodes, known or not: a node that comes later finds its value here. A column is made for each metric and
-greatest age that somebody reads and lives as long as it is held; only values that differ move anything.
+Values are stored by node name, also for nodes that are added later. Each metric and maximum age in use has a column.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NO_SAMPLES: Mapping[str, Sample] = MappingProxyType({})
 
 
 class MetricColumn:
-    """One metric by row, as long as its values are fresh. Units: as the server counts."""
+    """The values of a metric by row, without values that are too old. Units: those of the server."""
 
     __slots__ = ("__weakref__", "_at", "_data", "_journal", "_max_age", "_values")
 
@@ -44,18 +43,18 @@ class MetricColumn:
         return self._data.data
 
     def advance(self, seconds: float) -> float:
-        """Let values be missing that are too old at a time; give the time when the next one will be."""
+        """Remove the values that are too old at a time; return the time when the next value is too old."""
         at = self._at.data
         fresh = at >= seconds - self._max_age
         self._show(np.where(fresh, self._values.data, math.nan))
         return float(at.min(initial=math.inf, where=fresh)) + self._max_age
 
     def fill(self, row: int, sample: Sample | None) -> None:
-        """Take a row's value, or that it has none; `advance` shows it."""
+        """Set the value of a row, None without one; visible after `advance`."""
         self._values.data[row], self._at.data[row] = (math.nan, -math.inf) if sample is None else sample
 
     def put(self, row: int, sample: Sample | None, seconds: float) -> float:
-        """Take a row's value and show it as it is at a time; give the time when it will be too old."""
+        """Set the value of a row and make it visible; return the time when it is too old."""
         self.fill(row, sample)
         if sample is None or sample.at < seconds - self._max_age:
             self._put(row, math.nan)
@@ -78,7 +77,7 @@ class MetricColumn:
 
 
 class Metrics:
-    """The last answers, and the columns that somebody reads."""
+    """The latest values of all metrics, and the columns in use."""
 
     def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, time: ClusterTime) -> None:
         self._columns = columns
@@ -88,20 +87,20 @@ class Metrics:
         self._samples: dict[MetricKey, Mapping[str, Sample]] = {}
         self._held: weakref.WeakValueDictionary[tuple[MetricKey, float], MetricColumn] = weakref.WeakValueDictionary()
         self.problems: dict[MetricKey, str] = {}
-        """What is wrong with metrics, as their last answers say."""
+        """Problems of metrics, from their latest answers."""
 
     def column(self, key: MetricKey, max_age: float) -> MetricColumn:
-        """Return the column of a metric; it is kept up to date as long as it is held.
+        """Return the column of a metric; it is updated while it is referred to.
 
         Args:
             key: The metric.
-            max_age: How old a value may be. Units: seconds.
+            max_age: Maximum age of a value. Units: seconds.
         """
         column = self._held.get((key, max_age))
         return column if column is not None else self._make(key, max_age)
 
     def take(self, answer: MetricAnswer) -> Change:
-        """Take what a source says of a metric; the change says whether any column differs now."""
+        """Take a source's answer about a metric; the change has an action if a column changed."""
         self._say(answer.key, answer.problem)
         if answer.samples is None:
             return Change(Resource.METRICS, Action.NONE, metric=answer.key)
@@ -114,14 +113,14 @@ class Metrics:
         return Change(Resource.METRICS, action, metric=answer.key)
 
     def keep(self, keys: Collection[MetricKey]) -> None:
-        """Forget the answers of all other metrics."""
+        """Remove the values of all metrics except some."""
         for key in self._samples.keys() - keys:
             del self._samples[key]
         for key in self.problems.keys() - keys:
             del self.problems[key]
 
     def store(self, row: int, name: str | None) -> None:
-        """Take the name of a row's node, or that it has none."""
+        """Set the name of a row's node; None without a node."""
         if not self._held:
             return
         for (key, _), column in list(self._held.items()):

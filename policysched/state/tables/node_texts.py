@@ -13,10 +13,8 @@ import numpy as np
 
 from policysched.model.objects import Node, Taint
 from policysched.state.tables.columns import Column, ColumnSet
-from policysched.state.tables.interner import MISSING, Strings
+from policysched.state.tables.interner import MAX_KEYS, MISSING, Strings
 
-MOST_TEXTS: Final = 256
-"""How many columns are kept."""
 EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 """The effects of taints, the strongest first."""
 
@@ -102,7 +100,7 @@ class NodeTexts:
             column.data[row] = MISSING if node is None else self._code(text, node)
 
     def _build(self, text: NodeText, nodes: Iterable[Node | None]) -> Column:
-        if len(self._by_text) == MOST_TEXTS:
+        if len(self._by_text) == MAX_KEYS:
             del self._by_text[next(iter(self._by_text))]
         column = self._columns.new(np.int32, MISSING)
         self._strings.hold(column)

@@ -1,11 +1,10 @@
-"""The nodes as columns: one row a node, freed rows are reused.
+"""`NodeTable`: the nodes as columns, one row per node; `ImageTable`: the images on nodes. Freed rows are reused.
 
-A row may hold pods without a node (its node was deleted before its pods, or is not known yet): then it is not
-`present`, takes no part in decisions, and keeps its counts for the node's return. Row order never shows in results.
+A row may have pods without a node: the node was deleted before its pods, or is not known yet. Such a row is not
+`present`, is not evaluated, and keeps its counts for the node. The order of rows never affects results.
 
-Images are known by name and row. Their `generation` moves whenever an answer about any of them may have changed, the
-number of nodes included: scores of image locality depend on how far an image has spread. An image has one size, what
-the first node that reported it said.
+The size of an image is the size that the first node reported. `ImageTable.generation` changes with images and with the
+number of nodes, because scores of image locality depend on the share of nodes that have an image.
 
 Source: pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 """
@@ -30,19 +29,17 @@ from policysched.state.tables.interner import MISSING, Interner, Strings, TextCo
 from policysched.state.tables.node_texts import NodeText, NodeTexts
 
 NO_TEXTS: Mapping[str, str] = {}
-SPARE_SETS = 64
-"""How many sets of taints, and of features, there may be before those that no node has are given up."""
 NOTHING = 0
-"""The code of the empty set of taints, and of features: the first one that each interner gives."""
+"""The code of the empty set of taints, and of features: the first code of each interner."""
 EVERY: Final = slice(None)
 MOST_SPARE: Final = 4
-"""Rows are given back when no more than one of so many is in use."""
+"""Rows are given back if at most 1/`MOST_SPARE` of them is in use."""
 KEPT = 64
-"""Of how many images the rows are kept as an array."""
+"""Number of images with cached arrays of rows."""
 
 
 class NodeTable:
-    """Everything about nodes that decisions read, by row.
+    """The properties of nodes that decisions read, by row.
 
     Shapes: every column's data is (capacity,); rows at or above `size` are not in use.
     Units: cpu in millicores, other resources in their own unit.
@@ -57,17 +54,17 @@ class NodeTable:
         self.names: list[str] = []
         self.nodes: list[Node | None] = []
         self._free: list[int] = []
-        """Rows to be used again, as a heap: low ones first, so that high ones can be given back."""
+        """Free rows as a heap: low rows are reused first, so that high rows can be given back."""
         self._barrier = -1
-        """The row in use that kept the rows below it from being given back."""
+        """The row in use that prevented `give_back` the last time; -1 without one."""
         self._labels: list[Mapping[str, str]] = []
         self._annotations: list[Mapping[str, str]] = []
         self._label_columns = TextColumns(columns, strings)
         self._annotation_columns = TextColumns(columns, strings)
         self._texts = NodeTexts(columns, strings)
         self.amounts = AmountTables(columns)
-        self.taint_sets: Interner[tuple[Taint, ...]] = Interner(SPARE_SETS)
-        self.feature_sets: Interner[frozenset[str]] = Interner(SPARE_SETS)
+        self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
+        self.feature_sets: Interner[frozenset[str]] = Interner()
         self.taint_sets.code(())
         self.feature_sets.code(frozenset())
         self.present = columns.new(np.bool_)
@@ -83,41 +80,41 @@ class NodeTable:
         self.pods_count = columns.new(np.int64)
 
     def labels(self, key: str) -> NDArray[np.int32]:
-        """Return the codes of a label's values, −1 where a row has none."""
+        """Return the codes of a label's values, −1 for rows without the label."""
         return self._label_columns.column(key, self._labels).data
 
     def has_label(self, key: str) -> bool:
-        """Return whether any node has a label."""
+        """Return whether a node has a label."""
         return key in self._label_columns
 
     @property
     def label_keys_generation(self) -> int:
-        """What moves when a node is the first to have a label, or the last one loses it."""
+        """Changes when a label appears on its first node, or disappears from its last node."""
         return self._label_columns.generation
 
     def annotations(self, key: str) -> NDArray[np.int32]:
-        """Return the codes of an annotation's values, −1 where a row has none."""
+        """Return the codes of an annotation's values, −1 for rows without the annotation."""
         return self._annotation_columns.column(key, self._annotations).data
 
     def text(self, text: NodeText) -> NDArray[np.int32]:
-        """Return the codes of a text other than a label or annotation, −1 where a row has none."""
+        """Return the codes of a text other than labels and annotations, −1 for rows without the text."""
         return self._texts.column(text, self.nodes).data
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
-        """Return what rows have of a resource, 0 where they do not know it."""
+        """Return the allocatable amounts of a resource, 0 for rows without the resource."""
         place = self.amounts.place(resource)
         data: NDArray[np.int64] = self.amounts.allocatable[place]
         return data
 
     def requested(self, resource: str, rows: Rows = EVERY) -> NDArray[np.int64]:
-        """Return what placed and assumed pods request of a resource on rows.
+        """Return the requested amounts of a resource on rows.
 
-        Shapes: (R,), not to be written to.
+        Shapes: (R,). Read-only.
         """
         return self.amounts.requested_of(resource, rows)
 
     def row_for(self, name: str) -> int:
-        """Return the row of a node's name, taking a free one for a name that has none."""
+        """Return the row of a node's name; a new name gets a free row."""
         row = self.row_of.get(name)
         if row is None:
             row = self.row_of[name] = heappop(self._free) if self._free else self._new_row()
@@ -126,7 +123,7 @@ class NodeTable:
         return row
 
     def release(self, row: int) -> None:
-        """Give back a row that has neither node nor pods."""
+        """Free a row that has neither node nor pods."""
         del self.row_of[self.names[row]]
         self.names[row] = ""
         self.name.data[row] = MISSING
@@ -134,15 +131,15 @@ class NodeTable:
 
     @property
     def may_give_back(self) -> bool:
-        """Whether few rows are in use, and the one is not that kept them last time."""
+        """Whether few rows are in use, and the row is free that prevented `give_back` the last time."""
         few = MOST_SPARE * len(self._free) >= (MOST_SPARE - 1) * self.size
         barred = 0 <= self._barrier < self.size and bool(self.names[self._barrier])
         return few and self.columns.capacity > FIRST_CAPACITY and not barred
 
     def give_back(self) -> bool:
-        """Return the rows behind the last one in use back, where these are most of all; tell whether that was done.
+        """Shrink the table if most rows are behind the last row in use; return whether it was shrunk.
 
-        Whoever keeps rows by number has to recompute everything then.
+        If so, results by row number must be recomputed.
         """
         size = self.size
         while size and not self.names[size - 1]:
@@ -159,12 +156,12 @@ class NodeTable:
         return True
 
     def tidy(self) -> None:
-        """Give up codes of names, texts, taints and features that no node has any more, see `Interner.tidy`."""
+        """Drop unused codes of names, texts, taints and features; see `Interner.tidy`."""
         for interner in (self.strings, self.taint_sets, self.feature_sets):
             interner.tidy()
 
     def store(self, row: int, node: Node) -> None:
-        """Write a node into its row; what may fail for what the node says comes before anything is written."""
+        """Write a node into its row; an invalid node raises before anything is written."""
         amounts = allocatable(node)
         taints = self.taint_sets.code(tuple(node.spec.taints))
         features = self.feature_sets.code(declared_features(node.status.declared_features))
@@ -180,7 +177,7 @@ class NodeTable:
         self._store_allocatable(row, amounts)
 
     def clear(self, row: int) -> None:
-        """Take the node out of its row; its pods stay counted."""
+        """Remove the node of a row; its pods stay counted."""
         self.count -= 1
         self.nodes[row] = None
         self.present.data[row] = False
@@ -191,7 +188,7 @@ class NodeTable:
         self.pods_allowed.data[row] = 0
 
     def take(self, row: int, pod_resources: PodResources, count: int = 1) -> None:
-        """Add a pod's pod_resources to its row, or take it off with a count of -1."""
+        """Add a pod's requests to its row, or subtract them with a count of -1."""
         self.amounts.take(row, pod_resources, count)
         self.pods_count.data[row] += count
 
@@ -225,14 +222,14 @@ class NodeTable:
 
 @dataclass(slots=True)
 class ImageState:
-    """An image that is present on some nodes; `size` in bytes is what the first of them said, until none has it."""
+    """An image on some nodes; `size` in bytes is the size that the first node reported."""
 
     size: int
     rows: set[int] = field(default_factory=set)
 
 
 class ImageTable:
-    """Sizes of images by name and row."""
+    """The images on nodes, by name."""
 
     __slots__ = ("_by_name", "_rows", "generation")
 
@@ -242,9 +239,9 @@ class ImageTable:
         self.generation = 0
 
     def rows_with(self, name: str) -> tuple[RowNumbers, int] | None:
-        """Return the rows that have an image, in no order, and its size; None where no row has it.
+        """Return the rows that have an image, in any order, and its size; None if no row has it.
 
-        Shapes: (rows,), not to be changed.
+        Shapes: (rows,). Read-only.
         Units: bytes.
         """
         present = self._by_name.get(name)
@@ -256,12 +253,12 @@ class ImageTable:
         return rows, present.size
 
     def total(self, name: str) -> int | None:
-        """Return the size of an image in bytes, None where no row has it."""
+        """Return the size of an image in bytes; None if no row has it."""
         present = self._by_name.get(name)
         return present.size if present else None
 
     def replace(self, row: int, old: Mapping[str, int], new: Mapping[str, int]) -> None:
-        """Set what lies on a row, given what lay there before."""
+        """Replace the images of a row."""
         if old == new:
             return
         self.generation += 1

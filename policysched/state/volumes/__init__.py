@@ -1,5 +1,5 @@
 """Volumes, claims, storage classes and CSI objects, stored and assumed.
 
 `storage` has the objects; `attachments` counts volumes per row and driver (`row_volumes`), with the names of
-`csi_names`; `volume_users` finds the placed pods of a claim or disk.
+`csi_names`; `volume_users` finds the placed pods that use a claim or disk.
 """

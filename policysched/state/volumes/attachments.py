@@ -1,8 +1,7 @@
-"""How many volumes of each CSI driver are attached to each node, and its limits, kept per row.
+"""`Attachments`: the number of attached volumes and the limit of each CSI driver, by row.
 
-A volume counts once on a node, however many pods there use it, and whether a pod or only a VolumeAttachment says that
-it is there. What changed is counted when somebody asks next, and nothing else: a pod with very many volumes costs
-nothing when another one comes to its node.
+A volume counts once per node, however many pods or VolumeAttachments name it. Changes are counted at the next
+`refresh`, and only these: a pod with many volumes takes no time when another pod is placed on its node.
 
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (Filter, getNodeVolumeAttachmentInfo),
 v1.36.
@@ -28,19 +27,19 @@ from policysched.state.volumes.row_volumes import RowVolumes
 from policysched.state.volumes.storage import Storage
 
 NO_LIMIT: Final = 2**63 - 1
-"""More than can ever be attached."""
+"""The limit of a driver without a limit."""
 MOST_DRIVERS: Final = 256
-"""Of how many drivers there are columns."""
+"""Maximum number of drivers with a column; beyond it, all columns are dropped and created again."""
 
 
 class DriverNumbers:
-    """A number for each row and CSI driver, kept as it is said of rows; drivers that are asked about have a column.
+    """A number for each row and CSI driver; drivers that are read have a column.
 
     A node may name any number of drivers, and a column takes memory for all nodes.
 
     Args:
-        columns: Where columns are made.
-        absent: The number where nothing is said.
+        columns: Creates the columns.
+        absent: The number for a row without the driver.
     """
 
     __slots__ = ("_absent", "_asked", "_columns", "_said")
@@ -51,7 +50,7 @@ class DriverNumbers:
         self._asked: dict[str, Column] = {}
 
     def store(self, row: int, numbers: Mapping[str, int]) -> None:
-        """Take what is said of a row."""
+        """Set the numbers of a row, by driver."""
         if numbers:
             self._said[row] = numbers
         else:
@@ -76,22 +75,21 @@ class DriverNumbers:
 
 
 class StaleRow:
-    """What of a row is to be counted anew."""
+    """The changes of a row that are not counted yet."""
 
     __slots__ = ("attachments", "pods", "uses")
 
     def __init__(self) -> None:
         self.pods: dict[str, bool] = {}
-        """Pods that came, went or are to be looked at again, by identity, in the order in which they came; whether one
-        came or went."""
+        """Pods to count again by identity, in the order of their arrival, with whether the pod was added or removed."""
         self.uses: dict[tuple[str, str], None] = {}
-        """Claims that changed, each with the identity of a pod that uses it."""
+        """Changed claims, each with the identity of a pod that uses it."""
         self.attachments: dict[str, None] = {}
-        """VolumeAttachments that came, changed or went, by name."""
+        """Names of VolumeAttachments that were added, changed or deleted."""
 
 
 class Attachments:
-    """Attached volumes and limits by row.
+    """The attached volumes and limits by row and driver.
 
     Shapes: columns (capacity,) int64.
     """
@@ -107,53 +105,53 @@ class Attachments:
         self._errors: dict[int, str] = {}
         self._arrivals = itertools.count()
         self._stale: dict[int, StaleRow] = {}
-        """The rows with other volumes."""
+        """The rows with changes that are not counted yet."""
         self._renewed: set[int] = set()
-        """The rows with another node, or another CSINode object."""
+        """The rows with a new node, or a changed CSINode."""
 
     def touch(self, row: int, identity: str) -> None:
-        """Count a pod with volumes that came or went before the next answer."""
+        """Record that a pod with volumes was placed or removed."""
         pods = self._stale_row(row).pods
-        pods.pop(identity, None)  # so that it stands behind those that came before
+        pods.pop(identity, None)  # it moves behind earlier pods
         pods[identity] = True
         if self._nodes.nodes[row] is None:
-            # the row may have been another node's, and a CSINode object may be there before its node
+            # The row may have had another node, and a CSINode may exist before its node.
             self._renewed.add(row)
 
     def counts_alike(self, row: int, identity: str) -> bool:
-        """Return whether versions of a pod with the same volumes count alike, whichever of the row's pods came last."""
+        """Return whether a version of a pod with equal volumes needs no recount."""
         known = self._by_row.get(row)
         return known is not None and row not in self._stale and known.counts_alike(identity)
 
     def touch_node(self, row: int) -> None:
-        """Look at a row's node anew before the next answer, and count the row anew if that says so."""
+        """Record that the node or CSINode of a row changed."""
         self._renewed.add(row)
         self._stale_row(row)
 
     def forget(self, row: int) -> None:
-        """Forget a row that has neither node nor pods: what becomes attached meanwhile is not noted for it."""
+        """Remove a row without node and pods; later attachments to it are not recorded."""
         known = self._by_row.pop(row, None)
         if known is not None:
             known.clear()
         self.touch_node(row)
 
     def refresh(self) -> None:
-        """Count what is stale.
+        """Count all changes.
 
-        Cost: O(volumes of pods that came or went, claims and attachments that changed).
+        Cost: O(volumes of placed and removed pods + changed claims and attachments).
         """
         for row in tuple(self._stale):
             self.refresh_row(row)
 
     def refresh_row(self, row: int) -> None:
-        """Count what is stale of one row."""
+        """Count the changes of a row."""
         stale = self._stale.get(row)
         if stale is None:
             return
         known = self._by_row.get(row)
         if known is None or row in self._renewed:
             known = self._current(row, stale)
-        for claim, identity in stale.uses:  # first, so that a pod is counted once however many of its claims changed
+        for claim, identity in stale.uses:  # first: a pod is then counted once even if several of its claims changed
             if identity in stale.pods:
                 continue
             if known.can_be_told(identity, claim):
@@ -167,7 +165,7 @@ class Attachments:
         self._finish(row, known)
 
     def migrated(self, in_tree: str) -> NDArray[np.bool_]:
-        """Tell which rows have moved from an in-tree plugin to the driver that took its place."""
+        """Return which rows have migrated from an in-tree plugin to its CSI driver."""
         column = self._migrated.get(in_tree)
         if column is None:
             column = self._migrated[in_tree] = self._columns.new(np.bool_)
@@ -180,35 +178,35 @@ class Attachments:
 
     @property
     def limited(self) -> NDArray[np.bool_]:
-        """Which rows have a limit for some driver."""
+        """Whether each row has a limit for some driver."""
         data: NDArray[np.bool_] = self._limited.data
         return data
 
     @property
     def has_csi_node(self) -> NDArray[np.bool_]:
-        """Which rows have a CSINode object."""
+        """Whether each row has a CSINode."""
         data: NDArray[np.bool_] = self._has_csi_node.data
         return data
 
     def counts(self, driver: str) -> NDArray[np.int64]:
-        """Return how many volumes of a driver are attached."""
+        """Return the number of attached volumes of a driver, by row."""
         return self._counts.of(driver)
 
     def limits(self, driver: str) -> NDArray[np.int64]:
-        """Return how many volumes of a driver may be attached, NO_LIMIT where any number may."""
+        """Return the limit of a driver by row, NO_LIMIT without one."""
         return self._limits.of(driver)
 
     def rows_with(self, volume: CSIVolumeName) -> Collection[int]:
-        """Return the rows with a pod that uses a volume."""
+        """Return the rows with pods that use a volume."""
         return self._rows_of.get(volume, ())
 
     @property
     def errors(self) -> dict[int, str]:
-        """What is wrong with the volumes of the pods on a row, for rows where they cannot be told."""
+        """Errors by row, for rows with a pod whose volumes cannot be determined."""
         return self._errors
 
     def follow(self, change: Change) -> None:
-        """Record what a change of claims, volumes, classes or CSI objects touches."""
+        """Record the rows that a change of a claim, volume, class or CSI object concerns."""
         for obj in (change.old, change.new):
             if isinstance(obj, PersistentVolumeClaim):
                 self._touch_users(obj.key)
@@ -228,7 +226,7 @@ class Attachments:
             self._touch_attachment(one)
 
     def _touch_class(self, name: str) -> None:
-        """Touch the claims of a class that have no volume yet: for them its provisioner counts."""
+        """Record the claims of a class without a volume: they count for the provisioner's driver."""
         for claim in self._storage.claims.all_stored():
             if class_of(claim) == name and self._storage.volumes.stored(claim.spec.volume_name) is None:
                 self._touch_users(claim.key)
@@ -254,11 +252,11 @@ class Attachments:
         return stale
 
     def counts_with(self, row: int, pods: Iterable[PlacedPod]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
-        """Count what would be attached if these pods alone were on a row.
+        """Count the attached volumes of a row as if only some pods were on it.
 
         Returns:
-            The volumes that the pods use, how many volumes of each driver would be attached, and what is wrong with the
-            pods' volumes, empty where nothing is.
+            The volumes that the pods use, the number of attached volumes by driver, and an error if the volumes of a
+            pod cannot be determined.
         """
         self.refresh_row(row)
         found = self._by_row.get(row)
@@ -267,8 +265,8 @@ class Attachments:
         return found.counts_with((pod_id(one.pod), one) for one in pods)
 
     def _current(self, row: int, stale: StaleRow) -> RowVolumes:
-        """Return what is known of a row; of one with another node, or another kind of node, all is to be counted."""
-        if row not in self._renewed:  # nothing was counted of it
+        """Return the counts of a row; after a change of the node or its CSINode, all pods are counted again."""
+        if row not in self._renewed:  # the row has no counts yet
             known = self._by_row[row] = self._made(row)
             return known
         self._renewed.discard(row)
@@ -292,7 +290,7 @@ class Attachments:
         )
 
     def _recount(self, row: int, known: RowVolumes, identity: str, *, moved: bool) -> None:
-        """Count a pod anew, or take it off."""
+        """Count a pod again, or remove it."""
         if identity in known.pods:
             known.remove(identity, goes=moved)
         placed = self._storage.pods.get(identity)
@@ -300,7 +298,7 @@ class Attachments:
             known.add(identity, placed, next(self._arrivals) if moved else None)
 
     def _finish(self, row: int, known: RowVolumes) -> None:
-        """Record what was counted of a row of which nothing is stale."""
+        """Publish the counts of a row whose changes are all counted."""
         del self._stale[row]
         if known.error:
             self._errors[row] = known.error

@@ -1,8 +1,7 @@
-"""Names of the CSI volumes that pods, claims and volumes stand for.
+"""Names of the CSI volumes of pods, claims and volumes.
 
-A claim leads to its volume, an unbound one to the driver that will provision it;
-disks of old in-tree plugins count as their driver's on nodes that have CSI drivers at all. What cannot be found out
-does not count.
+A bound claim has the name of its volume, an unbound claim a name for the driver that will provision it. Disks of
+in-tree plugins count for the CSI driver on nodes with a CSINode. Volumes without a name do not count.
 
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo), utils.go,
 v1.36.
@@ -29,14 +28,14 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 class CSIVolumeName(NamedTuple):
-    """A driver and its handle of a volume; equal names are one volume, however many pods use it."""
+    """A driver and its handle of a volume: the identity of the volume."""
 
     driver: str
     handle: str
 
 
 class CountingError(Exception):
-    """A pod's volumes cannot be told; `missing` where a claim that it needs is not there."""
+    """The volumes of a pod cannot be determined; `missing` if a claim does not exist."""
 
     def __init__(self, message: str, *, missing: bool = False) -> None:
         super().__init__(message)
@@ -44,23 +43,23 @@ class CountingError(Exception):
 
 
 class VolumeUses(NamedTuple):
-    """What a placed pod uses, each once: claims by `namespace/name`, and disks of its own by their names."""
+    """The distinct volumes of a placed pod: claims as `namespace/name`, and inline disks by CSI name."""
 
     items: tuple[str | CSIVolumeName, ...] = ()
     made_for_it: frozenset[str] = _NONE
-    """Those of the claims that have to be made for the pod."""
+    """The claims that are created for the pod (generic ephemeral volumes)."""
 
 
 def csi_volumes(pod: Pod, storage: Storage, *, has_csi_node: bool) -> set[CSIVolumeName]:
-    """Name the volumes that CSI drivers would attach for a pod that is not placed.
+    """Return the volumes that CSI drivers would attach for a pending pod.
 
     Args:
         pod: The pod.
-        storage: Where its claims are.
-        has_csi_node: Whether the node has a CSINode object, without which in-tree disks do not count as a driver's.
+        storage: The stored claims and volumes.
+        has_csi_node: Whether the node has a CSINode; without it, in-tree disks do not count.
 
     Raises:
-        CountingError: the volumes cannot be told.
+        CountingError: The volumes cannot be determined.
     """
     found = set()
     for volume in pod.spec.volumes:
@@ -78,10 +77,10 @@ def csi_volumes(pod: Pod, storage: Storage, *, has_csi_node: bool) -> set[CSIVol
 
 
 def volume_uses(pod: Pod, storage: Storage, *, has_csi_node: bool) -> VolumeUses:
-    """List what a placed pod uses; claims that are gone are overlooked.
+    """Return the volumes of a placed pod; deleted claims are included.
 
     Raises:
-        CountingError: the volumes cannot be told.
+        CountingError: The volumes cannot be determined.
     """
     items: dict[str | CSIVolumeName, None] = {}
     made_for_it: list[str] = []
@@ -100,13 +99,13 @@ def volume_uses(pod: Pod, storage: Storage, *, has_csi_node: bool) -> VolumeUses
 
 
 def claims_made_for(pod: Pod) -> frozenset[str]:
-    """Return the claims that have to be made for a pod: they alone decide whether its volumes can be told."""
+    """Return the claims that are created for a pod; only they decide whether the pod's volumes can be determined."""
     names = (claim_name(pod, one) for one in pod.spec.volumes if one.ephemeral is not None)
     return frozenset(f"{pod.metadata.namespace}/{name}" for name in names if name)
 
 
 def name_of(item: str | CSIVolumeName, storage: Storage, *, has_csi_node: bool) -> CSIVolumeName | None:
-    """Return what a use of a placed pod counts as now, None where it does not count."""
+    """Return the present CSI name of a claim or disk; None if it does not count."""
     if isinstance(item, CSIVolumeName):
         return item
     claim = storage.claims.stored(item)
@@ -114,7 +113,7 @@ def name_of(item: str | CSIVolumeName, storage: Storage, *, has_csi_node: bool) 
 
 
 def _claim_of(pod: Pod, volume: Volume, name: str, storage: Storage) -> tuple[str, PersistentVolumeClaim | None]:
-    """Return the key of a volume's claim, and the claim where it is there."""
+    """Return the key of a volume's claim, and the claim if it exists."""
     if not name:
         raise CountingError("PersistentVolumeClaim had no name")
     key = f"{pod.metadata.namespace}/{name}"
@@ -155,7 +154,7 @@ def _of_volume(volume: PersistentVolume, has_csi_node: bool) -> CSIVolumeName | 
 
 
 def _provisioned(claim: PersistentVolumeClaim, storage: Storage, has_csi_node: bool) -> CSIVolumeName | None:
-    """Name the volume that is still to be made for a claim: it counts as one that no other claim has."""
+    """Return a name for the volume that will be provisioned for a claim; no other claim has it."""
     of_class = storage.classes.get(class_of(claim))
     if of_class is None or of_class.provisioner in OVERLOOKED or not of_class.provisioner:
         return None

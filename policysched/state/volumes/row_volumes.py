@@ -1,8 +1,7 @@
-"""The volumes of one row, with how many pods and VolumeAttachments speak of each: a change costs what it changes.
+"""`RowVolumes`: the volumes of a row, with the number of pods and VolumeAttachments of each.
 
-A pod may have tens of thousands of volumes, and a node many such pods. So what a pod uses is recorded when it comes,
-each claim of the row has one name however many pods use it, and names are counted: a pod that goes takes its own uses
-off, and a claim that changes moves one name.
+A pod may have tens of thousands of volumes, and a node many such pods. So the claims of each pod are stored, and uses
+are counted by claim and by CSI name: removing a pod subtracts its uses, and a changed claim changes one name.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ _DRIVER = itemgetter(0)
 
 
 class RowVolumes:
-    """What is attached to a row.
+    """The volumes that are attached to a row.
 
     Args:
         row: The row.
-        node: Its node's name.
-        has_csi_node: Whether the node has a CSINode object.
-        storage: Where claims and volumes are.
-        rows_of: The rows with a pod that uses a volume, kept here for this row.
+        node: The node's name.
+        has_csi_node: Whether the node has a CSINode.
+        storage: The stored claims and volumes.
+        rows_of: The rows of the pods that use each volume; this object updates its row.
     """
 
     __slots__ = (
@@ -47,22 +46,22 @@ class RowVolumes:
     ) -> None:
         self.node, self.has_csi_node = node, has_csi_node
         self.counts: dict[str, int] = {}
-        """By driver, how many volumes are attached."""
+        """Number of attached volumes by driver."""
         self._row, self._storage, self._rows_of = row, storage, rows_of
         self.pods: dict[str, VolumeUses] = {}
-        """The pods that are counted, by identity; one whose volumes cannot be told uses none."""
+        """The counted pods by identity; a pod whose volumes cannot be determined uses none."""
         self._order: dict[str, int] = {}
-        """When pods came, for those whose volumes cannot be told, or may be so after a claim changed."""
+        """Order of arrival of the pods whose volumes cannot be determined, now or after a claim changes."""
         self._faults: dict[str, str] = {}
         self._last_fault: str | None = None
         self._users: dict[str | CSIVolumeName, int] = {}
-        """How many pods use something."""
+        """Number of pods by claim or disk."""
         self._names: dict[str | CSIVolumeName, CSIVolumeName] = {}
-        """What that counts as."""
+        """CSI name by claim or disk."""
         self._used: dict[CSIVolumeName, int] = {}
-        """How much of it counts as a volume."""
+        """Number of claims and disks by CSI name."""
         self._attachments: dict[str, CSIVolumeName] = {}
-        """By the names of VolumeAttachments."""
+        """CSI name by VolumeAttachment."""
         self._attached: dict[CSIVolumeName, int] = {}
 
     @property
@@ -72,24 +71,24 @@ class RowVolumes:
 
     @property
     def error(self) -> str:
-        """What is wrong with the volumes of the pod that came last of those with such a fault, empty without any."""
+        """The error of the last pod whose volumes cannot be determined; empty without such pods."""
         if self._last_fault is None and self._faults:
             self._last_fault = max(self._faults, key=self._order.__getitem__)
         return "" if self._last_fault is None else self._faults[self._last_fault]
 
     def clear(self) -> None:
-        """Take all pods off."""
+        """Remove all pods."""
         for name in self._used:
             self._leave(name)
         self._used.clear()
 
     def add(self, identity: str, placed: PlacedPod, order: int | None) -> None:
-        """Count a pod.
+        """Add a pod.
 
         Args:
-            identity: Of the pod.
+            identity: The pod's identity.
             placed: The pod.
-            order: A number above those of the pods that came before it; None where the pod was counted already.
+            order: A number above those of earlier pods; None if the pod is counted again.
         """
         try:
             uses = volume_uses(placed.pod, self._storage, has_csi_node=self.has_csi_node)
@@ -110,7 +109,7 @@ class RowVolumes:
                 self._name(item)
 
     def remove(self, identity: str, *, goes: bool) -> None:
-        """Take a pod off that is counted; one that does not go keeps its order."""
+        """Remove a pod; a pod that will be counted again (`goes` is false) keeps its order."""
         if goes:
             self._order.pop(identity, None)
         uses = self.pods.pop(identity)
@@ -126,11 +125,11 @@ class RowVolumes:
                 self._unname(item)
 
     def counts_alike(self, identity: str) -> bool:
-        """Return whether a pod is counted, and its volumes can be told whatever becomes of its claims."""
+        """Return whether a pod is counted, and its volumes can be determined after any change of its claims."""
         return identity in self.pods and identity not in self._order
 
     def rename(self, claim: str) -> None:
-        """Count a claim as what it is now, if a pod uses it."""
+        """Update the CSI name of a claim, if a pod uses it."""
         if claim in self._users and self._names.get(claim) != name_of(
             claim, self._storage, has_csi_node=self.has_csi_node
         ):
@@ -138,7 +137,7 @@ class RowVolumes:
             self._name(claim)
 
     def can_be_told(self, identity: str, claim: str) -> bool:
-        """Return whether the volumes of a pod can be told, after one of its claims changed."""
+        """Return whether the volumes of a pod can be determined, after one of its claims changed."""
         uses = self.pods.get(identity)
         if uses is None:
             return True
@@ -148,7 +147,7 @@ class RowVolumes:
         return stored is None or is_made_for(stored, self._storage.pods[identity].pod)
 
     def attach(self, attachment: str) -> None:
-        """Count a VolumeAttachment as what it is now."""
+        """Update the CSI name of a VolumeAttachment."""
         before = self._attachments.pop(attachment, None)
         if before is not None:
             if self._attached[before] > 1:
@@ -165,12 +164,12 @@ class RowVolumes:
                 self._count(name.driver, 1)
 
     def counts_with(self, pods: Iterable[tuple[str, PlacedPod]]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
-        """Count what would be attached if these pods alone were on the row.
+        """Count the attached volumes as if only some pods were on the row.
 
         Returns:
-            The volumes that the pods use, how many volumes of each driver would be attached, and what is wrong with the
-            pods' volumes, empty where nothing is.
-        Cost: O(volumes of the pods) in built-in loops; a loop of its own for pods that are not on the row.
+            The volumes that the pods use, the number of attached volumes by driver, and an error if the volumes of a
+            pod cannot be determined.
+        Cost: O(volumes of the pods), in built-in functions for pods on the row.
         """
         used: set[CSIVolumeName] = set()
         wrong = ""

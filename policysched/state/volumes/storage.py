@@ -1,11 +1,9 @@
-"""Stored and assumed volumes and claims (kube-scheduler's assume caches), storage classes and CSI objects.
+"""`Storage`: volumes and claims, stored and assumed (kube-scheduler's assume caches), storage classes, CSI objects.
 
-A pod that is about to be bound to a node may take volumes with it long before the API server says so. Such volumes and
-claims are *assumed*: what is assumed stands before what is stored until the server tells of a newer version. Which
-volumes fit is no question for this module.
+When a pod is assumed on a node, its volumes and claims are *assumed* too: an assumed version replaces the stored
+version until the watch delivers a newer version.
 
-A claim takes the smallest volume that fits, so the free ones of a class are kept in order of size: most claims are
-decided by the first few of thousands.
+A claim gets the smallest volume that fits, so `VolumePool` sorts the free volumes of a class by size.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go; pkg/scheduler/backend/cache/snapshot.go
 (IsPVCUsedByPods); component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume).
@@ -42,26 +40,26 @@ S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
 
 
 class FreeVolume(NamedTuple):
-    """A volume that nobody has, as it is sorted among those of its class: by size, then by name."""
+    """An available volume without a claim; sorted by size, then by name."""
 
     size: int | Fraction
     """Units: bytes."""
     name: str
     volume: PersistentVolume
     affinity: bytes
-    """What its node affinity says: volumes of equal bytes are reached from the same nodes."""
+    """Its node affinity, encoded: volumes with equal bytes are accessible from the same nodes."""
 
 
 class OutOfStepError(Exception):
-    """An assumption about a version of an object that is not the newest, or about an object that is gone."""
+    """An object to assume is deleted, or is not the stored version."""
 
 
 class Assumable(Generic[S]):
-    """Objects of a kind by key: those stored, and over them those that are assumed.
+    """Objects of a kind by key, stored and assumed.
 
     Args:
-        key: gives an object's key.
-        watch: hears of each change of what `get` gives, with the old and the new object.
+        key: Returns an object's key.
+        watch: Called with the old and the new object when the result of `get` changes.
     """
 
     __slots__ = ("_assumed", "_key", "_stored", "_watch")
@@ -73,7 +71,7 @@ class Assumable(Generic[S]):
         self._assumed: dict[str, S] = {}
 
     def put(self, obj: S) -> S | None:
-        """Take an object as it is stored now; give what was stored before. A newer version ends an assumption."""
+        """Add or replace a stored object; return the old one. Another version ends an assumption."""
         key = self._key(obj)
         old, before = self._stored.get(key), self.get(key)
         self._stored[key] = obj
@@ -84,7 +82,7 @@ class Assumable(Generic[S]):
         return old
 
     def drop(self, key: str) -> S | None:
-        """Record that an object is gone; give it."""
+        """Remove and return a stored object."""
         before = self.get(key)
         self._assumed.pop(key, None)
         gone = self._stored.pop(key, None)
@@ -92,22 +90,22 @@ class Assumable(Generic[S]):
         return gone
 
     def get(self, key: str) -> S | None:
-        """Return an object as it is assumed, else as it is stored."""
+        """Return the assumed version of an object, or else the stored version."""
         return self._assumed.get(key) or self._stored.get(key)
 
     def stored(self, key: str) -> S | None:
-        """Return an object as the API server has it."""
+        """Return the stored version of an object."""
         return self._stored.get(key)
 
     def all_stored(self) -> Iterable[S]:
-        """Return the objects as the API server has them."""
+        """Return the stored versions of all objects."""
         return self._stored.values()
 
     def assume(self, obj: S) -> None:
-        """Let an object stand before the stored one of the same version.
+        """Assume an object: replace the stored object of the same version.
 
         Raises:
-            OutOfStepError: another version is stored, or none.
+            OutOfStepError: Another version is stored, or none.
         """
         key = self._key(obj)
         stored = self._stored.get(key)
@@ -120,7 +118,7 @@ class Assumable(Generic[S]):
         self._tell(before, obj)
 
     def restore(self, obj: S) -> None:
-        """Take an assumption back, unless a newer version ended it already."""
+        """Remove an assumption, unless a newer version ended it."""
         key = self._key(obj)
         assumed = self._assumed.get(key)
         if assumed is not None and _version(assumed) == _version(obj):
@@ -136,7 +134,7 @@ class Assumable(Generic[S]):
 
 
 class Storage:
-    """Everything about storage that decisions read."""
+    """The storage objects that decisions read."""
 
     def __init__(self, objects: ObjectTables) -> None:
         self._objects = objects
@@ -155,29 +153,29 @@ class Storage:
         self.attachments = objects.of(VolumeAttachment)
         self.volume_users = VolumeUsers()
         self.pods = self.volume_users.pods
-        """Placed pods with volumes that scheduling looks at, by identity."""
+        """Placed pods with volumes that scheduling reads, by identity."""
         self._attached: dict[str, dict[str, VolumeAttachment]] = {}
-        """By node, then by their own names."""
+        """VolumeAttachments by node and name."""
         self._attachments_of: dict[str, dict[str, VolumeAttachment]] = {}
-        """By volume, then by their own names."""
+        """VolumeAttachments by volume and name."""
         self._claims_of: dict[str, set[str]] = {}
         self._selectors = ObjectSelectors()
         """The selectors of claims."""
 
     def users(self, claim: str) -> Iterable[str]:
-        """Return the identities of the placed pods that use a claim, by `namespace/name`; made for them or not."""
+        """Return the identities of the placed pods that use the claim `namespace/name`."""
         return self.volume_users.of_claim(claim)
 
     def attached_to(self, node: str) -> Iterable[VolumeAttachment]:
-        """Return the attachments of a node."""
+        """Return the VolumeAttachments of a node."""
         return self._attached.get(node, {}).values()
 
     def attachments_of(self, volume: str) -> Iterable[VolumeAttachment]:
-        """Return the attachments of a volume."""
+        """Return the VolumeAttachments of a volume."""
         return self._attachments_of.get(volume, {}).values()
 
     def claims_of(self, volume: str) -> Iterable[str]:
-        """Return the claims that name a volume, by `namespace/name`."""
+        """Return the keys `namespace/name` of the claims that name a volume."""
         return self._claims_of.get(volume, ())
 
     def selector_of(self, claim: PersistentVolumeClaim) -> ObjectSelector | None:
@@ -185,7 +183,7 @@ class Storage:
         return None if claim.spec.selector is None else self._selectors.of(claim.key, claim.spec.selector)
 
     def put(self, obj: Stored) -> Change:
-        """Take an object as it is now."""
+        """Add or replace an object."""
         if isinstance(obj, PersistentVolume):
             change = change_of(Resource.VOLUME, self.volumes.put(obj), obj)
         elif isinstance(obj, PersistentVolumeClaim):
@@ -196,7 +194,7 @@ class Storage:
         return change
 
     def drop(self, obj: Stored) -> Change:
-        """Record that an object is gone."""
+        """Remove an object."""
         if isinstance(obj, PersistentVolume):
             change = change_of(Resource.VOLUME, self.volumes.drop(obj.metadata.name), None)
         elif isinstance(obj, PersistentVolumeClaim):
@@ -207,7 +205,7 @@ class Storage:
         return change
 
     def _index(self, old: Stored | None, new: Stored | None) -> None:
-        """Note what claims name and select, what is attached to a node, and that capacities or classes changed."""
+        """Update the indexes of claims and VolumeAttachments, and the stamps of capacities and classes."""
         self.capacities_version += isinstance(new or old, CSIStorageCapacity) and old != new
         self.claim_classes_generation += _class_of(old) != _class_of(new)
         claim = new or old
@@ -224,18 +222,18 @@ class Storage:
                 _file(self._attachments_of, obj.spec.source.persistent_volume_name or "", obj, come=come)
 
     def place(self, placed: PlacedPod) -> bool:
-        """Record a pod that came to a node; tell whether it has volumes that matter."""
+        """Add a placed pod; return whether it has volumes that scheduling reads."""
         if not has_volumes(placed.pod):
             return False
         self.volume_users.place(placed)
         return True
 
     def take_version(self, before: PlacedPod, after: PlacedPod) -> bool:
-        """Record a version of a pod with the same volumes; return False, having done nothing, where they are others."""
+        """Replace a placed pod by a version with equal volumes; return False, without a change, if they differ."""
         return self.volume_users.take_version(before, after)
 
     def displace(self, placed: PlacedPod) -> bool:
-        """Record a pod that left its node; tell whether it had volumes that matter."""
+        """Remove a placed pod; return whether it had volumes that scheduling reads."""
         return self.volume_users.displace(placed)
 
 
@@ -245,7 +243,7 @@ def _class_of(obj: Stored | None) -> str | None:
 
 
 def _file(table: dict[str, dict[str, VolumeAttachment]], key: str, attachment: VolumeAttachment, *, come: bool) -> None:
-    """Put an attachment under a key, or take it away."""
+    """Add a VolumeAttachment under a key, or remove it."""
     filed = table.setdefault(key, {})
     filed.pop(attachment.metadata.name, None)
     if come:
@@ -255,7 +253,7 @@ def _file(table: dict[str, dict[str, VolumeAttachment]], key: str, attachment: V
 
 
 def has_volumes(pod: Pod) -> bool:
-    """Return whether a pod has volumes of a kind that scheduling looks at."""
+    """Return whether a pod has volumes of a kind that scheduling reads."""
     return any(
         volume.persistent_volume_claim
         or volume.ephemeral
@@ -277,7 +275,7 @@ def _version(obj: PersistentVolume | PersistentVolumeClaim) -> str:
 
 
 class VolumePool:
-    """Volumes as they are assumed, or else stored."""
+    """Volumes, assumed or else stored: free volumes by class, and volumes that name a claim."""
 
     __slots__ = ("_free", "_meant", "_volumes")
 
@@ -287,16 +285,16 @@ class VolumePool:
         self._meant: dict[tuple[str, str], set[str]] = {}
 
     def free(self, of_class: str, at_least: Quantity) -> Iterator[FreeVolume]:
-        """Return the free volumes of a class that hold so much, the smallest first, then by name."""
+        """Return the free volumes of a class with a minimum size, sorted by size, then by name."""
         free = self._free.get(of_class, [])
         return map(free.__getitem__, range(bisect_left(free, (at_least.number, "")), len(free)))
 
     def meant_for(self, of_class: str, claim: str) -> list[PersistentVolume]:
-        """Return the volumes of a class that name a claim (`namespace/name`), by name."""
+        """Return the volumes of a class that name the claim `namespace/name`, sorted by name."""
         return [self._volumes[name] for name in sorted(self._meant.get((of_class, claim), ()))]
 
     def follow(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        """Record a volume that came, changed or went."""
+        """Replace a version of a volume by another; None for no version."""
         if old is not None:
             self._remove(old)
         if new is not None:
@@ -330,7 +328,7 @@ class VolumePool:
 
 
 def capacity(volume: PersistentVolume) -> Quantity:
-    """Return how much a volume holds."""
+    """Return the size of a volume."""
     amount = volume.spec.capacity.get("storage")
     return ZERO if amount is None else parse(amount)
 

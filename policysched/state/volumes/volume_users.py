@@ -1,7 +1,6 @@
-"""Which placed pods use which claims and disks: who looks for them asks about a claim or a disk, not about each pod.
+"""`VolumeUsers`: the placed pods that use each claim and disk.
 
-A pod may have tens of thousands of volumes, and its author may put it on a node. Knows pods and what they say of their
-volumes, nothing of claims and volumes that are there.
+A pod may have tens of thousands of volumes, so pods are found by claim or disk, without a scan.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from policysched.state.placed.pods import PlacedPod, pod_id
 
 K = TypeVar("K")
 Disk = tuple[str, ...]
-"""The kind of a disk, and what names it."""
+"""The kind of a disk, and its identifying fields."""
 _NOBODY: Mapping[str, bool] = {}
 
 
 class VolumeUsers:
-    """Placed pods with volumes that scheduling looks at, and what they use."""
+    """Placed pods with volumes that scheduling reads, by claim and disk."""
 
     __slots__ = ("_of_claim", "_of_disk", "pods")
 
@@ -29,24 +28,24 @@ class VolumeUsers:
         self.pods: dict[str, PlacedPod] = {}
         """By identity."""
         self._of_claim: dict[str, dict[str, bool]] = {}
-        """By claim, the identities of pods that use it, with whether they state it, as opposed to have it made."""
+        """Identities of pods by claim, with whether the pod names the claim, which is created for it otherwise."""
         self._of_disk: dict[Disk, dict[str, bool]] = {}
-        """By disk, the identities of pods that use it, with whether they may write to it."""
+        """Identities of pods by disk, with whether the pod may write to the disk."""
 
     def of_claim(self, claim: str) -> Iterable[str]:
-        """Return the identities of the pods that use a claim, by `namespace/name`; made for them or not."""
+        """Return the identities of the pods that use the claim `namespace/name`."""
         return self._of_claim.get(claim, _NOBODY)
 
     def rows_stating(self, claim: str) -> Iterator[int]:
-        """Return the rows of the pods that state a claim, by `namespace/name`; those it was made for do not."""
+        """Return the rows of the pods that name the claim `namespace/name`."""
         return (self.pods[identity].row for identity, stated in self._of_claim.get(claim, _NOBODY).items() if stated)
 
     def of_disk(self, disk: Disk) -> Mapping[str, bool]:
-        """Return the identities of the pods that use a disk, with whether they may write to it."""
+        """Return the identities of the pods that use a disk, with whether the pod may write to the disk."""
         return self._of_disk.get(disk, _NOBODY)
 
     def place(self, placed: PlacedPod) -> None:
-        """Record a pod that came to a node."""
+        """Add a placed pod."""
         identity = pod_id(placed.pod)
         self.pods[identity] = placed
         for claim, stated in _claims_used(placed.pod).items():
@@ -55,7 +54,7 @@ class VolumeUsers:
             self._of_disk.setdefault(disk, {})[identity] = writable
 
     def take_version(self, before: PlacedPod, after: PlacedPod) -> bool:
-        """Record a version of a pod with the same volumes; return False, having done nothing, where they are others."""
+        """Replace a placed pod by a version with equal volumes; return False, without a change, if they differ."""
         identity, old, new = pod_id(after.pod), before.pod, after.pod
         names = (old.metadata.namespace, old.metadata.name), (new.metadata.namespace, new.metadata.name)
         if self.pods.get(identity) is not before or names[0] != names[1] or old.spec.volumes != new.spec.volumes:
@@ -64,7 +63,7 @@ class VolumeUsers:
         return True
 
     def displace(self, placed: PlacedPod) -> bool:
-        """Record a pod that left its node; tell whether it had been recorded."""
+        """Remove a placed pod; return whether it was added before."""
         identity = pod_id(placed.pod)
         if self.pods.pop(identity, None) is None:
             return False
@@ -76,7 +75,7 @@ class VolumeUsers:
 
 
 def disks_of(pod: Pod) -> dict[Disk, bool]:
-    """Return the disks that a pod's own volumes name, with whether it may write to them; claims are none."""
+    """Return the disks of a pod's inline volumes, with whether the pod may write to them."""
     found: dict[Disk, bool] = {}
     for volume in pod.spec.volumes:
         for disk, read_only in disks_of_volume(volume):
@@ -85,18 +84,18 @@ def disks_of(pod: Pod) -> dict[Disk, bool]:
 
 
 class DiskKind(NamedTuple):
-    """A kind of volume that is a disk.
+    """A kind of inline volume that is a disk.
 
     Attributes:
-        source: Gives the part of a volume that says which disk it is, None where it is of another kind.
-        name: Gives what follows the kind in the `Disk` of such a part.
+        source: Returns the part of a volume that identifies the disk; None for other kinds.
+        name: Returns the element after the kind in the `Disk` of such a part.
     """
 
     source: Callable[[Volume], Any]
     name: Callable[[Any], str]
 
     def named(self, volumes: Iterable[Volume], names: Container[str]) -> list[Volume]:
-        """Return the volumes of this kind that have one of some names."""
+        """Return the volumes of this kind whose name is in `names`."""
         source, name = self.source, self.name
         return [volume for volume in volumes if (disk := source(volume)) is not None and name(disk) in names]
 
@@ -110,7 +109,7 @@ DISK_KINDS: Final[Mapping[str, DiskKind]] = {
 
 
 def disks_of_volume(volume: Volume) -> Iterator[tuple[Disk, bool]]:
-    """Name the disks of a volume, an image once for each of its monitors; tell whether all may share it to read."""
+    """Return the disks of a volume with whether they are read-only; an RBD image once for each monitor."""
     if volume.gce_persistent_disk is not None:
         yield ("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only
     if volume.aws_elastic_block_store is not None:
@@ -123,7 +122,7 @@ def disks_of_volume(volume: Volume) -> Iterator[tuple[Disk, bool]]:
 
 
 def _claims_used(pod: Pod) -> dict[str, bool]:
-    """Name the claims of a pod as `namespace/name`, with whether it states them; others are made for it."""
+    """Return the claims of a pod as `namespace/name`, with whether the pod names them; others are created for it."""
     found: dict[str, bool] = {}
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:
