@@ -47,7 +47,7 @@ COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names
 
 
 def make_app(*names: str) -> typer.Typer:
-    """Make the command with these subcommands, by default all; flags of other sections are not imported."""
+    """Return the command with these subcommands, by default all; flags of other sections are not imported."""
     app = typer.Typer(
         name="policysched",
         cls=CommandGroup,
@@ -95,7 +95,7 @@ def _add_command(app: typer.Typer, section: str, words: tuple[str, ...], title: 
 
 
 def _no_options() -> None:
-    """Take the options of a group: it has none."""
+    """Callback of a group of commands, which has no options of its own."""
 
 
 def _print_version(given: bool) -> None:

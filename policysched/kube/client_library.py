@@ -1,8 +1,7 @@
-"""What is used of the Kubernetes client: its asyncio loaders of kubeconfigs and of a pod's service account.
+"""The used part of the Kubernetes client: the asyncio loaders of kubeconfigs and of a pod's service account.
 
-The packages around them import a second, synchronous client, with HTTP and OAuth libraries of its own, and the loaders
-import what makes requests, with a library of models: that is most of what the import costs, and it is left out. Who
-imports these packages themselves later gets them whole.
+The import omits the code of the packages around the loaders, which costs the most time: a synchronous client with HTTP
+and OAuth libraries, and the API client with its models. A later import of these packages loads them completely.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def _api_client(*args: Any, **kwargs: Any) -> Any:
 
 @contextmanager
 def _not_run(*packages: str) -> Iterator[None]:
-    """Let modules of packages be found meanwhile without running the packages' own code, outer packages first."""
+    """Inside this context, import modules of packages without running the packages' own code; outer packages first."""
     bare = [name for name in packages if name not in sys.modules]
     try:
         for name in bare:

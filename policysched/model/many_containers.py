@@ -1,8 +1,8 @@
-"""Sums of pods with many containers, in thousandths as plain integers, where no amount is odd or very large.
+"""Sums of the requests of pods with many containers, as integers in thousandths, for ordinary amounts.
 
-Sums of amounts that are negative, finer than a thousandth, or so large that they leave 64 bits depend on the order and
-the form in which Go adds them up: of such a resource nothing is said here, and `policysched.model.requests` adds its
-amounts one by one.
+Sums of negative amounts, amounts finer than a thousandth and amounts beyond 64 bits depend on the order of Go's
+additions. These amounts are odd: their resources are only named here, and `policysched.model.requests` adds them one by
+one.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ Thousandths = dict[str, int]
 _ODD: Final = -1
 _FINEST: Final = -3
 _LONGEST: Final = 40
-"""How long a text may be that is remembered with what it says."""
+"""Largest length of a quantity whose parsed amount is cached; a longer one counts as odd. Units: characters."""
 _LARGEST_EXPONENT: Final = 20
 
 
 class OwnAmounts(NamedTuple):
-    """What each container counts as; one that names a resource has its amount."""
+    """Amounts of each container by the resources that it names, without odd amounts."""
 
     main: Sequence[Thousandths]
     initial: Sequence[Thousandths]
     odd: Set[str]
-    """The resources of which some amount is odd; no container has that one."""
+    """Resources with an odd amount in some container; that container's amount is missing."""
 
 
 def own_amounts(pod: Pod, statuses: Mapping[str, ContainerStatus], *, resize_counts: bool) -> OwnAmounts:
-    """Read what each container of a pod counts as.
+    """Return the amounts of each container of a pod.
 
     Args:
         pod: The pod.
-        statuses: What the kubelet reports of containers, by name.
-        resize_counts: Whether what the spec says counts where a status says something else.
+        statuses: Statuses of containers from the kubelet, by name.
+        resize_counts: Whether the spec counts in addition to a status with different resources.
 
     Raises:
         QuantityError: an amount is malformed.
@@ -54,12 +54,12 @@ def own_amounts(pod: Pod, statuses: Mapping[str, ContainerStatus], *, resize_cou
 
 
 def added_up(pod: Pod, own: OwnAmounts, missing: Mapping[str, Quantity]) -> tuple[dict[str, Quantity], Set[str]]:
-    """Add up what the containers of a pod count as at their largest moment; name the resources of which this is odd.
+    """Return the sum of a pod's container amounts at their maximum, and the resources whose sum is odd.
 
     Args:
         pod: The pod.
-        own: What they count as.
-        missing: What counts for containers that do not name a resource.
+        own: Amounts of the containers.
+        missing: Amounts for containers that do not name a resource.
     """
     defaults = {name: _thousandths(amount) for name, amount in missing.items()}
     total: Thousandths = {}
@@ -81,7 +81,7 @@ def added_up(pod: Pod, own: OwnAmounts, missing: Mapping[str, Quantity]) -> tupl
 
 
 def _odd_with_overhead(pod: Pod, total: Thousandths) -> Set[str]:
-    """Name the resources of which the overhead of a pod, which is added later, makes the sum odd."""
+    """Return the resources whose sum becomes odd with the pod's overhead, which is added later."""
     odd: set[str] = set()
     for name, text in pod.spec.overhead.items():
         amount = _read(text)
@@ -91,14 +91,14 @@ def _odd_with_overhead(pod: Pod, total: Thousandths) -> Set[str]:
 
 
 def restarts(container: Container) -> bool:
-    """Return whether an init container runs beside everything after it."""
+    """Return whether an init container keeps running beside the later containers."""
     return container.restart_policy == "Always"
 
 
 def _effective(
     container: Container, status: ContainerStatus | None, odd: set[str], *, resize_counts: bool
 ) -> Thousandths:
-    """Return the largest amounts that may be in use, those of a resize included."""
+    """Return the largest amounts that may be in use, including those of a resize."""
     own: Thousandths = {}
     is_resized = status is not None and status.resources is not None
     if resize_counts or not is_resized:

@@ -77,7 +77,7 @@ _RULES: Final = "write `filters` to reject nodes, `scores` to prefer nodes"
 
 @cache
 def _words() -> Mapping[str, Mapping[str, str]]:
-    """Return the tables of `schema.toml`: what is meant, by what somebody wrote."""
+    """Return the tables of `schema.toml`: the meant word for each wrong word."""
     tables = tomllib.loads(resources.files(__package__).joinpath("schema.toml").read_text("utf-8"))
     return {
         name: {word: meant for meant, words in table.items() for word in words.split()}

@@ -22,7 +22,7 @@ FIT: Final = "NodeResourcesFit"
 NO_PREEMPTION: Final = "preemption no longer helps"
 
 Leads = dict[tuple[int, str], int]
-"""By tier and plugin: how much higher one node scores than another."""
+"""Difference of two nodes in the score of each plugin, by tier and plugin."""
 
 
 @dataclass(frozen=True, slots=True)

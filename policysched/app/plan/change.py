@@ -114,7 +114,7 @@ def coming_policies(store: PolicyStore, policies: Iterable[Object], without: Col
 def profiles_of(
     config: ReadConfiguration | None, names: Collection[str], plugins: PluginRegistry | None
 ) -> dict[str, Profile]:
-    """Make the profiles of a configuration for some scheduler names; without a configuration, the default plugins.
+    """Return new profiles for scheduler names from a configuration, by default with the default plugins.
 
     A profile belongs to one cluster, because plugins keep state of the cluster.
     """

@@ -61,7 +61,7 @@ class ClusterSide:
         self.victims: dict[str, str] = {}
         """Pods evicted for other pods, with their nodes."""
         self.room: dict[str, frozenset[str]] = {}
-        """By preempting pod: what had rejected the pod on its node before."""
+        """Plugins that rejected each preempting pod on its node before the preemption, by pod."""
         self.protecting: tuple[str, ...] = ()
         """Policies that protected victims of the last pod for which preemption failed."""
         self.acting: set[str] = set()

@@ -193,7 +193,7 @@ class Plan:
     unseen: int = 0
     """Number of pods not evaluated because of an interruption, if known."""
     over: Mapping[str, tuple[Excess, ...]] = field(default_factory=dict)
-    """By node: resources that would be exceeded if each pod landed where it lands alone."""
+    """Resources of each node that would be exceeded if each pod landed where it lands alone."""
     policies: tuple[PolicyPods, ...] = ()
     """The enforced policies that the change adds, replaces or deletes."""
     daemons: DaemonPods = DaemonPods()

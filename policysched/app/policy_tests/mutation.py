@@ -31,7 +31,7 @@ class MutationReport:
     untried: int = 0
     """Number of mutants not tried for lack of time."""
     places: dict[str, tuple[str, SourcePosition]] = field(default_factory=dict)
-    """By unnoticed change: file, line and column of the changed part."""
+    """File, line and column of the changed part, by unnoticed change."""
     skipped: str = ""
     """Reason why no mutant was tried; empty otherwise."""
 

@@ -1,11 +1,12 @@
-"""Python's garbage collection in small steps between other work, so that no scheduling cycle waits for it.
+"""Garbage collections of Python in small steps between other work, so that they do not delay scheduling cycles.
 
-Nearly everything here is freed as soon as nobody holds it; only reference cycles wait for a collection. A full one
-takes 0.2 s and more with 5,000 nodes and 50,000 pods. So what survived often enough is frozen (`gc.freeze`): later
-collections see only what came since. Cycles among frozen objects are found by a full collection once memory has doubled
-that neither kept answers nor the number of objects explain; that is a leak and no growth.
+Nearly all objects are freed by reference counting; only reference cycles need a collection. A full collection takes 0.2
+s and more with 5,000 nodes and 50,000 pods. Objects that have survived several collections are therefore frozen
+(`gc.freeze`), and later collections see only newer objects. A full collection finds cycles among frozen objects. It
+runs when the memory has doubled although cached answers and the number of objects do not explain it, which means a
+leak.
 
-What was freed stays with the allocator of the C library, until it is asked to return it to the system.
+The allocator of the C library keeps freed memory until it is asked to return it to the system.
 """
 
 from __future__ import annotations
@@ -19,50 +20,53 @@ from pathlib import Path
 from typing import Final, Protocol
 
 YOUNG: Final = 2000
-"""After how many new objects the interpreter collects these, whatever is being done: 1 ms."""
+"""Number of new objects after which the interpreter collects the youngest generation; this takes 1 ms."""
 FEW: Final = 2000
-"""How many objects that survived that are worth a collection of theirs."""
+"""Number of survivors of the youngest generation from which they are collected and frozen."""
 MOST: Final = 6000
-"""More of them are frozen without one, which would take too long."""
+"""Largest number of survivors that are collected; more are frozen without a collection, which would take too long."""
 RARELY: Final = 1_000_000
-"""The same while lists are taken in: nearly all that is made then stays, and each look at it takes 1 µs a pod."""
+"""`YOUNG` while lists are loaded: nearly all new objects stay, and a collection costs 1 µs for each pod."""
 NEVER: Final = 1 << 30
 PAUSE: Final = 0.01
-"""How long it is between looks at survivors. Units: seconds."""
+"""Interval between checks of the number of survivors. Units: seconds."""
 LONGEST_PAUSE: Final = 0.16
-"""The same while nothing happens. Units: seconds."""
+"""Longest interval between checks if no new objects are created. Units: seconds."""
 MEASURED_EVERY: Final = 16
 GROWTH: Final = 2
 FEWEST_OBJECTS: Final = 10_000
-"""Memory that fewer objects take counts as if they were so many: the process itself takes some."""
+"""Smallest number of objects by which memory is divided; fewer count as this many, because the process itself uses
+memory."""
 LITTLE: Final = 256 << 20
-"""Memory counts as if it were at least so much: up to twice that, growth is no reason to look. Units: bytes."""
+"""Smallest amount of memory; less counts as this much, so that growth up to twice as much is no leak. Units: bytes."""
 RETURNED_EVERY: Final = 10.0
-"""How long it is between looks at what the allocator has kept of freed memory. Units: seconds."""
+"""Interval between checks of the allocator's freed memory. Units: seconds."""
 MUCH_FREED: Final = 64 << 20
-"""From how much more of that on than there was the last time it is returned to the system. Units: bytes."""
+"""Growth of freed memory from which it is returned to the system. Units: bytes."""
 _STATM: Final = Path("/proc/self/statm")
 _PAGE_SIZE: Final = 4096
 
 
 class ObjectHolder(Protocol):
-    """What is known of who holds most of the memory."""
+    """Provider of the numbers that explain the memory of the process."""
 
     @property
     def kept_bytes(self) -> int:
-        """The memory of answers that are kept, which has a bound of its own. Units: bytes."""
+        """Memory of cached answers, which has its own limit. Units: bytes."""
 
     @property
     def object_count(self) -> int:
-        """How many objects of the API server are held."""
+        """Number of API objects in memory."""
 
 
 class MemoryPerObject:
-    """The memory of the process for each object that it holds, without kept answers; objects count at their most.
+    """Measure of the process's memory for each API object, without cached answers.
+
+    Divides by the largest number of objects.
 
     Args:
-        holder: Who holds them.
-        resident: Gives the memory that the process takes, in bytes.
+        holder: Provider of the memory of answers and the number of objects.
+        resident: Returns the resident memory of the process in bytes.
     """
 
     def __init__(self, holder: ObjectHolder, resident: Callable[[], int] | None = None) -> None:
@@ -71,13 +75,13 @@ class MemoryPerObject:
         self._most = FEWEST_OBJECTS
 
     def __call__(self) -> float:
-        """Measure it. Units: bytes."""
+        """Return the memory per object. Units: bytes."""
         self._most = max(self._most, self._holder.object_count)
         return max(LITTLE, self._resident() - self._holder.kept_bytes) / self._most
 
 
 class _Mallinfo2(ctypes.Structure):
-    """What glibc says of its memory, see mallinfo2(3)."""
+    """Result of glibc's mallinfo2(3)."""
 
     _fields_ = tuple(
         (name, ctypes.c_size_t)
@@ -89,9 +93,9 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class FreedMemory:
-    """Freed memory that the C library keeps for later, which is returned to the system where it is much.
+    """The freed memory in the C library, which is returned to the system when it has grown.
 
-    Other libraries than glibc 2.33 and later are left to themselves.
+    Does nothing with libraries other than glibc 2.33 and later.
     """
 
     def __init__(self) -> None:
@@ -101,17 +105,17 @@ class FreedMemory:
         if self._info is not None:
             self._info.restype = _Mallinfo2
         self._least = 0
-        """The least that the library kept since some of it was returned, which it goes on counting."""
+        """Smallest freed memory since some was returned; the library still counts returned memory as freed."""
 
     @property
     def kept_bytes(self) -> int:
-        """What the library keeps, what is with the system already included. Units: bytes."""
+        """Freed memory in the library, including memory that was returned to the system. Units: bytes."""
         return int(self._info().fordblks) if self._info is not None else 0
 
     def return_much(self) -> None:
-        """Return it where it has become much more.
+        """Return freed memory to the system if it has grown by `MUCH_FREED`.
 
-        Cost: 0.1 ms where nothing is to be returned, else 5 to 12 ms for 100 MiB.
+        Cost: 0.1 ms if nothing is returned, otherwise 5 to 12 ms for 100 MiB.
         """
         kept = self.kept_bytes
         self._least = min(self._least, kept)
@@ -121,18 +125,18 @@ class FreedMemory:
 
 
 class GarbageCollection:
-    """Collects what survived the interpreter's collections of the youngest objects, then freezes the survivors."""
+    """Collects and freezes the objects that survive the interpreter's collections of the youngest generation."""
 
     def __init__(self, memory: Callable[[], float]) -> None:
         self._memory = memory
         self._number = 0
         self._seen = 0
-        """How many collections of the youngest objects there were at the last look."""
+        """Number of collections of the youngest generation at the last check."""
         self._after_whole = 0.0
-        """The memory after the last full collection; 0 while there was none."""
+        """Memory after the last full collection; 0 before the first."""
 
     def collect(self) -> None:
-        """Look at survivors if they are enough, and at everything if memory has doubled."""
+        """Collect and freeze survivors if they are enough; run a full collection if memory has doubled."""
         survivors = len(gc.get_objects(generation=1))
         if survivors < FEW:
             return
@@ -151,7 +155,7 @@ class GarbageCollection:
             self._after_whole = self._memory()
 
     async def run(self) -> None:
-        """Look now and then, between other pieces of work, until cancelled; rarely while nothing can have survived."""
+        """Check for survivors periodically until cancelled, less often while no objects are created."""
         pause, clock, freed = PAUSE, asyncio.get_running_loop().time, FreedMemory()
         due = clock() + RETURNED_EVERY
         while True:
@@ -168,10 +172,10 @@ class GarbageCollection:
 
 @contextmanager
 def short_collections(memory: Callable[[], float]) -> Iterator[GarbageCollection]:
-    """Keep garbage collections short as long as this lasts.
+    """Keep garbage collections short inside this context.
 
     Args:
-        memory: Measures what grows only where something leaks, in any unit.
+        memory: Returns a measure, in any unit, that grows only with a leak.
 
     Yields:
         Who is to be run beside the other work.
@@ -188,7 +192,10 @@ def short_collections(memory: Callable[[], float]) -> Iterator[GarbageCollection
 
 @contextmanager
 def taking_lists() -> Iterator[None]:
-    """Look for garbage rarely as long as this lasts, because hardly any is made; what is there then stays unseen."""
+    """Collect garbage rarely inside this context, because lists create hardly any.
+
+    All objects are frozen at the end.
+    """
     before = gc.get_threshold()
     gc.set_threshold(RARELY, *before[1:])
     try:
@@ -199,7 +206,7 @@ def taking_lists() -> Iterator[None]:
 
 
 def resident_bytes() -> int:
-    """Return the memory that the process takes, 0 where the system does not say."""
+    """Return the resident memory of the process; 0 if the system does not report it."""
     with suppress(OSError):
         return int(_STATM.read_text().split()[1]) * _PAGE_SIZE
     return 0

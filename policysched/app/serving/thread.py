@@ -51,7 +51,7 @@ REVIEW_TIMEOUT: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a process provides for its port."""
+    """State and functions of the process that its HTTP port serves."""
 
     health: Health
     registry: CollectorRegistry

@@ -27,7 +27,7 @@ LEFT: Final = 3
 SETTLED: Final = timedelta(minutes=10)
 """Time after a step until all replicas and API servers have applied it; replicas check every minute."""
 EARLIER: Final = timedelta(hours=1)
-"""How long before its creation a certificate becomes valid, because clocks differ."""
+"""Time between the start of a certificate's validity and its creation, because clocks differ."""
 MOST_TRUSTED: Final = 4
 """Largest number of authorities in the bundle; the oldest are dropped, because replicas with wrong clocks could add new
 ones forever."""

@@ -254,7 +254,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Depends(enum.IntEnum):
-    """What determines the contribution of a placed pod to an aggregate over pods, apart from its row."""
+    """Dependencies of a placed pod's contribution to an aggregate over pods, apart from its row."""
 
     PEER = 0
     """Only the placed pod: one counter serves all pending pods, and the weight is computed once per signature."""

@@ -187,7 +187,7 @@ class DeploymentController(Controller):
         return new
 
     def _renumber(self, new: Json, revision: int) -> None:
-        """Give the newest revision to a ReplicaSet whose template is used again."""
+        """Set the newest revision on a ReplicaSet whose template is used again."""
         entry = self._store.get(REPLICA_SETS.key, new["metadata"]["namespace"], new["metadata"]["name"])
         if entry is not None and _revision(entry.object) < revision:
             self._store.write(REPLICA_SETS.key, _annotated(entry.object, str(revision)))

@@ -80,7 +80,7 @@ class PolicyMetrics(Observer, Collector):
             self.on_rejected(queued)
 
     def _examine(self, profile: str, decision: Decision) -> None:
-        """Find out of one policy whether another node would have been chosen without its score."""
+        """Determine whether another node would have been chosen without one policy's score."""
         scoring = [one for one in decision.evaluation.scores if one.plugin.name.startswith(PREFIX) and not one.flat]
         if scoring:
             chosen = scoring[self._choices // EXAMINE % len(scoring)]
@@ -90,13 +90,13 @@ class PolicyMetrics(Observer, Collector):
                 self._decisive[name, profile, "score"] += 1
 
     def keep_policies(self, names: frozenset[str]) -> None:
-        """Forget what is known of policies but these."""
+        """Drop the series of all policies except these."""
         for counter in (self._rejections, self._decisive, self._examined):
             for labels in [labels for labels in counter if labels[0] not in names]:
                 del counter[labels]
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Make samples; it may be asked from any thread."""
+        """Return samples; thread-safe."""
         listed = sorted(self.store.listed())[:MOST_POLICIES]
         shown = frozenset(listed)
 

@@ -39,7 +39,7 @@ PluginNames = tuple[str, ...]
 
 @dataclass(slots=True)
 class _Asked:
-    """How often one set of plugins was evaluated: in decisions, and in choices among several nodes."""
+    """Number of evaluations of one set of plugins: in decisions, and in selections among several nodes."""
 
     profile: str
     names: tuple[PluginNames, PluginNames]
@@ -97,7 +97,7 @@ class SchedulerMetrics(Observer, Collector):
         self._asked: tuple[Counter[Labels], dict[int, _Asked]] = Counter(), {}
         """Counts added up so far, and newer counts by identity of the plugins' names, which are kept alive.
 
-        Replaced together, because another thread reads both. They move together: another thread reads both.
+        Replaced together, because another thread reads both.
         """
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
@@ -134,11 +134,11 @@ class SchedulerMetrics(Observer, Collector):
         self._asked = Counter(kept), {}
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:  # noqa: ARG002 - an observer's
-        """Count the pods that make room."""
+        """Count preemptions and victims."""
         self._victims.observe((), len(result.victims))
 
     def on_attempt(self, attempt: Attempt) -> None:
-        """Count an attempt, and what a pod took in all where it was the last."""
+        """Count an attempt and, if it is the last, the total time of the pod."""
         queued, result = attempt.queued, attempt.result
         labels = (result.value, queued.profile)
         self._attempts[labels] += 1
@@ -157,11 +157,11 @@ class SchedulerMetrics(Observer, Collector):
         self._incoming[queue, event] += 1
 
     def on_permit_wait(self, waiting: WaitingPod, status: Status | None, seconds: float) -> None:  # noqa: ARG002 - as above
-        """Count how long a pod waited at Permit."""
+        """Record the duration of a pod's wait at Permit."""
         self._permit_seconds.observe(("Success" if status is None else status.code.text,), seconds)
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Make samples; it may be asked from any thread."""
+        """Return samples; thread-safe."""
         yield make_counters(
             "scheduler_schedule_attempts",
             "[STABLE] Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be "

@@ -13,7 +13,7 @@ from policysched.cli.flags.shared import EvaluationFlags, MetricSourceFlags
 
 
 class EvaluationInputs(NamedTuple):
-    """What a decision needs besides the objects."""
+    """Inputs of a dry-run besides the objects: plugins, time and metrics."""
 
     plugins: FoundPlugins
     now: datetime | None
