@@ -45,12 +45,13 @@ from policysched.framework.client import (
     pod_condition,
 )
 from policysched.framework.optional_interfaces import (
+    BlockMember,
+    BlockRow,
     Incremental,
     PerPod,
+    PluginBlock,
     RetryControl,
-    Together,
     WhatIfFilter,
-    together_of,
 )
 from policysched.framework.plugin import (
     ANY_CHANGE,
@@ -108,6 +109,8 @@ __all__ = [
     "Aspect",
     "AssumedPod",
     "BindPlugin",
+    "BlockMember",
+    "BlockRow",
     "Change",
     "ChangedRow",
     "ChangedRows",
@@ -136,6 +139,7 @@ __all__ = [
     "PerPod",
     "PermitPlugin",
     "Plugin",
+    "PluginBlock",
     "PodInPreBind",
     "PodStatusChange",
     "PolicyEvent",
@@ -161,7 +165,6 @@ __all__ = [
     "ScorePlugin",
     "Scores",
     "Status",
-    "Together",
     "VictimGuard",
     "Wait",
     "WaitingPod",
@@ -171,7 +174,6 @@ __all__ = [
     "default_normalize",
     "plugin_name",
     "pod_condition",
-    "together_of",
     "unresolvable",
     "unschedulable",
 ]

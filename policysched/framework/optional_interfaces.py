@@ -7,8 +7,8 @@ are those of the module `plugin`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
-from typing import Any, Generic, Protocol
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from policysched.framework.status import Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
 from policysched.state.tables.columns import RowNumbers, Rows
+from policysched.state.tables.journal import Aspect
 from policysched.state.what_if import ChangedRow, ChangedRows
 
 
@@ -59,6 +60,20 @@ class Incremental(Plugin, Generic[StateT]):
     def generation(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - for subclasses
         """Return a value; if it changes, all classes are prepared again."""
         return 0
+
+    def prepare_after(self, before: StateT, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - for subclasses
+        """Prepare a class for which the plugin of the same name in an earlier profile prepared a state.
+
+        Args:
+            before: The earlier state; its results are current.
+            pod: A pod of the class.
+            cluster: The cluster.
+
+        Returns:
+            What `prepare_filter` or `prepare_score` returns; for the earlier state, its results are reused. None to
+            call that method.
+        """
+        return None
 
 
 class WhatIfFilter(FilterPlugin[StateT]):
@@ -142,29 +157,40 @@ class RetryControl(Plugin):
         return False
 
 
-class Together(Protocol):
-    """What answers for several plugins at once: codes, or scores of 0 to 100 without normalising.
+class BlockMember(RetryControl):
+    """A policy in a block: statuses, records, metrics and hints have its name."""
 
-    Asked by itself each plugin says the same.
+    weight: int
+    tier: int
+
+
+class BlockRow(NamedTuple):
+    """The results of one member of a block: codes, or scores before the weight."""
+
+    member: BlockMember
+    values: NDArray[Any]
+    """Shapes: (C,) for the capacity C of the columns."""
+
+
+class PluginBlock(Incremental[StateT]):
+    """A plugin that evaluates several members at once: all policies of a profile.
+
+    Its statuses have the names of members. Its score is the sum of the members' scores times their weights.
     """
 
-    def __len__(self) -> int:
-        """Return for how many."""
+    @property
+    @abstractmethod
+    def members(self) -> Sequence[BlockMember]:
+        """The members, in the order in which their filters report."""
 
-    def moves(self) -> int:
-        """Return a number that grows whenever a plugin may see something else on rows that did not change."""
+    @abstractmethod
+    def members_of(self, state: StateT) -> Sequence[BlockMember]:
+        """Return the members that apply to the pod class of a state."""
 
-    def answers(self, rows: Rows) -> NDArray[Any]:
-        """Return what all of them say of rows, which is not to be changed.
+    @abstractmethod
+    def rows_of(self, state: StateT) -> Sequence[BlockRow]:
+        """Return the results of members: at Filter of those that rejected a node, with codes for `reason`."""
 
-        Shapes: (P, R) for P plugins.
-        """
-
-
-def together_of(state: Any) -> Together | None:
-    """Return what gives a state's answers together with those of other plugins, None where it answers by itself.
-
-    Such a state has it as `together`, the same object for all of them, and as `place` its own place among the answers.
-    """
-    found: Together | None = getattr(state, "together", None)
-    return found
+    @abstractmethod
+    def reads_of(self, state: StateT) -> Aspect:
+        """Return the aspects that the members of a state read."""

@@ -1,18 +1,19 @@
 """A profile: which plugins run for the pods of one scheduler name, in which order and with which weights.
 
-Policies come after the configured plugins of a point. A profile is immutable; another policy set makes another one.
+The plugins of policies come after the configured plugins of a point. A profile is immutable; another policy set makes
+another profile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from policysched.framework.binding import BindPlugin, PermitPlugin, PostBindPlugin, PreBindPlugin, ReservePlugin
 from policysched.framework.extender import EXTENDER, Extender
-from policysched.framework.optional_interfaces import Incremental, PerPod, RetryControl, WhatIfFilter
+from policysched.framework.optional_interfaces import Incremental, PerPod, PluginBlock, RetryControl, WhatIfFilter
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.plugin import (
@@ -101,7 +102,7 @@ class Profile:
         victim_guards: tuple[VictimGuard, ...] = (),
         shadow_guards: tuple[VictimGuard, ...] = (),
     ) -> Profile:
-        """Return this profile with policies after its plugins."""
+        """Return this profile with the plugins of policies after its plugins."""
         return replace(
             self,
             filters=self.filters + filters,
@@ -136,6 +137,13 @@ class Profile:
     def places(self) -> dict[str, int]:
         """The places of the filters in the order of Filter, by name; lower places than FIRST_PLACE are no plugins'."""
         return {plugin.name: place for place, plugin in enumerate(self.filters, FIRST_PLACE)}
+
+    @cached_property
+    def weights(self) -> dict[str, tuple[int, int]]:
+        """The weight and tier of each score plugin and of each member of a block."""
+        found = {plugin.name: (weight, plugin.tier) for plugin, weight in self.scores}
+        blocks = [plugin for plugin, _ in self.scores if isinstance(plugin, PluginBlock)]
+        return found | {one.name: (one.weight, one.tier) for block in blocks for one in block.members}
 
     @cached_property
     def _prepared_scores(self) -> tuple[tuple[Score, int | None], ...]:
@@ -212,7 +220,7 @@ class Profile:
 
         A policy that filters and guards victims has one name for both.
         """
-        rejecting: tuple[Plugin, ...] = (*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits)
+        rejecting = members_of((*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits))
         named = {plugin.name: plugin.events() for plugin in rejecting}
         guards = {guard.name: (*named.get(guard.name, ()), *guard.events()) for guard in self.victim_guards}
         return named | guards | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
@@ -224,7 +232,7 @@ class Profile:
     @cached_property
     def retry_controls(self) -> tuple[RetryControl, ...]:
         """The filters that control when pods are tried."""
-        return tuple(plugin for plugin in self.prepared if isinstance(plugin, RetryControl))
+        return tuple(plugin for plugin in members_of(self.prepared) if isinstance(plugin, RetryControl))
 
     @cached_property
     def _incremental(self) -> tuple[Incremental[Any], ...]:
@@ -249,20 +257,15 @@ class Profile:
         """Return the extenders that are interested in a pod."""
         return [one for one in self.extenders if one.is_interested(pod)]
 
-    def has_plugins_of(self, other: Profile) -> bool:
-        """Return whether decisions differ from those of another profile by weights at most."""
-        return self.deciding == other.deciding
-
-    @cached_property
-    def deciding(self) -> tuple[object, ...]:
-        """The identity of the plugins and of all else that decides, except weights; comparable while plugins exist."""
-        scores = tuple(plugin for plugin, _ in self.scores)
-        points = (self.prepared, self.filters, scores, self.pre_scores, self.extenders)
-        return (*(tuple(map(id, plugins)) for plugins in points), self.pre_score_order, self.extra_key)
-
     def take_over(self, before: Profile) -> None:
         """Let the plugins take over work under way from those of the same names in a profile that this one replaces."""
         old = {plugin.name: plugin for plugin in (*before.pre_enqueue, *before.post_filters)}
         for plugin in (*self.pre_enqueue, *self.post_filters):
             if plugin.name in old:
                 plugin.take_over(old[plugin.name])
+
+
+def members_of(plugins: Iterable[Plugin]) -> Iterator[Plugin]:
+    """Return plugins, with the members of a block instead of the block."""
+    for plugin in plugins:
+        yield from plugin.members if isinstance(plugin, PluginBlock) else (plugin,)

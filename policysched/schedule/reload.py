@@ -104,7 +104,7 @@ class Reloader:
             policies: Whether policies changed too, because their extension points differ.
         """
         if policies:
-            changed |= {plugin.name for plugin in self._in_force.plugins}
+            changed |= {plugin.name for plugin in self._in_force.active}
         return self._scheduler.use_profiles(profiles, self._in_force, changed)
 
     def look_soon(self) -> None:
@@ -270,7 +270,7 @@ class Reloader:
             policies = self.store.policy_set()
         self._scheduler.use_policies(policies, changed)
         self._in_force = policies
-        self._acting = {plugin.policy.key: plugin.policy for plugin in policies.plugins}
+        self._acting = {plugin.policy.key: plugin.policy for plugin in policies.active}
         self.on_swap(policies)
 
     def _acts_alone(self, key: PolicyKey) -> bool:

@@ -98,13 +98,21 @@ class CycleTimes:
         self.seconds[place] += now - self._last
         self._last = now
 
-    def measured(self, plugin: str, point: str, ask: Callable[..., T], *arguments: Any) -> T:
-        """Call a plugin and record the duration."""
-        return measured(self.timing, plugin, point, ask, *arguments)
+    def measured(self, plugin: str | tuple[str, ...], point: str, ask: Callable[..., T], *arguments: Any) -> T:
+        """Call a plugin, and report its duration; of a block, an equal part for each name."""
+        names = (plugin,) if isinstance(plugin, str) else plugin
+        began = self._now()
+        answer = ask(*arguments)
+        seconds, code = (self._now() - began) / max(1, len(names)), code_of(answer)
+        for name in names:
+            self.timing.plugin(name, point, code, seconds)
+        return answer
 
 
-def asked(times: CycleTimes | None, plugin: str, point: str, ask: Callable[..., T], *arguments: Any) -> T:
-    """Call a plugin; record the duration if the plugins of this decision are measured."""
+def asked(
+    times: CycleTimes | None, plugin: str | tuple[str, ...], point: str, ask: Callable[..., T], *arguments: Any
+) -> T:
+    """Call a plugin or block, given by name or names; report its duration if the decision's plugins are measured."""
     if times is None or not times.by_plugin:
         return ask(*arguments)
     return times.measured(plugin, point, ask, *arguments)

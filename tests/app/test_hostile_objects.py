@@ -201,7 +201,7 @@ class Trial:
                 differing = {key: (found.get(key), expected[part].get(key)) for key in keys}
                 assert {key: one for key, one in differing.items() if one[0] != one[1]} == {}, part
             assert found == expected[part], part
-        policies = [one.policy for one in self.process.reloader.store.policy_set().plugins]
+        policies = [one.policy for one in self.process.reloader.store.policy_set().active]
         sides = [Side(of.cluster, ("ImageLocality",)).use(policies) for of in (live, fresh)]
         for one in probes():
             first, second = (side.record(one) for side in sides)
@@ -358,7 +358,7 @@ async def test_hostile_objects_leave_the_state_of_the_usable_ones(
         assert known == dict.fromkeys(PATHS, 0) | {"nodes": 1, "schedulingpolicies": 1, "pods": goods}
         trial.equals_the_usable_objects_alone()
         await trial.good_pod_is_placed()
-        assert [one.policy.key for one in trial.process.reloader.store.policy_set().plugins] == ["good"]
+        assert [one.policy.key for one in trial.process.reloader.store.policy_set().active] == ["good"]
     assert 'scheduling cycle of pod "good/' not in caplog.text
     assert "listing again" not in caplog.text
     counted = trial.process.registry.get_sample_value(

@@ -14,7 +14,6 @@ from policysched.language import UNKNOWN, Environment, Want, code_table, compile
 from policysched.language.functions.signatures import Phase
 from policysched.model.policy import API_VERSION, KIND, decode_policy
 from policysched.rules.compile.compiler import compile_policy
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.policy_status.status import differs, make_status
 from tests.build import cluster, node, pod
@@ -22,6 +21,7 @@ from tests.language.frames import TableFrame
 from tests.pages.listings import class_of
 from tests.pages.making import WHOLE as WHOLE_PAGES
 from tests.plugins.ask import scored
+from tests.rules.build import one_policy
 from tools.documents.markdown import DOCUMENTS, LANGUAGE, ROOT, Block, blocks, codes, shown, table, tables
 from tools.reference import functions
 
@@ -100,7 +100,7 @@ def test_the_score_that_is_worked_out_is_the_one_that_is_given() -> None:
     policy = compile_policy(decode_policy(_policy(block))).policy
     assert policy is not None
     nodes = cluster(node("piworknode001"), node("other"), pod("placed", on="piworknode001", requests={"cpu": "2"}))
-    assert scored(PolicyPlugin(policy), pod(scheduler_name="sample-scheduler"), nodes) == {
+    assert scored(one_policy(policy), pod(scheduler_name="sample-scheduler"), nodes) == {
         "piworknode001": 83,
         "other": 17,
     }
@@ -123,7 +123,7 @@ def reasons(policy: str, rule: dict[str, str], around: Cluster) -> list[str]:
     """Return the reasons of a filter of a policy on each node."""
     made = compile_policy(decode_policy({"metadata": {"name": policy}, "spec": {"filters": [rule]}})).policy
     assert made is not None
-    plugin = PolicyPlugin(made)
+    plugin = one_policy(made)
     state: Any = plugin.prepare_filter(pod(), around)
     answers = (plugin.reason(state, int(code)).reasons for code in plugin.filter(state, slice(0, 2)))
     return [reason for one in answers for reason in one]

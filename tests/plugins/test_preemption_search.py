@@ -202,7 +202,7 @@ def test_with_policies_both_find_the_same(seed: int, guarded: bool) -> None:
         around.nominations.set(pod(f"q{number}", requests={"cpu": 1}, priority=12), f"n{chance.randrange(NODES)}")
     of = wanted(chance.randint(3, 4), labels={"app": chance.choice("xyz")})
     if guarded:
-        rules = PolicySet.of([one.policy for given in (rules, policy_set(g=GUARD)) for one in given.plugins])
+        rules = PolicySet.of([one.policy for given in (rules, policy_set(g=GUARD)) for one in given.active])
     profile = rules.join(default_profile())
     decision = Engine(around, profile, random.Random(0)).decide(of)
     assert decision.row < 0

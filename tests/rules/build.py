@@ -8,7 +8,8 @@ from typing import Any
 from policysched.model.policy import LAST_GOOD, Policy, decode_policy
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.plugin.active_policy import ActivePolicy
+from policysched.rules.plugin.policies import PolicyFilters, score_plugins
 from policysched.rules.policy_set.policy_set import PolicySet
 
 Spec = dict[str, Any]
@@ -43,8 +44,29 @@ def compiled(name: str = "p", **spec: Any) -> CompiledPolicy:
     return result.policy
 
 
-def plugin(name: str = "p", **spec: Any) -> PolicyPlugin:
-    return PolicyPlugin(compiled(name, **spec))
+FILTER = ("prepare_filter", "filter", "filter_changed", "filter_changed_rows", "reason")
+SCORE = ("prepare_score", "score", "normalize")
+
+
+class _OnePolicy:
+    """A policy with the methods of the plugins that evaluate it."""
+
+    def __init__(self, policy: CompiledPolicy) -> None:
+        self.active = ActivePolicy(policy)
+        self._filters = PolicyFilters([self.active])
+        ((self._scores, _),) = score_plugins([self.active])
+
+    def __getattr__(self, name: str) -> Any:
+        owner = self._filters if name in FILTER else self._scores if name in SCORE else self.active
+        return getattr(owner, name)
+
+
+def one_policy(policy: CompiledPolicy) -> Any:
+    return _OnePolicy(policy)
+
+
+def plugin(name: str = "p", **spec: Any) -> Any:
+    return _OnePolicy(compiled(name, **spec))
 
 
 def policy_set(**specs: Spec) -> PolicySet:

@@ -116,8 +116,8 @@ def test_the_generation_moves_with_what_says_whether_rules_speak(spec: Spec, mov
 )
 def test_only_what_looks_around_reaches_other_rows(text: str, reaches: bool) -> None:
     made, around = plugin(filters=filtering(text), scores=scoring([f"{text} → 1", "else → 0"])), cluster(X)
-    states: Any = made.prepare_filter(pod(), around), made.prepare_score(pod(), around)
-    assert [bool(state.affected.dependencies) for state in states] == [reaches, reaches]
+    states = made.prepare_filter(pod(), around), made.prepare_score(pod(), around)
+    assert [any(state.matrix.dependencies) for state in states] == [reaches, reaches]
 
 
 def test_answers_are_asked_again_where_something_changed() -> None:
@@ -187,7 +187,7 @@ CLAIMING = pod(
 
 def test_pods_of_one_class_may_have_other_claims() -> None:
     """Two pods that differ in their claims alone are different to a policy that reads the claims' classes."""
-    plugins = [*policy_set(p={"filters": filtering('"fast" in pod.storage_classes')}).plugins]
+    plugins = [*policy_set(p={"filters": filtering('"fast" in pod.storage_classes')}).active]
     around = cluster(node())
     around.take(claim("data", "fast"))
     other = pod("mine", volumes=[Volume(persistent_volume_claim=ClaimSource(claim_name="other"))])

@@ -53,7 +53,7 @@ class Stand:
 
     @property
     def in_force(self) -> dict[str, int]:
-        plugins = self.reloader.store.policy_set().plugins
+        plugins = self.reloader.store.policy_set().active
         return {one.policy.key: one.policy.generation for one in plugins}
 
     @property

@@ -30,6 +30,6 @@ class Side:
     def record(self, of: Pod) -> Record:
         """Return the record of a decision without the randomly selected node."""
         decision = self.engine.decide(of)
-        made = make_record(decision, self.policies.plugins)
+        made = make_record(decision, self.policies.active)
         assert made.pop("selected", None) in {*made.get("best", ()), None}
         return made | {"rejectors": decision.rejectors() if decision.row < 0 else None}

@@ -105,8 +105,8 @@ def test_an_engine_that_lives_through_edits_says_what_a_fresh_one_says(seed: int
             kept, anew = (side.engine.find(one) for side in (live, fresh))
             assert (kept.first == anew.first).all()
             assert kept.feasible_count == anew.feasible_count
-        used = {one.profile.deciding for one in live.engine.classes.cached.values()}
-        assert len(used) <= class_cache.MOST_EARLIER + 1
+        used = {id(one.profile) for one in live.engine.classes.cached.values()}
+        assert len(used) <= class_cache.RECENT_PROFILES
 
 
 TEXTS = (
@@ -169,14 +169,12 @@ def test_an_edit_asks_rules_of_the_edited_policy_only(monkeypatch: pytest.Monkey
     assert asked(others) == []
     assert asked(acting) == sorted([*own, "f0", "s"])
     scores = [*scoring("node.free.cpu / 6m + pod.requests.cpu / 1m", "own"), *scoring("node.free.cpu / 9m", "s")]
-    assert asked([*others, five(5, scores=scores)]) == sorted([*own, "s"])
+    assert asked([*others, five(5, scores=scores)]) == sorted([*["own"] * len(pods), "s"])
     filters = filtering(f'{TEXTS[0]} or node.name == "5"', "f0")
-    assert asked([*others, five(5, scores=scores, filters=filters)]) == ["own"] * len(pods)
+    assert asked([*others, five(5, scores=scores, filters=filters)]) == []
 
 
 MANY = 20
-SUMS = 100
-"""Largest number of calls in the first decision of a class after a weight was edited."""
 SHARE = 0.4
 """Largest share of the calls of an uncached decision in the first decision after a rule was edited."""
 
@@ -191,20 +189,8 @@ def crowded() -> tuple[Side, list[Pod], list[CompiledPolicy]]:
     return side, pods, acting
 
 
-def test_another_weight_costs_a_class_its_sums_alone() -> None:
-    side, [first, second, *_], acting = crowded()
-    kept = side.engine.classes.results(first)
-    usual = calls(lambda: side.engine.decide(first))
-    for weight in range(2, 2 * class_cache.MOST_EARLIER):
-        acting[5] = five(5, generation=weight, weight=weight)
-        side.use(acting)
-    side.engine.decide(second)  # computes what is cached for the profile
-    assert calls(lambda: side.engine.decide(first)) <= usual + SUMS
-    assert side.engine.classes.results(first) is kept
-
-
-def test_another_rule_costs_a_class_little_of_what_is_known() -> None:
-    side, [first, second, *_], acting = crowded()
+def test_another_weight_or_rule_costs_a_class_little_of_what_is_known() -> None:
+    side, [first, second, third], acting = crowded()
     acting[5] = five(5, generation=2, scores=scoring("node.free.cpu / 9m", "s"))
     side.use(acting)
     edited = calls(lambda: side.engine.decide(first))
@@ -212,6 +198,9 @@ def test_another_rule_costs_a_class_little_of_what_is_known() -> None:
     acting[5] = five(5, generation=3, scores=scoring("node.free.cpu / 8m", "s"))
     side.use(acting)
     assert calls(lambda: side.engine.decide(second)) <= 1.1 * edited
+    acting[5] = five(5, generation=4, weight=7, scores=scoring("node.free.cpu / 8m", "s"))
+    side.use(acting)
+    assert calls(lambda: side.engine.decide(third)) <= 1.1 * edited
 
 
 @pytest.mark.parametrize("seed", range(3))

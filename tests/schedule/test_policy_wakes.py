@@ -340,8 +340,8 @@ async def test_an_edit_of_one_policy_leaves_what_others_remember() -> None:
         first = policy_set(p={"filters": filtering('node.labels["k"] == "x"')}, q={"filters": filtering("true")})
         stand.scheduler.use_policies(first, frozenset())
         await stand.settled(pod("p", requests={"cpu": 2}))
-        second = type(first).of([*[one.policy for one in first.plugins if one.policy.key == "p"]], first)
-        assert second.plugins[0] is first.plugins[0]
+        second = type(first).of([*[one.policy for one in first.active if one.policy.key == "p"]], first)
+        assert second.active[0] is first.active[0]
         assert stand.scheduler.use_policies(second, frozenset({"SchedulingPolicy/q"})) == 0
         stand.scheduler.set_node(node("n2", labels={"k": "x", "a": "b"}, allocatable={"cpu": 1}))
         await stand.settle()

@@ -29,7 +29,7 @@ def record(around: Cluster, of: Pod, policies: PolicySet | None = None) -> Recor
     """Return the record of a decision with the default plugins."""
     in_force = policies if policies is not None else PolicySet()
     profile = in_force.join(default_profile("default-scheduler"))
-    return make_record(Engine(around, profile, random.Random(0)).decide(of), in_force.plugins)
+    return make_record(Engine(around, profile, random.Random(0)).decide(of), in_force.active)
 
 
 TAINTED = node("n2", taints=[Taint(key="k", effect="NoSchedule")])

@@ -200,7 +200,7 @@ async def test_policy_that_compiles_and_cannot_act_leaves_the_others(
     join, failures = Scheduler.join, []
 
     def failing(scheduler: Scheduler, policies: PolicySet) -> Any:
-        if any(one.policy.key == "p" and one.policy.generation == 2 for one in policies.plugins):
+        if any(one.policy.key == "p" and one.policy.generation == 2 for one in policies.active):
             raise MemoryError
         return join(scheduler, policies)
 
@@ -226,7 +226,7 @@ async def test_after_a_restart_a_policy_that_cannot_act_acts_as_its_annotation_k
     join = Scheduler.join
 
     def failing(scheduler: Scheduler, policies: PolicySet) -> Any:
-        if any(one.policy.spec.filters[0].require == "not node.ready" for one in policies.plugins):
+        if any(one.policy.spec.filters[0].require == "not node.ready" for one in policies.active):
             raise MemoryError
         return join(scheduler, policies)
 
@@ -264,7 +264,7 @@ async def test_filters_in_force_hold_while_it_is_found_out_which_policy_cannot_a
 
         def failing(scheduler: Scheduler, policies: PolicySet) -> Any:
             held.append(stand.rejected)
-            if any(one.policy.key == "p" for one in policies.plugins):
+            if any(one.policy.key == "p" for one in policies.active):
                 raise MemoryError
             return join(scheduler, policies)
 
@@ -281,7 +281,7 @@ async def test_filter_in_force_stays_when_it_cannot_act_any_more(
     join = Scheduler.join
 
     def failing(scheduler: Scheduler, policies: PolicySet) -> Any:
-        if any(one.policy.key == "a" for one in policies.plugins):
+        if any(one.policy.key == "a" for one in policies.active):
             raise MemoryError
         return join(scheduler, policies)
 

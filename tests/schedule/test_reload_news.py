@@ -75,7 +75,7 @@ async def test_who_else_follows_policies_is_told_of_each_swap() -> None:
     told: list[list[str]] = []
 
     def follow(policies: PolicySet) -> None:
-        told.append([plugin.policy.key for plugin in policies.plugins])
+        told.append([plugin.policy.key for plugin in policies.active])
 
     async with running() as stand:
         stand.reloader.on_swap = follow

@@ -51,7 +51,7 @@ def test_a_shadow_tells_the_scores_it_would_give() -> None:
     for number in range(3):
         world.cluster.set_node(node(f"m{number}", labels={"k": str(number * 30)}))
     spec = {"mode": "Shadow", "scores": scoring('number(node.labels["k"])', weight=2), "weight": 7}
-    side = Side(world.cluster, ()).use([one.policy for one in policy_set(p=spec).plugins])
+    side = Side(world.cluster, ()).use([one.policy for one in policy_set(p=spec).active])
     record = side.record(pod())
     assert record["rules"]["p"] == {
         "activeGeneration": 1,

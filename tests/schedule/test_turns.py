@@ -177,7 +177,7 @@ async def test_loop_has_its_turn_between_policies_of_the_first_list() -> None:
     async with turns_of_the_loop() as turns:
         await reloader.start([policy(f"p{number}", filters=filtering("node.ready")) for number in range(40)])
         assert turns.count >= 40
-    assert len(reloader.in_force.plugins) == 40
+    assert len(reloader.in_force.active) == 40
 
 
 async def test_loop_has_its_turn_between_policies_that_go_together() -> None:

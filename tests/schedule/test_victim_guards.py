@@ -54,7 +54,7 @@ def preempt(around: Cluster, of: Pod, policies: PolicySet) -> tuple[PostFilterRe
     decision = Engine(around, profile, rng).decide(of)
     assert decision.row < 0
     result = at_once(run_post_filters(profile.post_filters, of, FailedCycle(decision, rng, (), profile.victim_guards)))
-    return result, make_record(decision, policies.plugins, result)
+    return result, make_record(decision, policies.active, result)
 
 
 def outcome(around: Cluster, of: Pod, policies: PolicySet) -> list[str] | str:
@@ -186,7 +186,7 @@ def test_guard_of_an_unknown_namespace_turns_no_pod_away_at_filter() -> None:
 
 
 def test_cost_counts_a_guard_for_each_placed_pod() -> None:
-    [plugin] = policy_set(keep=guarded("victim.age < 1h and victim.priority < 5")).plugins
+    [plugin] = policy_set(keep=guarded("victim.age < 1h and victim.priority < 5")).active
     assert plugin.policy.units == 3 * 40 + 1
     glob = " or ".join(f'glob(victim.name, "{"x" * 90}{n}")' for n in range(2))
     result = compile_policy(policy("keep", preemption={"require": glob}))

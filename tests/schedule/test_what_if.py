@@ -208,7 +208,7 @@ class Trials:
             wants = int(nodes.allocatable("cpu")[row] - nodes.requested("cpu")[row]) + chance.choice((0, 100, 900))
             hungry = pod("hungry", requests={"cpu": f"{max(wants, 0)}m"}, labels={"team": chance.choice("ab")})
             waiting = chance.choice([hungry, chance.choice([*wanted(), *neighbourly(calm=False)])])
-            for engine in self._engines:
+            for engine in 2 * self._engines:  # what one engine begins to follow, others see as a change
                 engine.classes.results(waiting)
             with monkeypatch.context() as patched:
                 patched.setattr(FilterResults, "update", refuse)

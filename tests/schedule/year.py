@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster, MetricAnswer, MetricKey, Sample, plugin_name
-from policysched.framework.profile import Profile
+from policysched.framework.profile import Profile, members_of
 from policysched.model.objects import Metadata, Namespace, Node, Pod, PodStatus, Workload
 from policysched.model.policy import PolicyKey
 from policysched.rules.policy_set.store import PolicyStore
@@ -235,7 +235,7 @@ def _interests(profiles: dict[str, Profile]) -> dict[str, Interests]:
     return {
         name: Interests(
             profile.pre_enqueue,
-            {plugin.name: plugin.events() for plugin in profile.prepared},
+            {plugin.name: plugin.events() for plugin in members_of(profile.prepared)},
             {plugin.name: plugin for plugin in profile.retry_controls},
         )
         for name, profile in profiles.items()

@@ -48,7 +48,7 @@ from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, PolicyKey
 from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.rules.policy_set.not_applied import not_applied
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision, drawn
@@ -62,7 +62,7 @@ Object = Mapping[str, Any]
 Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
 """Function that returns metric answers for a time. Units: seconds since 1970."""
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
-Observe: TypeAlias = Callable[[Decision, Sequence[PolicyPlugin]], object]
+Observe: TypeAlias = Callable[[Decision, Sequence[ActivePolicy]], object]
 """Callback for a decision and the policies that applied."""
 NOT_GIVEN = "no metric source; pass metrics="
 NO_FLAG = "no metric source; set --metrics-file or --prometheus-url"
@@ -192,7 +192,7 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     tried = [of_kind(one, KIND) for one in given_objects(policies, "policies", KIND)]
     taken = compiled_policies(store, try_policies(store, tried))
     policy_set = PolicySet.of(taken.compiled)
-    problems = measure(cluster, (plugin.policy for plugin in policy_set.plugins), metrics)
+    problems = measure(cluster, (plugin.policy for plugin in policy_set.active), metrics)
     configuration = None if read is None else read.completed
     kept = (*last_good_notes(given, tried), *taken.edit_notes)
     unapplied = not_applied(taken.compiled, wanted, cluster, profile) | taken.failed

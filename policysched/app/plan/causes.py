@@ -70,7 +70,7 @@ def rejecting(decision: Decision, row: int) -> frozenset[str]:
     """Return all plugins and rules that reject the pod on a node, not only the first."""
     if decision.rejection is not None:
         return frozenset((_named(decision.rejection),))
-    rejected = [one for one in decision.evaluation.filters if one.rejects_any and one.codes[row]]
+    rejected = [one for one in decision.evaluation.filter_parts() if one.codes[row]]
     statuses = [one.reason(int(one.codes[row])) for one in rejected]
     return frozenset(name for one in statuses for name in (one.reasons if one.plugin == FIT else (_named(one),)))
 
@@ -129,8 +129,8 @@ def _leads(decision: Decision, node: str, other: str) -> Leads:
         return {}
     feasible = evaluation.feasible()
     found: Leads = {}
-    for results in evaluation.scores:
+    for results in evaluation.score_parts():
         if not results.flat:
-            final = results.final(feasible) if results.is_raw else results.values
+            final = results.final(feasible)
             found[results.tier, results.plugin.name] = int(final[one]) - int(final[two])
     return found

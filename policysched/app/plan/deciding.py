@@ -176,10 +176,10 @@ class ClusterSide:
         if key in self._looked or evaluation.rejection is not None:
             return
         self._looked.add(key)
-        self.acting |= {one.plugin.name for one in evaluation.filters if one.rejects_any}
+        self.acting |= {one.plugin.name for one in evaluation.filter_parts()}
         feasible = evaluation.feasible()
         if evaluation.feasible_count > 1:
-            for one in evaluation.scores:
+            for one in evaluation.score_parts():
                 if one.plugin.name.startswith(POLICY) and one.plugin.name not in self.acting:
                     final = one.final(feasible)[feasible]
                     self.acting |= {one.plugin.name} if final.min() != final.max() else set()

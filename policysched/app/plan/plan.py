@@ -152,7 +152,7 @@ class _Sides:
         """Create a side, on an existing or new cluster, with existing or new profiles."""
         cluster = of.objects.cluster(self._seconds) if cluster is None else cluster
         policies = PolicySet.of(of.policies)
-        told = measure(cluster, (one.policy for one in policies.plugins), self._metrics)
+        told = measure(cluster, (one.policy for one in policies.active), self._metrics)
         self.problems += [one for one in told if one not in self.problems]
         return ClusterSide(of.objects, of.profiles() if profiles is None else profiles, policies, cluster, self._seed)
 

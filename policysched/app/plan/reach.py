@@ -9,13 +9,12 @@ from policysched.app.amounts import counted
 from policysched.app.plan.causes import POLICY
 from policysched.app.plan.deciding import ClusterSide, Keys
 from policysched.app.plan.results import PolicyPods
-from policysched.framework import SKIP
 from policysched.language.ir.graph import PLACED
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
 from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.rules.plugin.guard import guard_of
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.plugin.record import why_not_applied
 from policysched.state.cluster import Cluster
 
@@ -31,8 +30,8 @@ class Touching:
 
     def __init__(self, before: ClusterSide, after: ClusterSide, differing: Collection[PolicyKey] | None) -> None:
         self._before, self._after = before, after
-        self._plugins = [
-            (side, [one for one in side.policies.plugins if differing is not None and one.policy.key in differing])
+        self._policies = [
+            (side, [one for one in side.policies.active if differing is not None and one.policy.key in differing])
             for side in (before, after)
         ]
         self._is_all, self._is_none = differing is None, differing is not None and not differing
@@ -50,17 +49,17 @@ class Touching:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = any(
-                applies(plugin, pod, side.cluster) for side, plugins in self._plugins for plugin in plugins
+                applies(policy, pod, side.cluster) for side, policies in self._policies for policy in policies
             )
         return found
 
 
-def applies(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> bool:
+def applies(policy: ActivePolicy, pod: Pod, cluster: Cluster) -> bool:
     """Return whether a policy applies to a pod, as a filter, a score or a guard of victims."""
-    if plugin.prepare_filter(pod, cluster) is not SKIP or plugin.prepare_score(pod, cluster) is not SKIP:
+    if policy.applies(pod, cluster):
         return True
-    guard = guard_of(plugin)
-    return guard is not None and guard.speaks_for(pod, plugin.context(cluster))
+    guard = guard_of(policy)
+    return guard is not None and guard.speaks_for(pod, policy.context(cluster))
 
 
 PodClasses = Sequence[tuple[Pod, int]]
@@ -89,11 +88,11 @@ def policy_pods(
         changed: The policies that differ.
         classes: The evaluated pods.
     """
-    found = {one.policy.key: (side, one) for side in (before, after) for one in side.policies.plugins}
+    found = {one.policy.key: (side, one) for side in (before, after) for one in side.policies.active}
     acting = [found[key] for key in sorted(changed) if key in found and _is_enforced(found[key][1].policy)]
     return tuple(
-        PolicyPods(str(plugin.policy.key), sum(count for pod, count in classes if applies(plugin, pod, side.cluster)))
-        for side, plugin in acting
+        PolicyPods(str(one.policy.key), sum(count for pod, count in classes if applies(one, pod, side.cluster)))
+        for side, one in acting
     )
 
 

@@ -24,8 +24,8 @@ from policysched.language.ir.types import Kind
 from policysched.model.policy import Policy, PolicyKey, PolicySpec
 from policysched.reading.documents import Document
 from policysched.reading.positions import SourcePosition
+from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.rules.plugin.guard import guard_of, possible_victims
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.shared_values.context import RuleFrame
 from policysched.rules.shared_values.pod_aggregates import PeerFrame, VictimFrame
 from policysched.schedule.cycle.decision import Decision
@@ -159,14 +159,14 @@ class CoverageObserver:
             texts = instrumented(policy.spec)
             self.policies.append(PolicyCoverage(file, policy.key, policy.spec, texts, document=document))
 
-    def observe(self, decision: Decision, acting: Sequence[PolicyPlugin]) -> None:
+    def observe(self, decision: Decision, acting: Sequence[ActivePolicy]) -> None:
         """Record the parts of the registered policies that a decision's pod covers."""
         if decision.failed:
             return
-        for plugin in acting:
+        for one in acting:
             for found in self.policies:
-                if found.policy == plugin.policy.key and found.spec == plugin.policy.spec:
-                    _Observation(found, plugin, decision).note()
+                if found.policy == one.policy.key and found.spec == one.policy.spec:
+                    _Observation(found, one, decision).note()
 
     def close(self) -> list[str]:
         """Apply the declared unreachable parts; return declarations that do not match a missed part."""
@@ -182,27 +182,27 @@ class CoverageObserver:
 class _Observation:
     """Evaluates one policy for one decision."""
 
-    def __init__(self, found: PolicyCoverage, plugin: PolicyPlugin, decision: Decision) -> None:
-        self._found, self._plugin, self._decision = found, plugin, decision
-        self._context = plugin.context(decision.cluster)
+    def __init__(self, found: PolicyCoverage, active: ActivePolicy, decision: Decision) -> None:
+        self._found, self._active, self._decision = found, active, decision
+        self._context = active.context(decision.cluster)
         self._inputs = self._context.inputs(decision.pod)
         self._feasible = feasible_nodes(decision)
         self._texts = {text.field: text for text in found.texts}
 
     def note(self) -> None:
         """Record the covered parts."""
-        plugin, pod, context = self._plugin, self._decision.pod, self._context
-        selection = plugin.selection
+        active, pod, context = self._active, self._decision.pod, self._context
+        selection = active.selection
         if selection.unselected(pod, context.cluster):
             return
         alone = context.plain(self._inputs)
         self._text("spec.appliesTo", alone)
-        if not _may_hold(plugin, alone):
+        if not _may_hold(active, alone):
             return
-        filters = plugin.filters_for(pod, context)
+        filters = active.filters_for(pod, context)
         everything = np.flatnonzero(self._decision.cluster.nodes.present.data[: self._decision.cluster.nodes.size])
         rows = self._frame(everything)
-        for index, one in enumerate(plugin.filter_rows):
+        for index, one in enumerate(active.filter_rows):
             self._text(f"spec.filters[{index}].when", alone)
             if one in filters:
                 self._text(f"spec.filters[{index}].require", rows, one.rule.written.root)
@@ -210,10 +210,10 @@ class _Observation:
         self._victims()
 
     def _scores(self) -> None:
-        speaking = self._plugin.scores_for(self._decision.pod, self._context)
+        speaking = self._active.scores_for(self._decision.pod, self._context)
         alone = self._context.plain(self._inputs)
         rows = np.flatnonzero(self._feasible)
-        for index, one in enumerate(self._plugin.score_rows):
+        for index, one in enumerate(self._active.score_rows):
             self._text(f"spec.scores[{index}].when", alone)
             if one in speaking and rows.size:
                 frame = self._frame(rows)
@@ -245,7 +245,7 @@ class _Observation:
             self._parts(text, self._frame(rows), guards=False)
 
     def _victims(self) -> None:
-        guard, pod = guard_of(self._plugin), self._decision.pod
+        guard, pod = guard_of(self._active), self._decision.pod
         if guard is None or self._feasible.any() or not guard.speaks_for(pod, self._context):
             return
         victims = possible_victims(pod, self._context.cluster)
@@ -286,9 +286,9 @@ class _Observation:
         return frame
 
 
-def _may_hold(plugin: PolicyPlugin, alone: RuleFrame) -> bool:
+def _may_hold(active: ActivePolicy, alone: RuleFrame) -> bool:
     """Return whether the policy can apply to the pod; if unknown, filters reject all nodes."""
-    program = plugin.policy.applies_to
+    program = active.policy.applies_to
     return program is None or any(map(bool, evaluate_columns(program.root, alone)))
 
 

@@ -32,7 +32,7 @@ from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.policy import KIND
 from policysched.reading.documents import Document
 from policysched.reading.loading import load
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.schedule.cycle.decision import Decision
 
 POLICY: Final = "policy.yaml"
@@ -260,7 +260,7 @@ class _Running:
             plugins=self._options.plugins, observe=self._observe,
         )  # fmt: skip
 
-    def _observe(self, decision: Decision, policies: Sequence[PolicyPlugin]) -> None:
+    def _observe(self, decision: Decision, policies: Sequence[ActivePolicy]) -> None:
         self._claims = claims_of(decision)
         if self._options.observe is not None:
             self._options.observe(decision, policies)

@@ -196,7 +196,7 @@ def written_answer(answer: MetricAnswer) -> list[Any]:
 
 def written_policies(policies: PolicySet) -> list[Any]:
     """Return the policies in force for a record: name, generation and spec of each."""
-    return [[one.policy.key, one.policy.generation, one.policy.spec] for one in policies.plugins]
+    return [[one.policy.key, one.policy.generation, one.policy.spec] for one in policies.active]
 
 
 def read_policies(given: list[Any]) -> list[Policy]:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import hashlib
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policysched.app.recording import entries
 from policysched.app.recording.entries import Begin, Decided, RecordedOutcome, Searched
 from policysched.app.recording.recorded_cluster import RecordedCluster
 from policysched.app.recording.writer import RecordWriter
-from policysched.framework import MetricAnswer, PostFilterResult
+from policysched.framework import Mask, MetricAnswer, PostFilterResult
 from policysched.framework.profile import Profile
 from policysched.model.objects import Node, Pod
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -72,9 +73,9 @@ def _digest(decision: Decision) -> bytes:
         first, everywhere = evaluation.first[:size], evaluation.feasible_count == size
         numbers = [FEASIBLE] if everywhere else (np.bincount(first - ABSENT).nonzero()[0] + ABSENT).tolist()
         for number in numbers:
-            # the numbering of filters depends on earlier decisions
-            made.update(b"?" if number == ABSENT else _name(evaluation, number))
-            made.update(np.packbits(first == number).tobytes())
+            for name, rows in _rejected(evaluation, first, number):
+                made.update(name)
+                made.update(np.packbits(rows).tobytes())
         if decision.row >= 0 and not decision.nominated:
             for tier in evaluation.tiers:
                 ranking = evaluation.ranking(tier)
@@ -83,8 +84,24 @@ def _digest(decision: Decision) -> bytes:
     return made.digest()[:DIGEST_BYTES]
 
 
-def _name(evaluation: Evaluation, number: int) -> bytes:
-    return evaluation.filter_at(number).plugin_name.encode() if number else b""
+def _rejected(evaluation: Evaluation, first: NDArray[np.int16], number: int) -> Iterator[tuple[bytes, Mask]]:
+    """Return names and rows for a number in `Evaluation.first`: by plugin, or by policy.
+
+    The numbers of filters are not recorded, because they depend on which filters apply.
+    """
+    rows = first == number
+    if number <= FEASIBLE:
+        yield b"?" if number == ABSENT else b"", rows
+        return
+    results = evaluation.filter_at(number)
+    if results.block is None:
+        yield results.plugin_name.encode(), rows
+        return
+    codes = np.where(rows, results.codes[: rows.size], 0)
+    for part in results.parts():
+        own = rows & (codes == part.codes[: rows.size])
+        if own.any():
+            yield part.plugin.name.encode(), own
 
 
 class Recorder(Observer):
@@ -128,7 +145,7 @@ class Recorder(Observer):
     def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
         """Record the configuration and policies now in force."""
         self._policies, self._profiles = policies, {**self._profiles, **profiles}
-        read = entries.annotations_read((one.policy for one in policies.plugins), self._profiles.values())
+        read = entries.annotations_read((one.policy for one in policies.active), self._profiles.values())
         kept = self._annotations
         if kept is not None and (read is None or not read <= kept):
             self._annotations = None if read is None else kept | read

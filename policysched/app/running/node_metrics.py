@@ -58,7 +58,7 @@ class MetricFeed:
 
     def use(self, policies: PolicySet) -> None:
         """Follow the metrics of the policies in force."""
-        compiled = [plugin.policy for plugin in policies.plugins]
+        compiled = [plugin.policy for plugin in policies.active]
         wanted = wanted_by(compiled)
         self._hasty = dict(self._too_hasty(compiled))
         self._told = {key: told for key, told in self._told.items() if key in wanted}

@@ -12,7 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from policysched.app.dry_run.dry_run import Simulation
-from policysched.framework import SKIP, Codes, FilterPlugin, Mask, Narrow, Status
+from policysched.framework import SKIP, Codes, FilterPlugin, Mask, Narrow, Status, plugin_name
+from policysched.framework.profile import Profile
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.defaults import fill_node, fill_pod
 from policysched.model.objects import Pod
@@ -105,11 +106,12 @@ class Asking:
                 self.cluster.set_pod(one.pod)
 
     def weighing(self, plugin: str, weight: int) -> Engine:
-        """Return an engine in which a plugin has another weight; with weight 0 it does not score."""
-        profile = self.engine.profile
+        """Return an engine in which a plugin or policy has another weight; with weight 0 it does not score."""
+        profile = self.made.profile
         changed = ((one, weight if one.name == plugin else own) for one, own in profile.scores)
         scores = tuple((one, own) for one, own in changed if own)
-        return Engine(self.cluster, replace_field(profile, scores=scores), self.rng)
+        policies = (_weighing(one.policy, plugin, weight) for one in self.made.policies.active)
+        return self._engine(PolicySet.of(policies), replace_field(profile, scores=scores))
 
     def answers(self, plugin: FilterPlugin[Any], pod: Pod) -> tuple[Codes, Reason]:
         """Return a filter's codes for a pod on all rows, and the function that returns their reasons.
@@ -128,8 +130,18 @@ class Asking:
         return plugin.filter(state, slice(0, self.size)), lambda code: plugin.reason(state, code).reasons
 
     def _without(self, rules: Collection[str]) -> Engine:
-        policies = (_less(one.policy, rules) for one in self.made.policies.plugins)
-        return Engine(self.cluster, PolicySet.of(policies).join(self.made.profile), self.rng)
+        policies = (_less(one.policy, rules) for one in self.made.policies.active)
+        return self._engine(PolicySet.of(policies), self.made.profile)
+
+    def _engine(self, policies: PolicySet, profile: Profile) -> Engine:
+        return Engine(self.cluster, policies.join(profile), self.rng)
+
+
+def _weighing(policy: CompiledPolicy, plugin: str, weight: int) -> CompiledPolicy:
+    """Return a policy with another weight if the plugin name is its own."""
+    if plugin_name(policy.key) != plugin:
+        return policy
+    return replace_field(policy, spec=replace(policy.spec, weight=weight))
 
 
 def _less(policy: CompiledPolicy, rules: Collection[str]) -> CompiledPolicy:

@@ -35,7 +35,7 @@ def compare(asking: Asking, decision: Decision, record: Record, here: str, there
         here: The better node.
         there: The other node.
     """
-    own = {plugin.name: (weight, plugin.tier) for plugin, weight in asking.engine.profile.scores}
+    own = asking.engine.profile.weights
     scores = record.get("scores", {})
     plugins = list(scores.get(here, {}))
     found = [
@@ -78,7 +78,7 @@ def _decisive_rule(asking: Asking, decisive: ScoreDifference | None) -> str:
     if decisive is None or not decisive.rules:
         return ""
     key = decisive.plugin.removeprefix(POLICY)
-    policy = next(one.policy for one in asking.made.policies.plugins if one.policy.key == key)
+    policy = next(one.policy for one in asking.made.policies.active if one.policy.key == key)
     weights = {rule.name: rule.weight for rule in policy.scores}
 
     def lead(item: tuple[str, tuple[float | None, float | None]]) -> float:
@@ -96,7 +96,7 @@ def _turns(asking: Asking, decision: Decision, compared: NodeComparison) -> Iter
     if compared.margin < 0 or asking.engine.profile.extenders:
         return
     row = asking.cluster.nodes.row_of[compared.there]
-    own = {plugin.name for plugin, _ in asking.engine.profile.scores}
+    own = asking.engine.profile.weights
     for one in compared.differences:
         if one.tier < compared.tier:
             break

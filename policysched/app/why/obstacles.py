@@ -27,14 +27,15 @@ from policysched.app.why.pod_parts import PodPart, parts
 from policysched.app.why.results import RepairKind
 from policysched.app.why.rule_parts import RulePart, rule_parts
 from policysched.framework import Codes, FilterPlugin, Mask, RowNumbers
+from policysched.framework.profile import FIRST_PLACE
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import any_conflict, host_ports
 from policysched.model.requests import incoming_requests
 from policysched.model.selection.node_selectors import REPELLING_EFFECTS, TolerationMatcher
 from policysched.plugins.node_resources.fit import by_name
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.schedule.cycle.decision import Decision
-from policysched.schedule.cycle.results.plugin_results import FilterResults
+from policysched.schedule.cycle.results.plugin_results import EXTENDERS, FilterResults, MemberCodes
 from policysched.state.nominated.columns import PodsByRow
 
 MOST_PARTS: Final = 64
@@ -60,6 +61,9 @@ class Fix:
 
 
 Fixes = Callable[[RowNumbers], Sequence[Fix]]
+
+
+Results = FilterResults | MemberCodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +104,16 @@ def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Aga
     found: list[Against] = []
     evaluation, size = decision.evaluation, asking.size
     present: Mask = asking.cluster.nodes.present.data[:size]
-    own = {one.plugin.name for one in evaluation.plugin_filters()}
     explained = np.zeros(size, np.bool_)
     finder = _Finder(asking, raw, pod)
-    for results in [one for one in evaluation.filters if one.rejects_any and one.plugin_name]:
+    for results in [one for one in evaluation.filter_parts() if one.place >= FIRST_PLACE]:
         codes = np.where(present, results.codes[:size], 0)
-        told = (
-            list(finder.taken_apart(results, codes)) if results.plugin.name in own else list(_by_reason(results, codes))
-        )
+        is_own = results.place < EXTENDERS
+        told = list(finder.taken_apart(results, codes)) if is_own else list(_by_reason(results, codes))
         found += told
         for one in told:
             explained |= one.rows
-    for results in [one for one in evaluation.filters if one.rejects_any and not one.plugin_name]:
+    for results in [one for one in evaluation.filter_parts() if one.place < FIRST_PLACE]:
         # narrowing and nominated pods are reported if no filter does
         codes = np.where(present & ~explained, results.codes[:size], 0)
         kept = np.isin(np.arange(size), list(evaluation.nominated_pods)) & (codes != 0)
@@ -129,7 +131,7 @@ def _outright(asking: Asking, raw: Object, decision: Decision) -> Against:
     return Against(status.plugin, status.message, rows, lambda _: fixes)
 
 
-def _by_reason(results: FilterResults, codes: Codes) -> Iterator[Against]:
+def _by_reason(results: Results, codes: Codes) -> Iterator[Against]:
     """Yield a condition for each reason of a filter."""
     rows: dict[str, Mask] = {}
     for code in np.unique(codes[codes != 0]).tolist():
@@ -172,7 +174,7 @@ class _Finder:
         self._asking, self._raw, self._pod = asking, raw, pod
         self._nodes = asking.cluster.nodes
 
-    def taken_apart(self, results: FilterResults, codes: Codes) -> Iterator[Against]:
+    def taken_apart(self, results: Results, codes: Codes) -> Iterator[Against]:
         name = results.plugin.name
         if name == "NodeResourcesFit":
             yield from self._amounts(results, codes)
@@ -187,12 +189,12 @@ class _Finder:
         if left.any():
             yield from _by_reason(results, np.where(left, codes, 0))
 
-    def _pieces(self, results: FilterResults, codes: Codes) -> Iterator[Against]:
+    def _pieces(self, results: Results, codes: Codes) -> Iterator[Against]:
         rejected: Mask = codes != 0
         plugin = results.plugin
         if plugin.name == "TaintToleration":
             yield from self._taints(rejected)
-        elif isinstance(plugin, PolicyPlugin):
+        elif isinstance(plugin, ActivePolicy):
             for rule in rule_parts(self._asking, plugin, self._pod):
                 yield _rule(plugin, rule, rejected)
         elif isinstance(plugin, FilterPlugin):
@@ -250,7 +252,7 @@ class _Finder:
             rows: Mask = np.isin(sets, with_taint[key]) & rejected
             yield Against("TaintToleration", f"a toleration of {_taint(*key)}", rows, _taint_fixes(*key))
 
-    def _amounts(self, results: FilterResults, codes: Codes) -> Iterator[Against]:
+    def _amounts(self, results: Results, codes: Codes) -> Iterator[Against]:
         wanted = by_name(incoming_requests(self._pod))
         for one in _by_reason(results, codes):
             resource = one.text.removeprefix(INSUFFICIENT)
@@ -289,11 +291,11 @@ class _Finder:
         )
 
 
-def _rule(plugin: PolicyPlugin, part: RulePart, rejected: Mask) -> Against:
-    fixes = [Fix(RepairKind.POLICY, f"without rule {part.rule} of policy {plugin.policy.key}", rule=part.key)]
+def _rule(policy: ActivePolicy, part: RulePart, rejected: Mask) -> Against:
+    fixes = [Fix(RepairKind.POLICY, f"without rule {part.rule} of policy {policy.policy.key}", rule=part.key)]
     if part.on_node is not None:
         fixes.insert(0, Fix(RepairKind.NODE, part.on_node_text, part.on_node))
-    return Against(plugin.name, part.text, part.rows & rejected, lambda _: fixes, part.said)
+    return Against(policy.name, part.text, part.rows & rejected, lambda _: fixes, part.said)
 
 
 def _taint(key: str, value: str, effect: str) -> str:

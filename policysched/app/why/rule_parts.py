@@ -26,7 +26,8 @@ from policysched.model.policy import FilterRule, Policy, PolicySpec
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.inputs import node_column
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.plugin.active_policy import ActivePolicy
+from policysched.rules.plugin.policies import PolicyFilters
 from policysched.rules.results.rule_rows import FINE, shortened
 from policysched.visible import visible
 
@@ -51,31 +52,30 @@ class RulePart:
     on_node_text: str = ""
 
 
-def rule_parts(asking: Asking, plugin: PolicyPlugin, pod: Pod) -> Iterator[RulePart]:
+def rule_parts(asking: Asking, active: ActivePolicy, pod: Pod) -> Iterator[RulePart]:
     """Yield the conditions of a policy's filters that exclude nodes; a filter that cannot be split stays whole."""
-    state: Any = plugin.prepare_filter(pod, asking.cluster)
-    if state is SKIP or isinstance(state, Status):
+    matrix = active.filter_matrix(pod, asking.cluster)
+    if matrix is None or isinstance(matrix, Status):
         return
-    for row, codes in list(state.by_rule(slice(0, asking.size))):
+    for row, codes in list(matrix.by_rule(0, slice(0, asking.size))):
         if not (codes != FINE).any():
             continue
-        rule = next(one for one in plugin.policy.spec.filters if one.name == row.rule.name)
+        rule = next(one for one in active.policy.spec.filters if one.name == row.rule.name)
         parsed = parse(rule.require)
         if isinstance(parsed, Diagnostic):
             continue
         sides = parsed.operands if isinstance(parsed, Logic) and parsed.operator == "and" else (parsed,)
-        pieces = [_part(asking, plugin, rule, side, pod) for side in sides]
+        pieces = [_part(asking, active.policy, rule, side, pod) for side in sides]
         yield from (one for one in pieces if one is not None)
 
 
-def _part(asking: Asking, plugin: PolicyPlugin, rule: FilterRule, side: Any, pod: Pod) -> RulePart | None:
+def _part(asking: Asking, policy: CompiledPolicy, rule: FilterRule, side: Any, pod: Pod) -> RulePart | None:
     text = format_tree(side)
-    policy = plugin.policy
     alone = replace(policy.spec, filters=(replace(rule, require=text),), scores=(), preemption=None)
     compiled = compile_policy(Policy(metadata=Metadata(name=policy.key), spec=alone)).policy
     if compiled is None:
         return None
-    codes, _ = asking.answers(PolicyPlugin(compiled), pod)
+    codes, _ = asking.answers(PolicyFilters([ActivePolicy(compiled)]), pod)
     rejected: Mask = codes != 0
     computed = [format_tree(one) for one in _computed(side, {one.name for one in alone.let})]
     edit, label = _labelled(side)
@@ -127,7 +127,7 @@ def _computed_value(asking: Asking, spec: PolicySpec, pod: Pod, text: str, rows:
     (node,) = compiled.filters[0].require.root.args
     if node.type.kind is not Kind.QUANTITY:
         return ""
-    context = PolicyPlugin(compiled).context(asking.cluster)
+    context = ActivePolicy(compiled).context(asking.cluster)
     value = evaluate_columns(node, context.frame(context.inputs(pod), rows))
     said = _shown(float(np.broadcast_to(value, rows.shape)[0]), node.type.unit)
     why = ": no pod on the node has a value" if said == _MISSING and node.op in POD_EXTREMES else ""
@@ -149,7 +149,7 @@ def _value(asking: Asking, compiled: CompiledPolicy, pod: Pod, item: Input, rows
     if item.key == ANY_KEY:
         return SKIP
     if item.root == "pod":
-        return PolicyPlugin(compiled).context(asking.cluster).inputs(pod).value(item)
+        return ActivePolicy(compiled).context(asking.cluster).inputs(pod).value(item)
     if item.root == "node" and item.path[0] in {"age", "pods"}:
         return SKIP
     found = node_column(asking.cluster, pod, item, rows)[0]

@@ -1,5 +1,5 @@
-"""A policy as a framework plugin: Filter, Score and queueing hints.
+"""Policies in force, and the plugins of a profile that evaluate them.
 
-`policy_plugin` selects the rules for a pod and reads their results, `hints` has the queueing hints, `record` the part
-of the decision record.
+`active_policy` is one policy, `selection` its pods, `policies` the plugins, `hints` has the queueing hints, `guard` the
+condition on victims, `record` the part of the decision record.
 """

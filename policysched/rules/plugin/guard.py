@@ -23,8 +23,9 @@ from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.rules.compile.policy import CompiledFilter
 from policysched.rules.inputs import Scalar, peer_value
+from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.rules.plugin.hints import NODE_ACTIONS, is_own
-from policysched.rules.plugin.policy_plugin import PolicyPlugin, Selection
+from policysched.rules.plugin.selection import Selection
 from policysched.rules.results.rule_rows import FilterRow, plugin_codes, reason, shortened
 from policysched.rules.shared_values.context import EvaluationContext
 from policysched.rules.shared_values.pod_aggregates import VictimFrame
@@ -45,14 +46,14 @@ class PolicyGuard(VictimGuard):
     """The guard of one policy.
 
     Args:
-        plugin: The policy.
+        policy: The policy.
         rule: Its condition on victims.
     """
 
-    def __init__(self, plugin: PolicyPlugin, rule: CompiledFilter) -> None:
-        self.name = plugin.name
-        self._plugin = plugin
-        self._selection = Selection(plugin.policy, (rule,))
+    def __init__(self, policy: ActivePolicy, rule: CompiledFilter) -> None:
+        self.name = policy.name
+        self._policy = policy
+        self._selection = Selection(policy.policy, (rule,))
         self._rows = (FilterRow(0, rule, Interner()),)
 
     @property
@@ -63,7 +64,7 @@ class PolicyGuard(VictimGuard):
     def speaks_for(self, pod: Pod, context: EvaluationContext) -> bool:
         """Return whether the condition holds for victims of a pod."""
         return not self._selection.spares(pod) and bool(
-            self._selection.speaking(self._rows, pod, context, unknown=True)
+            self._selection.applying(self._rows, pod, context, unknown=True)
         )
 
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
@@ -71,7 +72,7 @@ class PolicyGuard(VictimGuard):
 
         Cost: O(V) for each operation of the condition.
         """
-        context = self._plugin.context(cluster)
+        context = self._policy.context(cluster)
         waiting = self._selection.awaits(pod, context)
         if waiting is not None:
             return Protection(np.ones(slots.size, np.int32), lambda _: waiting.message, lambda _: "")
@@ -81,7 +82,7 @@ class PolicyGuard(VictimGuard):
         codes: Codes = plugin_codes(self._rows[0].result(frame))
         return Protection(
             codes,
-            lambda code: reason(self._plugin.policy.key, self._rows, code).message,
+            lambda code: reason(self._policy.policy.key, self._rows, code).message,
             lambda place: self._values(int(slots[place]), pod, context),
         )
 
@@ -138,10 +139,10 @@ def possible_victims(pod: Pod, cluster: Cluster) -> RowNumbers:
     return found
 
 
-def guard_of(plugin: PolicyPlugin) -> PolicyGuard | None:
+def guard_of(policy: ActivePolicy) -> PolicyGuard | None:
     """Return the guard of a policy, None where it has no condition on victims."""
-    rule = plugin.policy.preemption
-    return None if rule is None else PolicyGuard(plugin, rule)
+    rule = policy.policy.preemption
+    return None if rule is None else PolicyGuard(policy, rule)
 
 
 def _parts(root: Typed) -> Iterator[Typed]:

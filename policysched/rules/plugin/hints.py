@@ -29,6 +29,7 @@ from policysched.rules.inputs import aspects_read
 from policysched.rules.results.matrix import FilterMatrix
 from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.shared_values.context import EvaluationContext
+from policysched.rules.shared_values.derived import AffectedRows
 
 MOST_PODS = 8192
 REJECTIONS_BYTES = 64 * 1024 * 1024
@@ -73,7 +74,7 @@ class RejectedPods:
     def __init__(self, context: EvaluationContext, reads: Aspect, rules: FilterMatrix | Status | None) -> None:
         self._context = context
         self._rules = rules
-        self._affected = rules.affected(0) if isinstance(rules, FilterMatrix) else None
+        self._affected = AffectedRows(rules.dependencies[0]) if isinstance(rules, FilterMatrix) else None
         self._reads = int(reads | Aspect.PRESENCE)
         self._held: Mask = np.zeros(0, np.bool_)
         self._position = -1
@@ -119,7 +120,7 @@ class RejectedPods:
         rows = changed if self._affected is None else self._affected.extend(changed)
         holds: Mask = np.zeros(1, np.bool_)
         if isinstance(self._rules, FilterMatrix):
-            holds = self._rules.answers(rows)[0] == 0
+            holds = self._rules.evaluate(rows)[0] == 0
         holds = holds & nodes.present.data[rows]
         gained = bool((holds & ~self._held[rows]).any())
         self._held[rows] = holds

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from policysched.framework import SKIP, Cluster, Mask, Status
+from policysched.framework import Cluster, Mask, Status
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.model.objects import Pod
 from policysched.rules.compile.policy import CompiledPolicy, CompiledScore
+from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.rules.plugin.guard import guard_of, possible_victims
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.results.normalized import NormalizedScores
 from policysched.rules.results.rule_rows import FINE, FilterRow, Values
 from policysched.rules.shared_values.context import EvaluationContext
 
@@ -24,7 +25,7 @@ MOST_TOLD: Final = 1000
 _SYSTEM: Final = "ignore pods of priority 2000000000 and above: includeSystemPods is not set"
 
 
-def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -> dict[str, Any] | None:
+def describe(active: ActivePolicy, pod: Pod, cluster: Cluster, feasible: Mask) -> dict[str, Any] | None:
     """Describe what a policy does to a pod, rule by rule and node by node; None where it does not apply.
 
     Filters are told for all nodes whatever rejected them before, scores for the feasible ones: a rule's own number
@@ -32,20 +33,21 @@ def describe(plugin: PolicyPlugin, pod: Pod, cluster: Cluster, feasible: Mask) -
     lower priority are told that a condition on victims protects, each with what that read of it.
     Shapes: feasible (N,).
     """
-    filters = plugin.prepare_filter(pod, cluster)
-    scores = plugin.normalized_scores(pod, cluster)
-    protected = {} if feasible.any() else _protected(plugin, pod, cluster)
-    if filters is SKIP and scores is None and not protected:
+    filters, results = active.filter_matrix(pod, cluster), active.results(cluster)
+    rules = active.scores_for(pod, results.context)
+    protected = {} if feasible.any() else _protected(active, pod, cluster)
+    if filters is None and not rules and not protected:
         return None
-    said: dict[str, Any] = {"activeGeneration": plugin.policy.generation, "mode": plugin.policy.spec.mode}
+    said: dict[str, Any] = {"activeGeneration": active.policy.generation, "mode": active.policy.spec.mode}
     rows, names = slice(0, cluster.nodes.size), list(cluster.nodes.names)
     there, rejected, told = cluster.nodes.present.data[rows], {}, {}
     if isinstance(filters, Status):
         said["waits"] = filters.message
-    elif filters is not SKIP:
-        for rule, codes in filters.by_rule(rows):
+    elif filters is not None:
+        for rule, codes in filters.by_rule(0, rows):
             rejected[rule.rule.name] = _rejected(rule, codes, np.flatnonzero((codes != FINE) & there).tolist(), names)
-    if scores is not None and feasible.any():
+    if rules and feasible.any():
+        scores = NormalizedScores(results, results.context.inputs(pod), rules)
         scores.answers(rows)
         chosen = np.flatnonzero(feasible).tolist()
         for score, values in scores.by_rule(feasible):
@@ -58,22 +60,23 @@ def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
     """Say why a policy, or all of its filters, say nothing about a pod; empty where they do."""
     if policy.spec.mode == "Disabled":
         return "mode is Disabled"
-    plugin = PolicyPlugin(policy)
+    active = ActivePolicy(policy)
     if not policy.filters and not policy.scores and policy.preemption is None:
         return "the policy has no filters and no scores"
-    if plugin.prepare_filter(pod, cluster) is not SKIP:
+    context = active.context(cluster)
+    if active.filter_matrix(pod, cluster) is not None:
         return ""
-    if plugin.prepare_score(pod, cluster) is not SKIP:
-        return f"its filters {_SYSTEM}" if policy.filters and plugin.selection.spares(pod) else ""
-    guard = guard_of(plugin)
-    if guard is not None and guard.speaks_for(pod, plugin.context(cluster)):
+    if active.scores_for(pod, context):
+        return f"its filters {_SYSTEM}" if policy.filters and active.selection.spares(pod) else ""
+    guard = guard_of(active)
+    if guard is not None and guard.speaks_for(pod, context):
         return ""
-    return plugin.selection.unselected(pod, cluster) or _not_meant(plugin, pod, plugin.context(cluster))
+    return active.selection.unselected(pod, cluster) or _not_meant(active, pod, context)
 
 
-def _protected(plugin: PolicyPlugin, pod: Pod, cluster: Cluster) -> dict[str, Any]:
+def _protected(active: ActivePolicy, pod: Pod, cluster: Cluster) -> dict[str, Any]:
     """Name the placed pods of lower priority that the policy protects, with what its condition read of them."""
-    guard, pods = guard_of(plugin), cluster.pods
+    guard, pods = guard_of(active), cluster.pods
     if guard is None:
         return {}
     lower = possible_victims(pod, cluster)
@@ -101,14 +104,14 @@ def _number(rule: CompiledScore, values: Values, row: int) -> float | None:
     return int(clipped) if clipped.is_integer() else clipped
 
 
-def _not_meant(plugin: PolicyPlugin, pod: Pod, context: EvaluationContext) -> str:
-    policy = plugin.policy
+def _not_meant(active: ActivePolicy, pod: Pod, context: EvaluationContext) -> str:
+    policy = active.policy
     if policy.applies_to is not None:
         true, lacking = evaluate_columns(policy.applies_to.root, context.plain(context.inputs(pod)))
         if not true:
             text = " ".join((policy.spec.applies_to or "").split())
             shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
             return f"appliesTo {'is unknown' if lacking else 'is false'}: {shown}"
-    if plugin.selection.spares(pod) and not policy.scores:
+    if active.selection.spares(pod) and not policy.scores:
         return f"its filters {_SYSTEM}"
     return "no rule's `when` is true"

@@ -1,5 +1,6 @@
-"""Cached results by rule and node.
+"""Cached results by rule and node, and by policy and node.
 
-`rule_rows` has the results of one rule. `pod_independent` shares results between all pod classes, `matrix` has the
-policies of a profile for one class. `normalized` computes scores over the feasible nodes.
+`rule_rows` has the results of one rule. `pod_independent` shares results between all pod classes, `matrix` evaluates
+the policies of a profile for one class, and `blocks` caches their results. `normalized` computes scores over the
+feasible nodes.
 """

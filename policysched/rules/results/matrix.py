@@ -1,29 +1,29 @@
-"""The policy matrix: results of all policies of a profile for a pod class, rules × rows; each policy reads its slice.
+"""Evaluates the rules of several policies together for one pod class: a result per policy and row.
 
-Rules that read the pod are evaluated in one go, those that do not are pod-independent results; then the first failing
-rule of every policy is one minimum over all rules, and every policy's score one weighted sum, however many policies
-there are.
+On few rows, rules of equal shape are one operation. Results of pod-independent rules are read, not computed. Nothing is
+cached here; `blocks` caches the results of policies.
 
-Shapes: P policies, R rows asked for, N rows in use, C the capacity of the columns.
+Shapes: P policies, R rows, C the capacity of the columns.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic
+from functools import cached_property
+from typing import Any, ClassVar, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import ChangedRow, ChangedRows, Codes, Rows, Scores
+from policysched.framework import ChangedRow, ChangedRows, Codes, RowNumbers, Rows, Scores
+from policysched.language.evaluation.columns import Batch
 from policysched.rules.inputs import PodInputs
-from policysched.rules.results.pod_independent import FEW, PodIndependentResults, RefreshGroup
-from policysched.rules.results.rule_order import RuleOrder
-from policysched.rules.results.rule_rows import FINE, FilterRow, RowT, ScoreRow, plugin_codes
+from policysched.rules.results.pod_independent import FEW, PodIndependentResults
+from policysched.rules.results.rule_rows import CODES, FINE, FilterRow, FilterStack, RowT, ScoreRow, ScoreStack
 from policysched.rules.shared_values.aggregates import hold
 from policysched.rules.shared_values.context import RuleFrame
-from policysched.rules.shared_values.derived import AffectedRows
+from policysched.rules.shared_values.derived import Dependency, dependencies_of
 from policysched.rules.shared_values.what_if import (
     ChangedFrame,
     ChangedRowsFrame,
@@ -34,280 +34,233 @@ from policysched.rules.shared_values.what_if import (
 from policysched.state.tables.columns import parts_of
 
 BYTES_PER_RULE = 256
-"""What a rule takes of a matrix. Units: bytes."""
-BYTES_PER_SLICE = 512
-"""What a policy takes beside its part of the matrix. Units: bytes."""
+"""The memory of a rule in a matrix. Units: bytes."""
 Array = NDArray[Any]
 
 
-class PolicyMatrix(ABC, Generic[RowT]):
-    """The results of policies for a pod class at one point: filters or scores.
+class Layout(NamedTuple):
+    """Where results of rules are in one array for few rows.
 
-    Args:
-        independent: The results that are the same for all pod classes.
-        pod: The pod.
-        speaking: The rules of each policy that speak for the pod, in their order.
+    The first rules of all policies come first, then all second rules, and so on; policies with more rules come first.
     """
 
-    def __init__(
-        self, independent: PodIndependentResults, pod: PodInputs, speaking: Mapping[str, Sequence[RowT]]
-    ) -> None:
-        self._independent, self.pod = independent, pod
-        self._context = context = independent.context
-        key = tuple([(name, tuple(rows)) for name, rows in speaking.items() if rows])
-        self._order: RuleOrder[RowT] = independent.kept_order((self._dtype, key), lambda: RuleOrder(independent, key))
-        order = self._order
-        context.seed(pod, order.own_roots)
-        self._held: tuple[object, ...] = hold(context, order.own_roots, pod)
-        self._held += hold(context, order.direct_roots, context.no_pod)
-        self._of_policies, self._dependencies = order.dependencies(context, pod)
-        self._depends_on_kept: bool = all(isinstance(one, RefreshGroup) for one in self._dependencies)
-        """Whether nothing can have moved while pod-independent results did not."""
-        self._stamps: list[int] = []
-        self._moves, self._kept_moves = 0, -1
-        self._version: object = None
-        self._known: tuple[object, Rows, Array] | None = None
-        """What was last worked out for few rows, and when."""
+    kept: RowNumbers
+    """The rules whose results are read, by place among all rules."""
+    places: RowNumbers
+    """The row of each rule in the array."""
+    chunks: Sequence[slice]
+    """The rows of all first rules, of all second rules, and so on."""
+    policies: RowNumbers
+    """The place of each policy among those sorted by number of rules."""
+    stacks: Sequence[tuple[FilterStack | ScoreStack, RowNumbers]]
+    """Evaluate the other rules, each with its row in the array."""
+    batch: Batch
+    """Evaluates the graphs of the stacks."""
+
+
+class PolicyMatrix(ABC, Generic[RowT]):
+    """The rules of policies that apply to a pod class at one extension point.
+
+    Args:
+        independent: The results of pod-independent rules.
+        pod: A pod of the class.
+        rules: The rules of each policy that apply, by the policy's name.
+    """
+
+    def __init__(self, independent: PodIndependentResults, pod: PodInputs, rules: Mapping[str, Sequence[RowT]]) -> None:
+        self.pod = pod
+        self.names = tuple(rules)
+        self.rules: list[tuple[RowT, ...]] = [tuple(own) for own in rules.values()]
+        self._independent, self._context = independent, independent.context
+        self._all: list[RowT] = [rule for own in self.rules for rule in own]
+        index, direct = independent.index, independent.direct
+        self._own: tuple[RowT, ...] = tuple(rule for rule in self._all if rule not in index)
+        own_roots = [rule.root for rule in self._own]
+        self._context.seed(pod, own_roots)
+        direct_roots = [rule.root for rule in self._all if rule in direct]
+        self._held = hold(self._context, own_roots, pod) + hold(self._context, direct_roots, self._context.no_pod)
+        self.dependencies: list[list[Dependency]] = [
+            independent.dependencies(rule for rule in own if rule in index and rule not in direct)
+            + dependencies_of(self._context, [rule.root for rule in own if rule not in index], pod)
+            for own in self.rules
+        ]
+        """The shared values that each policy depends on."""
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, with its parts of what is context. Units: bytes."""
-        return BYTES_PER_RULE * len(self._order.policy_of) + parts_of(self._held) + parts_of(self._dependencies)
+        """The memory of the matrix and its part of shared values. Units: bytes."""
+        return BYTES_PER_RULE * len(self._all) + parts_of(self._held)
 
-    def __len__(self) -> int:
-        return len(self._order.speaking)
-
-    def slice_of(self, name: str) -> PolicySlice[RowT] | None:
-        """Return the part of a policy, None where no rule of it speaks for the pod."""
-        place = self._order.places.get(name)
-        return None if place is None else PolicySlice(self, place)
-
-    def alone(self, policy: int) -> PolicyMatrix[RowT]:
-        """Return the matrix of one policy, for rows that no other one is asked about."""
-        return type(self)(self._independent, self.pod, {"": self._order.speaking[policy]})
-
-    def moves(self) -> int:
-        """Count how often something moved that a policy depends on beyond its rows."""
-        version = self._context.version
-        if version != self._version:
-            self._version = version
-            if self._depends_on_kept:
-                independent = self._independent
-                independent.refresh(whole=False)
-                if independent.moves == self._kept_moves:
-                    return self._moves
-                self._kept_moves = independent.moves
-            for one in self._dependencies:
-                one.refresh()
-            stamps = [one.stamp for one in self._dependencies]
-            self._moves += stamps != self._stamps
-            self._stamps = stamps
-        return self._moves
-
-    def affected(self, policy: int) -> AffectedRows:
-        """Return what a policy depends on beyond its rows."""
-        return AffectedRows(self._of_policies[policy])
-
-    def answers(self, rows: Rows) -> Array:
-        """Return what all policies say of rows; asked again before anything changed, without working it out again.
-
-        Shapes: (P, R).
-        """
-        version, last = self._context.version, self._known
-        if last is not None and last[1] is rows and last[0] == version:
-            return last[2]
+    def evaluate(self, rows: Rows) -> Array:
+        """Return the results of all policies. Shapes: (P, R)."""
         frame = self._context.frame(self.pod, rows)
-        known: Array | None = frame.memo.get(self)
-        few = is_few(rows)
-        if known is None:
-            self._independent.refresh(whole=not few)
-            known = self._work_out(rows, frame)
-            frame.memo[self] = known
-        if few:
-            self._known = (version, rows, known)
-        return known
+        if isinstance(rows, np.ndarray) and rows.size <= FEW:
+            self._independent.refresh(whole=False)
+            return self._final(self._evaluate_few(rows, frame))
+        self._independent.refresh()
+        batch = self._independent.evaluator(self._own).batch
+        if frame.has_room(len(batch)):
+            batch.evaluate(frame)
+        found = np.empty((len(self.rules), frame.rows), self._neutral.dtype)
+        for place in range(len(self.rules)):
+            found[place] = self._combined(place, frame)
+        return self._final(found)
 
-    @abstractmethod
-    def _work_out(self, rows: Rows, frame: RuleFrame) -> Array:
-        """Make the answers, the pod's own rules having been evaluated unless that would be too much at once."""
-
-    def changed_code(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRow) -> int:
-        """Return a policy's code for a row whose pods were others."""
-        frame = ChangedFrame(self._context, self.pod, changed)
-        codes = (rule.result(frame).item() for rule in self._order.speaking[policy])
-        return next((code for code in codes if code != FINE), 0)
-
-    def changed_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> Codes | None:
-        """Return a policy's codes for rows whose pods were others.
-
-        Shapes: (R,). Missing: None where they have to be asked one by one.
-        """
-        rules = self._order.speaking[policy]
-        if any(is_row_by_row(rule.root) for rule in rules):
-            return None
-        codes = self._unmoved_codes(policy, changed).astype(np.int32)
-        frame = ChangedRowsFrame(self._context, self.pod, changed)
-        try:
-            for rule in rules:
-                if reads_pods(rule.root):
-                    np.minimum(codes, rule.result(frame), out=codes)
-        except RowByRowError:
-            return None
-        return plugin_codes(codes)
-
-    def _unmoved_codes(self: PolicyMatrix[FilterRow], policy: int, changed: ChangedRows) -> NDArray[np.int64]:
-        """Return what the rules say that read nothing of pods, worked out once for the rows. Shapes: (R,)."""
-        key, codes = (self, policy), np.full(changed.rows.size, FINE, np.int64)
-        if not changed.knows(key):
-            frame = RuleFrame(self._context, self.pod, changed.rows)
-            for rule in self._order.speaking[policy]:
-                if not reads_pods(rule.root):
-                    np.minimum(codes, rule.result(frame), out=codes)
-        return changed.now(key, lambda: codes)
-
-    def by_rule(self, policy: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
-        """Return the result of each rule of a policy on rows, whatever the others say.
-
-        Shapes: (R,) each.
-        """
+    def evaluate_policy(self, place: int, rows: Rows) -> Array:
+        """Return the results of one policy. Shapes: (R,)."""
         self._independent.refresh()
         frame = self._context.frame(self.pod, rows)
-        for rule in self._order.speaking[policy]:
+        found: Array = self._final(self._combined(place, frame)[None], place)[0]
+        return found
+
+    def by_rule(self, place: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
+        """Return the result of each rule of a policy. Shapes: (R,) each."""
+        self._independent.refresh()
+        yield from self._results(place, self._context.frame(self.pod, rows))
+
+    def _results(self, place: int, frame: RuleFrame) -> Iterator[tuple[RowT, Array]]:
+        for rule in self.rules[place]:
             frame.make_room()
             index = self._independent.index.get(rule)
-            yield rule, rule.result(frame) if index is None else self._independent_results[index, rows]
-
-    def _combine(self, combine: np.ufunc, into: Array, rows: Rows, frame: RuleFrame) -> Array:
-        """Combine the results of each policy's rules, in the order of rules.
-
-        Args:
-            combine: What makes one value of two.
-            into: What every policy begins with. Shapes: (P, R).
-            rows: The rows.
-            frame: Their inputs.
-        """
-        matrix, order = self._independent_results, self._order
-        if is_few(rows):
-            results = np.empty((order.is_kept.size, frame.rows), into.dtype)
-            results[order.still_at] = matrix[order.still[:, None], rows]
-            stacks, batch = order.stacks
-            batch.evaluate(frame)
-            for stack, places in stacks:
-                results[places] = stack.result(frame)
-            for step in order.steps:
-                longer = into[: step.stop - step.start]
-                combine(longer, results[step], out=longer)
-            return into
-        if frame.has_room(len(order.batch)):
-            order.batch.evaluate(frame)
-        own = []
-        for rule in order.own:
-            frame.make_room()
-            own.append(rule.result(frame))
+            yield rule, rule.result(frame) if index is None else self._kept[index, frame.selected]
         frame.make_room()
-        kept, rest = iter(order.kept), iter(own)
-        for policy, is_kept in zip(order.policy_of, order.is_kept, strict=True):
-            combine(into[policy], matrix[next(kept), rows] if is_kept else next(rest), out=into[policy])
-        return into
+
+    def _combined(self, place: int, frame: RuleFrame) -> Array:
+        """Combine the results of a policy's rules in their order. Shapes: (R,)."""
+        found = np.full(frame.rows, self._neutral)
+        for _, result in self._results(place, frame):
+            self._combine(found, result, out=found)
+        return found
+
+    def _evaluate_few(self, rows: RowNumbers, frame: RuleFrame) -> Array:
+        """Combine the results of all policies' rules, equal shapes at once. Shapes: (P, R)."""
+        kept, places, chunks, policies, stacks, batch = self._layout
+        results = np.empty((len(self._all), frame.rows), self._neutral.dtype)
+        results[places[kept]] = self._kept[self._kept_rows[:, None], rows]
+        batch.evaluate(frame)
+        for stack, at in stacks:
+            results[at] = stack.result(frame)
+        found = np.full((len(self.rules), frame.rows), self._neutral)
+        for chunk in chunks:
+            longer = found[: chunk.stop - chunk.start]
+            self._combine(longer, results[chunk], out=longer)
+        return found[policies]
+
+    @cached_property
+    def _layout(self) -> Layout:
+        sizes = np.array([len(own) for own in self.rules])
+        by_size = np.argsort(-sizes, kind="stable")
+        policies = np.argsort(by_size)
+        counts: list[int] = [int((sizes > place).sum()) for place in range(int(sizes.max()))]
+        begins = np.cumsum([0, *counts])
+        of_rules = [(policy, place) for policy, own in enumerate(self.rules) for place in range(len(own))]
+        places = np.array([begins[place] + policies[policy] for policy, place in of_rules])
+        index, direct = self._independent.index, self._independent.direct
+        is_kept = np.array([rule in index and rule not in direct for rule in self._all])
+        evaluated = tuple(rule for rule, kept in zip(self._all, is_kept, strict=True) if not kept)
+        stacks, batch = self._independent.evaluator(evaluated).stacks
+        at = places[~is_kept]
+        return Layout(
+            is_kept.nonzero()[0],
+            places,
+            [slice(begin, begin + count) for begin, count in zip(begins.tolist(), counts, strict=False)],
+            policies,
+            [(stack, at[own]) for stack, own in stacks],
+            batch,
+        )
+
+    @cached_property
+    def _kept_rows(self) -> RowNumbers:
+        return np.array([self._independent.index[self._all[place]] for place in self._layout.kept], np.intp)
 
     @property
     @abstractmethod
-    def _independent_results(self) -> Array:
+    def _kept(self) -> Array:
         """The pod-independent results. Shapes: (K, C)."""
 
-    _dtype: ClassVar[type[np.signedinteger]]
-    """What holds an answer."""
+    @abstractmethod
+    def _final(self, found: Array, place: int | slice = slice(None)) -> Array:
+        """Return the results of policies, made of the combined results of their rules. Shapes: (P, R) -> (P, R)."""
 
-
-def is_few(rows: Rows) -> bool:
-    """Return whether rules are to be evaluated on rows all at once."""
-    return isinstance(rows, np.ndarray) and rows.size <= FEW
+    _combine: ClassVar[np.ufunc]
+    """Combines the results of two rules."""
+    _neutral: ClassVar[np.number[Any]]
+    """What a policy begins with."""
 
 
 class FilterMatrix(PolicyMatrix[FilterRow]):
-    """The filter rules of all policies: the code of each one's first rule that does not hold."""
+    """Filter rules: the result of a policy is the code of its first rule that is not true, 0 without one."""
 
-    _dtype = np.int32
+    _combine, _neutral = np.minimum, np.int32(FINE)
 
     @property
-    def _independent_results(self) -> Codes:
+    def _kept(self) -> Codes:
         return self._independent.codes
 
-    def _work_out(self, rows: Rows, frame: RuleFrame) -> Codes:
-        codes = np.full((len(self), frame.rows), FINE, np.int32)
-        return plugin_codes(self._combine(np.minimum, codes, rows, frame))
+    def _final(self, found: Codes, place: int | slice = slice(None)) -> Codes:  # noqa: ARG002 - policies are alike
+        found[found == FINE] = 0
+        return found
+
+    def changed_code(self, changed: ChangedRow) -> int:
+        """Return the code of the first rule that would not be true on a row with other pods, of all policies."""
+        frame = ChangedFrame(self._context, self.pod, changed)
+        for place, own in enumerate(self.rules):
+            codes = (rule.result(frame).item() for rule in own)
+            code = next((code for code in codes if code != FINE), 0)
+            if code:
+                return place * CODES + code
+        return 0
+
+    def changed_codes(self, changed: ChangedRows) -> Codes | None:
+        """Return the codes of the first rules that would not be true on rows with other pods.
+
+        Shapes: (R,). Missing: None if each row has to be evaluated by itself.
+        """
+        if self._is_row_by_row:
+            return None
+        codes: Codes = changed.now(self, lambda: self._unchanged_codes(changed)).astype(np.int32)
+        frame = ChangedRowsFrame(self._context, self.pod, changed)
+        try:
+            self._reduce(codes, frame, reading_pods=True)
+        except RowByRowError:
+            return None
+        codes[codes == FINE] = 0
+        return codes
+
+    @cached_property
+    def _is_row_by_row(self) -> bool:
+        return any(is_row_by_row(rule.root) for rule in self._all)
+
+    def _unchanged_codes(self, changed: ChangedRows) -> NDArray[np.int64]:
+        """Return the codes of the first rules that read no pods and are not true, FINE without one. Shapes: (R,)."""
+        codes = np.full(changed.rows.size, FINE, np.int64)
+        self._reduce(codes, RuleFrame(self._context, self.pod, changed.rows), reading_pods=False)
+        return codes
+
+    def _reduce(self, codes: NDArray[np.signedinteger[Any]], frame: RuleFrame, *, reading_pods: bool) -> None:
+        for place, own in enumerate(self.rules):
+            for rule in own:
+                if reads_pods(rule.root) is reading_pods:
+                    result = rule.result(frame)
+                    result[result != FINE] += place * CODES
+                    np.minimum(codes, result, out=codes)
 
 
 class ScoreMatrix(PolicyMatrix[ScoreRow]):
-    """The score rules of all policies that do not normalise: the weighted mean of each one's."""
+    """Score rules of policies that do not normalise: the result of a policy is the weighted mean of its rules."""
 
-    _dtype = np.int64
+    _combine, _neutral = np.add, np.float64(0)
 
     @property
-    def _independent_results(self) -> Array:
+    def _kept(self) -> Array:
         return self._independent.parts
 
-    def _work_out(self, rows: Rows, frame: RuleFrame) -> Scores:
-        total = self._combine(np.add, np.zeros((len(self), frame.rows)), rows, frame)
-        total /= self._order.weights
-        total += 0.5
-        return np.floor(total, out=total).astype(np.int64)
+    def _final(self, found: Array, place: int | slice = slice(None)) -> Scores:
+        found /= self._weights[place]
+        found += 0.5
+        return np.floor(found, out=found).astype(np.int64)
 
-
-class PolicySlice(Generic[RowT]):
-    """One policy's part of a matrix. Each who asks has one of its own: it knows what was asked of it last."""
-
-    __slots__ = ("_alone", "_alone_rows", "_moves", "affected", "place", "together")
-
-    def __init__(self, matrix: PolicyMatrix[RowT], place: int) -> None:
-        self.together: PolicyMatrix[RowT] = matrix
-        """The matrix that it is a part of."""
-        self.place = place
-        """Its place there."""
-        self.affected = matrix.affected(place)
-        self._alone: PolicyMatrix[RowT] | None = None
-        self._alone_rows: Rows | None = None
-        """The rows that this policy was last found to be asked about by itself."""
-        self._moves = -1
-        """How often something had moved when this was last asked what it reaches."""
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes; the first one's is that of the matrix as well. Units: bytes."""
-        alone = self._alone.nbytes if self._alone is not None else 0
-        return BYTES_PER_SLICE + alone + (0 if self.place else self.together.nbytes)
-
-    def affected_rows(self, rows: Rows) -> Rows:
-        """Add the rows that see something else of what many rows look at together."""
-        moves, self._alone_rows = self.together.moves(), None
-        if moves == self._moves:
-            return rows
-        self._moves = moves
-        found = self.affected.extend(rows)
-        self._alone_rows = None if found is rows else found
-        return found
-
-    def answers(self, rows: Rows) -> Array:
-        """Return what the policy says of rows. Shapes: (R,)."""
-        matrix, place = self.together, self.place
-        if rows is self._alone_rows:
-            if self._alone is None:
-                self._alone = matrix.alone(place)
-            matrix, place = self._alone, 0
-        answers: Array = matrix.answers(rows)[place]
-        return answers
-
-    def changed_code(self: PolicySlice[FilterRow], changed: ChangedRow) -> int:
-        """Return the policy's code for a row whose pods were others."""
-        return self.together.changed_code(self.place, changed)
-
-    def changed_codes(self: PolicySlice[FilterRow], changed: ChangedRows) -> Codes | None:
-        """Return the policy's codes for rows whose pods were others.
-
-        Missing: None where they have to be asked one by one.
-        """
-        return self.together.changed_codes(self.place, changed)
-
-    def by_rule(self, rows: Rows) -> Iterator[tuple[RowT, Array]]:
-        """Return the result of each of its rules on rows. Shapes: (R,) each."""
-        return self.together.by_rule(self.place, rows)
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        """The sum of the weights of each policy's rules, at least 1. Shapes: (P, 1)."""
+        return np.array([[max(1.0, sum(rule.rule.weight for rule in own))] for own in self.rules])

@@ -44,11 +44,11 @@ class ScorePart:
 class NormalizedScores:
     """The values of the rules that speak for a pod class, and the final scores made of them."""
 
-    __slots__ = ("_context", "_held", "_independent", "_last", "_own", "_parts", "_pod", "_rules", "_stamps",
-                 "affected")  # fmt: skip
+    __slots__ = ("_context", "_held", "_independent", "_last", "_own", "_parts", "_pod", "_stamps", "affected",
+                 "rules")  # fmt: skip
 
     def __init__(self, independent: PodIndependentResults, pod: PodInputs, rules: Sequence[ScoreRow]) -> None:
-        self._independent, self._pod, self._rules = independent, pod, rules
+        self._independent, self._pod, self.rules = independent, pod, rules
         self._context = context = independent.context
         kept = [rule for rule in rules if rule in independent.index]
         roots = [rule.root for rule in rules if rule not in independent.index]
@@ -66,9 +66,9 @@ class NormalizedScores:
     def nbytes(self) -> int:
         """The memory of what belongs to this pod class alone, once it has been asked for. Units: bytes."""
         own = sum(values.nbytes for values in self._own.values())
-        per_row = PART_BYTES * len(self._rules) + LAST_BYTES
+        per_row = PART_BYTES * len(self.rules) + LAST_BYTES
         held = parts_of(self._held) + parts_of(self.affected.dependencies)
-        return BYTES_PER_SCORE * len(self._rules) + own + held + per_row * self._capacity
+        return BYTES_PER_SCORE * len(self.rules) + own + held + per_row * self._capacity
 
     def affected_rows(self, rows: Rows) -> Rows:
         """Add the rows that see something else of what many rows look at together."""
@@ -77,7 +77,7 @@ class NormalizedScores:
     def answers(self, rows: Rows) -> Scores:
         """Have the values of rows kept. Shapes: (R,)."""
         frame = self._context.frame(self._pod, rows)
-        for rule in self._rules:
+        for rule in self.rules:
             if rule not in self._independent.index and not rule.root.normalizes:
                 if rule not in self._own:
                     self._own[rule] = np.zeros(self._capacity)
@@ -90,7 +90,7 @@ class NormalizedScores:
 
         Shapes: (N,) -> (N,).
         """
-        stamps, last = [self._stamp(rule) for rule in self._rules], self._last
+        stamps, last = [self._stamp(rule) for rule in self.rules], self._last
         if last is not None and last[0] == stamps and np.array_equal(last[1], feasible):
             return last[2]
         scores = self._combined(feasible)
@@ -102,7 +102,7 @@ class NormalizedScores:
 
         Shapes: (N,) each, NaN where a rule has no value.
         """
-        values = ((rule, self._raw(rule, feasible)) for rule in self._rules)
+        values = ((rule, self._raw(rule, feasible)) for rule in self.rules)
         return [
             (rule, by_maximum(value, highest(value, feasible)) if rule.rule.takes_maximum else value)
             for rule, value in values
@@ -134,10 +134,10 @@ class NormalizedScores:
 
     def _combined(self, feasible: Mask) -> Scores:
         total: Values | None = None
-        for rule in self._rules:
+        for rule in self.rules:
             part = self._part(rule, feasible).values
             total = part if total is None else total + part
-        weights = sum(rule.rule.weight for rule in self._rules)
+        weights = sum(rule.rule.weight for rule in self.rules)
         if total is None or not weights:
             return np.zeros(feasible.size, np.int64)
         return np.floor(total / weights + 0.5).astype(np.int64)

@@ -1,8 +1,8 @@
-"""What pod-independent rules say of each row, kept once for all pod classes and written again where it may differ.
+"""Results of pod-independent rules on every row, shared by all pod classes of a cluster.
 
-It is one row of a matrix for each rule. A row is written again only for nodes that changed in what the rule reads, and
-where an aggregate or a value for all nodes moved; so what such a rule costs does not grow with the number of pod
-classes.
+A rule is pod-independent if it reads nothing of the pod. Each such rule has one row in a matrix. A node is evaluated
+again only if it changed in what the rule reads, or if an aggregate or another shared value changed for it. The work for
+such a rule does not grow with the number of pod classes. An edit of a policy evaluates only the rules that are new.
 
 Shapes: F filter rules, S score rules, C the capacity of the columns.
 """
@@ -10,40 +10,36 @@ Shapes: F filter rules, S score rules, C the capacity of the columns.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
-from typing import Any, TypeVar
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Aspect, Rows
-from policysched.language.evaluation.columns import Batch
 from policysched.language.ir.graph import Typed, per_graph
 from policysched.language.ir.types import Shape
 from policysched.rules.compile.graphs import is_pod_independent, reads_image_sizes, reads_namespaces, shared_parts
 from policysched.rules.inputs import aspects_read
-from policysched.rules.results.rule_rows import FINE, FilterRow, RuleRow, ScoreRow, Stacks, mixed_stacks, stacks_of
+from policysched.rules.results.rule_rows import FINE, FilterRow, FilterStack, RuleEvaluator, RuleRow, ScoreRow
 from policysched.rules.shared_values.aggregates import hold
 from policysched.rules.shared_values.context import EvaluationContext, RuleFrame
 from policysched.rules.shared_values.derived import AffectedRows, Dependency, after, dependencies_of
 from policysched.rules.shared_values.pod_aggregates import PODS, Reads
 from policysched.state.tables.journal import ABOUT_NODES
 
-T = TypeVar("T")
 FEW = 256
-"""On how many rows rules of one shape are evaluated at once: for more, the copies that this takes cost more than it
-saves."""
-MOST_ORDERS = 256
-"""For how many sets of rules that speak their order in a matrix is kept."""
+"""Number of rows up to which rules of equal shape are evaluated together; above it, copying columns takes longer."""
+KEPT_EVALUATORS = 256
+"""Number of cached evaluators of rules that read the pod; the least recently used are dropped."""
 LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
-"""What changes all the time."""
+"""The aspects that change with most placements."""
 
 
 @per_graph
 def is_direct(root: Typed) -> bool:
-    """Return whether placements change what a graph says that reads nothing of the pod, and on their rows alone."""
+    """Return whether placements change the value of a pod-independent graph, and only on their own rows."""
     if not aspects_read(root.inputs) & (Aspect.USAGE | Aspect.PODS):
         return False
     elsewhere = any(True for _ in shared_parts([root], timed=True))
@@ -51,73 +47,45 @@ def is_direct(root: Typed) -> bool:
 
 
 class RefreshGroup:
-    """Rules that are written at the same time. It is a dependency: what it reaches, its readers have to read again."""
+    """Pod-independent rules that are refreshed together. It is a dependency of everything that reads their results."""
 
-    __slots__ = ("_affected", "_context", "_generation", "_held", "_position", "_reads", "_reads_namespaces",
-                 "_results", "_roots", "_skips_placements", "_stacks", "_stamps", "batch", "is_direct", "rules",
-                 "scoring", "stamp")  # fmt: skip
-
-    def __init__(self, results: PodIndependentResults, rules: Sequence[tuple[int, RuleRow]]) -> None:
-        self._roots = [rule.root for _, rule in rules]
-        self.rules = rules
-        self.is_direct: bool = all(is_direct(root) for root in self._roots)
-        """Whether the rules are evaluated anew by who asks about few rows."""
-        self.scoring = [index for index, rule in rules if isinstance(rule, ScoreRow)]
-        """The places of those that score."""
-        self.batch = Batch(self._roots)
-        self._stacks: Stacks | None = None
-        # The results hold it: who holds itself is only freed when garbage is looked for.
-        self._results = weakref.ref(results)
-        self._context = results.context
-        self._reads_namespaces = any(reads_namespaces(root) for root in self._roots)
+    def __init__(self, results: PodIndependentResults, *, is_direct: bool) -> None:
+        self.is_direct = is_direct
+        """Whether readers of few rows evaluate the rules themselves."""
+        self.rules: Sequence[tuple[int, RuleRow]] = ()
+        """The rules, each with its row in the matrix of its kind."""
         self.stamp = 0
-        self._begin()
+        self._results = weakref.ref(results)  # a cycle of strong references is only freed by the garbage collector
+        self._context = results.context
+        self._position = -1
+        self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._reads_namespaces = False
+
+    def use(self, rules: Sequence[tuple[int, RuleRow]]) -> None:
+        """Replace the rules; results of rules that stay are kept, new ones are current."""
+        self.rules = rules
+        self.evaluator = RuleEvaluator([rule for _, rule in rules])
+        self._reads_namespaces = any(reads_namespaces(rule.root) for _, rule in rules)
+        self._find_inputs()
 
     def refresh(self) -> None:
         """Bring the results up to date."""
         if (results := self._results()) is not None:
             results.refresh(whole=self.is_direct)
 
-    @property
-    def stacks(self) -> Stacks:
-        """What evaluates the rules on few rows: filters and scores with their places, and all of them together."""
-        if self._stacks is None:
-            filters = [(index, rule) for index, rule in self.rules if isinstance(rule, FilterRow)]
-            scores = [(index, rule) for index, rule in self.rules if isinstance(rule, ScoreRow)]
-            self._stacks = stacks_of(filters, scores)
-        return self._stacks
-
     def forget(self) -> None:
-        """Have all rows written again."""
-        self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
+        """Have all rows evaluated again at the next refresh."""
+        self._stamps = np.zeros(0, np.int64)
 
     def moved(self, since: int) -> Rows:
-        """Return the rows that dependencies affected after a stamp; those too of which that can no longer be told."""
+        """Return the rows that dependencies affected after a stamp."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
-    def _current_generation(self) -> int:
-        return self._context.cluster.namespaces_stamp if self._reads_namespaces else 0
-
-    def _begin(self) -> None:
-        """Look for what the rules read; it has to be looked for again when namespaces have other labels."""
-        context, roots = self._context, self._roots
-        self._generation = self._current_generation()
-        self._reads = Reads(roots, context.no_pod, context)
-        self._held = hold(context, roots, context.no_pod)
-        dependencies = dependencies_of(context, roots, context.no_pod)
-        self._affected = AffectedRows(dependencies)
-        self._skips_placements = not (self._reads.aspects & ~ABOUT_NODES or self._reads.counts or dependencies)
-        self._position = -1
-        self.forget()
-
-    def _count(self) -> None:
-        if (results := self._results()) is not None:
-            results.moves += 1
-
     def due(self) -> Rows:
-        """Return the rows that have to be written again."""
+        """Return the rows to evaluate again."""
         if self._generation != self._current_generation():
-            self._begin()
+            self._find_inputs()
+            self.forget()
         cluster = self._context.cluster
         journal = cluster.journal
         is_known = self._stamps.size == cluster.nodes.columns.capacity
@@ -135,144 +103,190 @@ class RefreshGroup:
         if changed is None:
             affected = slice(0, cluster.nodes.size)
         if affected is not changed:
-            self._count()
             self.stamp += 1
             self._stamps[affected] = self.stamp
         return affected
 
+    def _current_generation(self) -> int:
+        return self._context.cluster.namespaces_stamp if self._reads_namespaces else 0
+
+    def _find_inputs(self) -> None:
+        """Find what the rules read; labels of namespaces change it."""
+        context, roots = self._context, [rule.root for _, rule in self.rules]
+        self._generation = self._current_generation()
+        self._reads = Reads(roots, context.no_pod, context)
+        self._held = hold(context, roots, context.no_pod)
+        dependencies = dependencies_of(context, roots, context.no_pod)
+        self._affected = AffectedRows(dependencies)
+        self._skips_placements = not (self._reads.aspects & ~ABOUT_NODES or self._reads.counts or dependencies)
+
 
 class PodIndependentResults:
-    """What those of some rules say that read nothing of the pod, before any normalising."""
+    """The results of all pod-independent rules in force on a cluster, before normalising."""
 
-    def __init__(
-        self, context: EvaluationContext, filters: Iterable[FilterRow] = (), scores: Iterable[ScoreRow] = ()
-    ) -> None:
+    def __init__(self, context: EvaluationContext) -> None:
         self.context = context
-        self._version: object = None
-        """When the results were last brought up to date, but perhaps those of direct rules."""
-        self._whole_version: object = None
-        self.moves = 0
-        """How often a group of rules had rows that something else than a change of them affected."""
-        own_filters = [rule for rule in filters if is_pod_independent(rule.root)]
-        own_scores = [rule for rule in scores if is_pod_independent(rule.root)]
-        placed: list[tuple[int, RuleRow]] = [*enumerate(own_filters), *enumerate(own_scores)]
-        self.index = {rule: index for index, rule in placed}
-        """The place of each rule among those of its kind."""
-        self.direct: frozenset[RuleRow] = frozenset(rule for rule in self.index if is_direct(rule.root))
-        """Rules that whoever asks about few rows evaluates: placements change what they say, on their rows alone."""
-        self.codes: NDArray[np.int32] = np.zeros((len(own_filters), 0), np.int32)
+        self.index: dict[RuleRow, int] = {}
+        """The row of each rule in the matrix of its kind."""
+        self.direct: set[RuleRow] = set()
+        """Rules that readers of few rows evaluate: placements change their results, only on their own rows."""
+        capacity = context.cluster.nodes.columns.capacity
+        self.codes: NDArray[np.int32] = np.zeros((0, capacity), np.int32)
         """Codes of filter rules, FINE where they hold. Shapes: (F, C)."""
-        self.values: NDArray[np.float64] = np.zeros((len(own_scores), 0))
-        """Values of score rules, NaN where they have none. Shapes: (S, C)."""
-        self.parts: NDArray[np.float64] = np.zeros((len(own_scores), 0))
+        self.values: NDArray[np.float64] = np.zeros((0, capacity))
+        """Values of score rules, NaN where they are missing. Shapes: (S, C)."""
+        self.parts: NDArray[np.float64] = np.zeros((0, capacity))
         """Values of score rules, clipped and weighted. Shapes: (S, C)."""
-        self.stamps = [0] * len(own_scores)
-        """How often each score rule was written."""
-        self._rules = placed
-        self.seed()
-        # Those were written before this one was made: nobody ever waits for who waits for him.
-        self._earlier = {rule: weakref.ref(context.results[rule]) for _, rule in placed if rule in context.results}
-        self._groups: list[RefreshGroup] | None = None
-        """None until they are first needed."""
-        self.batch_of = lru_cache(maxsize=256)(Batch)
-        """What evaluates some graphs together; pod classes for which the same rules speak have the same."""
-        self.own_stacks = lru_cache(maxsize=256)(mixed_stacks)
-        """The same of some rules for few rows: those of one shape together."""
-        self._orders: LRUCache[Hashable, Any] = LRUCache(MOST_ORDERS)
+        self.stamps: list[int] = []
+        """Number of writes of each score rule."""
+        self._evaluators: LRUCache[tuple[RuleRow, ...], RuleEvaluator] = LRUCache(KEPT_EVALUATORS)
+        self._owners: weakref.WeakKeyDictionary[object, Sequence[RuleRow]] = weakref.WeakKeyDictionary()
+        self._groups: dict[Hashable, RefreshGroup] = {}
+        self._group_of: dict[RuleRow, Hashable] = {}
+        self._version: object = None
+        """The cluster's version of the results, perhaps without those of direct rules."""
+        self._whole_version: object = None
 
-    def kept_order(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what a set of rules that speak stands for, the same for all pod classes for which they do."""
-        found: T | None = self._orders.get(key)
+    def use(self, owner: object, rules: Iterable[RuleRow]) -> None:
+        """Cache the results of some rules as long as their owner lives."""
+        if owner in self._owners:
+            return
+        self._owners[owner] = tuple(rules)
+        try:
+            self._regroup()
+        except BaseException:
+            del self._owners[owner]
+            self._regroup()
+            raise
+
+    def evaluator(self, rules: tuple[RuleRow, ...]) -> RuleEvaluator:
+        """Return what evaluates some rules together; pod classes to which the same rules apply share it."""
+        found = self._evaluators.get(rules)
         if found is None:
-            found = self._orders[key] = make()
+            found = self._evaluators[rules] = RuleEvaluator(rules)
         return found
 
-    def seed(self) -> None:
-        """Find out what the rules make of no pod and no node, for all frames."""
-        self.context.seed(self.context.no_pod, [rule.root for _, rule in self._rules])
-
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
-        """Return what tells when results of some of the rules have to be read again on rows that did not change."""
-        if self._groups is None:
-            self._make_groups()
-        return list(dict.fromkeys(self._group_of[rule] for rule in rules))
+        """Return what tells when results of some rules changed on rows that did not change themselves."""
+        return list(dict.fromkeys(self._groups[self._group_of[rule]] for rule in rules))
 
     def refresh(self, *, whole: bool = True) -> None:
-        """Write the results again where something changed; those of direct rules if all are wanted."""
+        """Evaluate again what changed; direct rules only if all results are needed."""
         version = self.context.version
         if version == (self._whole_version if whole else self._version):
             return
         try:
             self._write_due(whole=whole)
-        except BaseException:  # half of it is written
+        except BaseException:  # the results are partly written
             self._version = self._whole_version = None
-            for group in self._groups or ():
+            for group in self._groups.values():
                 group.forget()
             raise
         self._version = version
         if whole:
             self._whole_version = version
 
+    def _regroup(self) -> None:
+        """Drop the rules without an owner, and evaluate those that are new."""
+        owned = dict.fromkeys(rule for rules in self._owners.values() for rule in rules)
+        for rules in [rules for rules in self._evaluators if not owned.keys() >= set(rules)]:
+            del self._evaluators[rules]
+        live = [rule for rule in owned if is_pod_independent(rule.root)]
+        gone = [rule for rule in self.index if rule not in owned]
+        new = [rule for rule in live if rule not in self.index]
+        if not gone and not new:
+            return
+        self.refresh()
+        for rule in gone:
+            del self.index[rule]
+            self._group_of.pop(rule, None)
+            self.direct.discard(rule)
+        if gone:
+            self.context.begin_anew()
+        self.context.seed(self.context.no_pod, [rule.root for rule in (live if gone else new)])
+        self._give_rows(new)
+        for rule in new:
+            self._group_of[rule] = _group_key(rule, self.context)
+        self._fill_groups()
+        for rule in new:
+            rows = slice(0, self.context.cluster.nodes.size)
+            self._write(self.index[rule], rule, self.context.frame(self.context.no_pod, rows))
+
+    def _give_rows(self, rules: Iterable[RuleRow]) -> None:
+        """Give new rules rows in the matrices; rows of dropped rules are used again."""
+        for kind, count in ((FilterRow, len(self.codes)), (ScoreRow, len(self.values))):
+            taken = {index for rule, index in self.index.items() if isinstance(rule, kind)}
+            own = [rule for rule in rules if isinstance(rule, kind)]
+            free = [index for index in range(count + len(own)) if index not in taken]
+            self.index |= dict(zip(own, free, strict=False))
+        rows = [
+            [index for rule, index in self.index.items() if isinstance(rule, kind)] for kind in (FilterRow, ScoreRow)
+        ]
+        filters, scores = (1 + max(one, default=-1) for one in rows)
+        self.codes = _with_rows(self.codes, filters, FINE)
+        self.values, self.parts = _with_rows(self.values, scores, 0), _with_rows(self.parts, scores, 0)
+        self.stamps += [0] * (scores - len(self.stamps))
+
+    def _fill_groups(self) -> None:
+        """Put the rules into the groups of their keys; groups with the same rules as before stay as they are."""
+        found: dict[Hashable, list[tuple[int, RuleRow]]] = {}
+        for rule, index in self.index.items():
+            found.setdefault(self._group_of[rule], []).append((index, rule))
+        for key in self._groups.keys() - found.keys():
+            del self._groups[key]
+        for key, rules in found.items():
+            group = self._groups.get(key)
+            if group is None:
+                directly = is_direct(rules[0][1].root)
+                group = self._groups[key] = RefreshGroup(self, is_direct=directly)
+            if group.rules != rules:
+                group.use(rules)
+                self.direct |= {rule for _, rule in rules} if group.is_direct else set()
+        # the groups of new rules have nothing to catch up with once these are written
+        for group in self._groups.values():
+            group.due()
+
     def _write_due(self, *, whole: bool) -> None:
-        """Write the results again where something changed."""
-        if self._groups is None:
-            self._make_groups()
+        """Evaluate again where something changed."""
         capacity = self.context.cluster.nodes.columns.capacity
         if self.codes.shape[1] != capacity:
             self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
             self.values, self.parts = np.zeros((2, len(self.values), capacity))
-        for group in self._groups or ():
+        for group in self._groups.values():
             if group.is_direct and not whole:
                 continue
             rows = group.due()
             if isinstance(rows, slice):
-                self._write_all(group, rows)
+                for index, rule in group.rules:
+                    self._write(index, rule, self.context.frame(self.context.no_pod, rows))
             elif rows.size:
                 self._write_group(group, self.context.frame(self.context.no_pod, rows))
 
-    def _write_all(self, group: RefreshGroup, rows: slice) -> None:
-        """Write what a group of rules says of all rows."""
-        for index, rule in group.rules:
-            if not self._take_over(index, rule, rows):
-                self._write(index, rule, self.context.frame(self.context.no_pod, rows))
-            self.context.results[rule] = self
-
-    def _take_over(self, index: int, rule: RuleRow, rows: slice) -> bool:
-        """Copy what an earlier set's results say of all rows, once; return whether there are any."""
-        earlier = self._earlier.pop(rule, None)
-        before = None if earlier is None else earlier()
-        if before is None:
-            return False
-        before.refresh()
-        known = before.index[rule]
-        if isinstance(rule, FilterRow):
-            self.codes[index, rows] = before.codes[known, rows]
-        else:
-            self.stamps[index] += 1
-            self.values[index, rows] = before.values[known, rows]
-            self.parts[index, rows] = before.parts[known, rows]
-        return True
-
     def _write_group(self, group: RefreshGroup, frame: RuleFrame) -> None:
-        """Write what a group of rules says of rows that changed."""
+        """Evaluate a group of rules on rows that changed."""
         if frame.rows > FEW:
-            if frame.has_room(len(group.batch)):
-                group.batch.evaluate(frame)
+            batch = group.evaluator.batch
+            if frame.has_room(len(batch)):
+                batch.evaluate(frame)
             for index, rule in group.rules:
                 self._write(index, rule, frame)
             return
-        filters, scores, batch = group.stacks
+        stacks, batch = group.evaluator.stacks
         batch.evaluate(frame)
-        for filter_stack, places in filters:
-            self.codes[places, frame.selected] = filter_stack.result(frame)
-        for score_stack, places in scores:
-            values = score_stack.values(frame)
-            self.values[places, frame.selected] = values
-            self.parts[places, frame.selected] = score_stack.part(values)
-        for index in group.scoring:
-            self.stamps[index] += 1
+        for stack, places in stacks:
+            indices = [group.rules[place][0] for place in places.tolist()]
+            at = np.array(indices)[:, None]
+            if isinstance(stack, FilterStack):
+                self.codes[at, frame.selected] = stack.result(frame)
+                continue
+            values = stack.values(frame)
+            self.values[at, frame.selected] = values
+            self.parts[at, frame.selected] = stack.part(values)
+            for index in indices:
+                self.stamps[index] += 1
 
     def _write(self, index: int, rule: RuleRow, frame: RuleFrame) -> None:
+        """Evaluate a rule on the rows of a frame."""
         frame.make_room()
         rows = frame.selected
         if isinstance(rule, FilterRow):
@@ -283,21 +297,21 @@ class PodIndependentResults:
             self.values[index, rows] = values
             self.parts[index, rows] = rule.part(values)
 
-    def _make_groups(self) -> None:
-        """Put rules together that read alike; one that placements may move on rows of others stands for itself."""
-        together: dict[Hashable, list[tuple[int, RuleRow]]] = {}
-        held: list[Reads] = []
-        for index, rule in self._rules:
-            reads = Reads([rule.root], self.context.no_pod, self.context)
-            held.append(reads)
-            key: Hashable = (reads.aspects, reads.counts, is_direct(rule.root))
-            if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
-                key = rule
-            together.setdefault(key, []).append((index, rule))
-        self._groups = groups = [RefreshGroup(self, group) for group in together.values()]
-        self._group_of = {rule: group for group in groups for _, rule in group.rules}
+
+def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
+    """Return what rules of one group have in common; a rule that placements change on other rows has its own group."""
+    if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
+        return rule
+    reads = Reads([rule.root], context.no_pod, context)
+    return (reads.aspects, reads.counts, is_direct(rule.root))
 
 
 def _is_lively(node: Typed) -> bool:
-    """Return whether something that many rows look at differs between rows and moves with placements."""
+    """Return whether a shared value differs between rows and changes with placements."""
     return node.type.shape is Shape.NODES and bool(aspects_read(node.inputs) & LIVELY)
+
+
+def _with_rows(matrix: NDArray[Any], rows: int, filling: float) -> NDArray[Any]:
+    """Return a matrix with at least so many rows."""
+    more = rows - len(matrix)
+    return np.vstack((matrix, np.full((more, matrix.shape[1]), filling, matrix.dtype))) if more > 0 else matrix

@@ -1,17 +1,18 @@
-"""One rule of a policy on rows: a filter's codes with their reasons, a score's values; rules of one shape at once.
+"""Results of one rule on rows: codes and reasons of a filter, values of a score; stacks of rules of equal shape.
 
-A filter answers each row with a detail: 0 where its condition holds, 1 where it is false, 2 where it is unknown without
-a missing input (a division by zero), from 3 on where an input was missing (numbered as they are found): the condition
-is unknown then, or false because a `?? false` says so. A code is the place of the first rule that does not hold, times
-DETAILS, plus its detail; so the smallest code but 0 is that of the first rule.
+A filter gives each row a detail: 0 if its condition is true, 1 if it is false, 2 if it is unknown without a missing
+input (a division by zero), from 3 on if an input is missing. Missing inputs are numbered as they are found; the
+condition is unknown then, or false because of a `?? false`. The code of a policy is the place of its first rule that is
+not true, times DETAILS, plus the detail. So the smallest code but 0 is the code of the first rule.
 
-Shapes: R rows asked for.
+Shapes: R rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,12 +23,15 @@ from policysched.language.evaluation.columns import Batch, evaluate_columns, mis
 from policysched.language.evaluation.frames import Frame
 from policysched.language.evaluation.stacks import alike, stack
 from policysched.language.ir.graph import ANY_KEY, Input, Typed
+from policysched.rules.compile.compiler import MAX_RULES
 from policysched.rules.compile.policy import CompiledFilter, CompiledScore
 from policysched.rules.shared_values.context import RuleFrame, number
 from policysched.state.tables.interner import Interner
 
-DETAILS = 1 << 24
-"""More than the inputs that a policy can find missing: keys computed from pods may be many."""
+DETAILS = 1 << 16
+"""Number of details of a rule, above that of missing inputs: a policy has fewer, and at most MOST_MISSING by key."""
+CODES = MAX_RULES * DETAILS
+"""Number of codes of a policy."""
 FALSE = 1
 UNKNOWN = 2
 FIRST_MISSING = 3
@@ -35,7 +39,7 @@ LONGEST_TEXT = 80
 MOST_MISSING = 1024
 """How many inputs a policy tells apart that were missing; those with keys made of pods may be any number."""
 FINE = 2**31 - 1
-"""Stands for 0 where the smallest of several rules' codes is looked for."""
+"""The code of a true condition while the smallest code of several rules is computed."""
 Lack = tuple[Input, bool]
 """A missing input, and whether the condition is false for it and not unknown."""
 Values = NDArray[np.float64]
@@ -188,41 +192,32 @@ class ScoreStack:
         return self._weights * np.minimum(np.fmax(filled, 0.0), 100.0)
 
 
-Places = NDArray[np.intp]
-Stacks = tuple[list[tuple[FilterStack, Places]], list[tuple[ScoreStack, Places]], Batch]
-MixedStacks = tuple[list[tuple[FilterStack | ScoreStack, Places]], Batch]
+class RuleEvaluator:
+    """Evaluates rules together: equal steps once, and on few rows equal shapes at once."""
 
+    def __init__(self, rules: Sequence[RuleRow]) -> None:
+        self._rules = rules
 
-def stacks_of(filters: Sequence[tuple[int, FilterRow]], scores: Sequence[tuple[int, ScoreRow]]) -> Stacks:
-    """Put rules of one shape together.
+    @cached_property
+    def batch(self) -> Batch:
+        """Evaluates the graphs of all rules on many rows."""
+        return Batch([rule.root for rule in self._rules])
 
-    Args:
-        filters: Filter rules, each with its place.
-        scores: Score rules, each with its place.
-
-    Returns:
-        The stacks with the places of their rules, and what evaluates all of them together. Shapes: (G, 1).
-    """
-    filtering = [(FilterStack([rule for _, rule in found]), _places(found)) for found in _alike(filters)]
-    scoring = [(ScoreStack([rule for _, rule in found]), _places(found)) for found in _alike(scores)]
-    roots = [*(one.root for one, _ in filtering), *(one.root for one, _ in scoring)]
-    return filtering, scoring, Batch(roots)
-
-
-def mixed_stacks(rules: tuple[RuleRow, ...]) -> MixedStacks:
-    """Put rules of one shape together, with their places among all, and what evaluates all of them."""
-    filters = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, FilterRow)]
-    scores = [(place, rule) for place, rule in enumerate(rules) if isinstance(rule, ScoreRow)]
-    filtering, scoring, batch = stacks_of(filters, scores)
-    return [*filtering, *scoring], batch
-
-
-def _alike(rules: Sequence[tuple[int, RowT]]) -> list[list[tuple[int, RowT]]]:
-    return [[rules[place] for place in places] for places in alike([rule.root for _, rule in rules])]
-
-
-def _places(rules: Sequence[tuple[int, RuleRow]]) -> Places:
-    return np.array([place for place, _ in rules])[:, None]
+    @cached_property
+    def stacks(self) -> tuple[list[tuple[FilterStack | ScoreStack, NDArray[np.intp]]], Batch]:
+        """Evaluate the rules on few rows: stacks with the places of their rules, and the graphs of all stacks."""
+        places: dict[type, list[int]] = {FilterRow: [], ScoreRow: []}
+        for place, rule in enumerate(self._rules):
+            places[type(rule)].append(place)
+        alike_filters, alike_scores = (
+            [np.array(own)[group] for group in alike([self._rules[place].root for place in own])]
+            for own in places.values()
+        )
+        stacks: list[tuple[FilterStack | ScoreStack, NDArray[np.intp]]] = [
+            *((FilterStack([self._rules[place] for place in group]), group) for group in alike_filters),
+            *((ScoreStack([self._rules[place] for place in group]), group) for group in alike_scores),
+        ]
+        return stacks, Batch([stack.root for stack, _ in stacks])
 
 
 def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = ()) -> tuple[FilterRow, ...]:

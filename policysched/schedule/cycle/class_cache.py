@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable
 from operator import attrgetter
+from weakref import ref
 
 from cachetools import LRUCache
 
@@ -29,8 +31,8 @@ FORGOTTEN = 20_000
 """Number of signatures of dropped pod counters at which `relieve` stops dropping classes."""
 GIVEN_UP = 64
 """Largest number of classes that one call of `relieve` drops."""
-MOST_EARLIER = 4
-"""Number of earlier sets of plugins whose results are kept for reuse; each also keeps its policies' results alive."""
+RECENT_PROFILES = 5
+"""Number of profiles, the newest included, whose results are kept for reuse; each also keeps its policies' results."""
 
 
 class ClassCache:
@@ -53,24 +55,22 @@ class ClassCache:
         self._capacity = self.cluster.nodes.columns.capacity
         limit = CACHE_BYTES * self._nodes // CACHE_NODES
         self.cached: LRUCache[Hashable, ClassResults] = LRUCache(limit, getsizeof=attrgetter("nbytes"))
-        self._earlier: list[Profile] = []
-        """Earlier profiles whose results are kept: one of each set of plugins, the newest first."""
+        self._recent = deque([ref(self.profile)], maxlen=RECENT_PROFILES)
+        """The profiles whose results are kept, the newest last; the results hold the profiles."""
 
     def use(self, profile: Profile) -> None:
         """Switch to another profile; results of a class are reused at its next pod."""
-        profiles = {id(one.profile): one.profile for one in self.cached.values()}
-        used = {one.deciding for one in profiles.values()}
-        earlier = {one.deciding: one for one in (self.profile, *self._earlier) if one.deciding in used}
-        self.profile, self._earlier = profile, list(earlier.values())[:MOST_EARLIER]
-        kept = {one.deciding for one in (profile, *self._earlier)}
-        for key in [key for key, one in self.cached.items() if one.profile.deciding not in kept]:
+        self.profile = profile
+        self._recent.append(ref(profile))
+        recent = {id(one()) for one in self._recent}
+        for key in [key for key, one in self.cached.items() if id(one.profile) not in recent]:
             del self.cached[key]
 
-    def key(self, pod: Pod, profile: Profile | None = None) -> Hashable:
-        """Return the key of the pod's class under a profile, by default the present one."""
-        profile, extra = profile or self.profile, (profile or self.profile).extra_key
+    def key(self, pod: Pod) -> Hashable:
+        """Return the key of the pod's class."""
+        extra = self.profile.extra_key
         key = class_key(pod, None if extra is None else extra(pod, self.cluster))
-        shared = profile.shared_keys(pod, self.cluster)
+        shared = self.profile.shared_keys(pod, self.cluster)
         return (key, shared) if shared else key
 
     def results(self, pod: Pod, key: Hashable = None, times: CycleTimes | None = None) -> ClassResults:
@@ -91,10 +91,8 @@ class ClassCache:
             key = self.key(pod)
         generations = self._generations(self.profile)
         found = self.cached.get(key)
-        if found is not None and found.profile is not self.profile:
-            found.reweigh(self.profile)
         if found is None or not found.is_current(self.profile, generations):
-            earlier = self._earlier_results(pod, key)
+            earlier = None if found is None else self._earlier_results(self.cached.pop(key))
             found = ClassResults(cluster, self.profile, pod, generations, times, earlier)
             self._keep(key, found)
         else:
@@ -117,18 +115,12 @@ class ClassCache:
             if counters.forgotten - before >= FORGOTTEN:
                 break
 
-    def _earlier_results(self, pod: Pod, key: Hashable) -> EarlierResults | None:
-        """Remove and return the results of the pod's class under the newest earlier profile that has any.
-
-        An earlier profile may split pods into other classes, so each profile has its own key.
-        """
-        for profile in self._earlier:
-            own = key if profile.extra_key == self.profile.extra_key else self.key(pod, profile)
-            found = self.cached.get(own)
-            if found is not None and found.profile.deciding == profile.deciding:
-                del self.cached[own]
-                return found.handed_over(self._generations(found.profile))
-        return None
+    def _earlier_results(self, found: ClassResults) -> EarlierResults | None:
+        """Return the results of the class under an earlier profile, None if they cannot be reused."""
+        earlier = found.profile
+        if earlier is self.profile or earlier.extra_key != self.profile.extra_key:
+            return None  # with another extra key, an equal key can stand for other pods
+        return found.handed_over(self._generations(earlier))
 
     def _generations(self, profile: Profile) -> Hashable:
         return profile.generations(self.cluster), self.cluster.nodes.columns.capacity

@@ -17,19 +17,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, NO_ROWS, Code, Incremental, RowNumbers, Rows, Status
+from policysched.framework import MAX_NODE_SCORE, NO_ROWS, Incremental, RowNumbers, Rows, Status
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.preparing import PreFilter, prepare_scores
 from policysched.schedule.cycle.results.carried_over import EarlierResults
-from policysched.schedule.cycle.results.joint_results import (
-    JointFilters,
-    JointScores,
-    TierSums,
-    adding_by_tier,
-    joint_filters,
-    joint_scores,
-)
 from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers
 from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, RowChanges, ScoreResults
 from policysched.schedule.cycle.results.rejections import ABSENT, FEASIBLE, failure_of, judge
@@ -37,7 +29,7 @@ from policysched.schedule.timing import FILTER, FILTERED, PRE_SCORED, PREPARED, 
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
 
-Results = FilterResults | ScoreResults | JointFilters | JointScores
+Results = FilterResults | ScoreResults
 Sums = Mapping[int, NDArray[np.signedinteger]]
 """Each row's sum of weighted scores by tier. Shapes: (C,)."""
 MANY = 8
@@ -46,8 +38,8 @@ BYTES = 2048
 """Size of the results of a class without arrays and results of plugins. Units: bytes."""
 MEASURED_EVERY = 32
 """Number of refreshes after which the size is measured again."""
-WIDEST_NARROW_TOTAL = 2**31 - 1
-"""Largest sum of scores that fits into 32 bits; larger sums use 64 bits."""
+WIDEST_NARROW_TOTAL = 2**31 - 1 - 2**24
+"""Largest sum of plugins' scores for which sums have 32 bits; the scores of policies add less than 2^24."""
 
 log = logging.getLogger(__name__)
 
@@ -112,13 +104,9 @@ class ClassResults:
         self._dtype = _width(profile)
         self.infeasible = int(np.iinfo(self._dtype).min)
         self.scores, self.sums, self.known = (), {0: np.zeros(0, self._dtype)}, {}
-        self._filtering: Sequence[FilterResults | JointFilters] = ()
-        """The filters; filters that are evaluated together are one entry."""
         self._following: Sequence[FilterResults] = ()
         """The filters whose results depend on more than the journal shows."""
-        self._ranking: Sequence[ScoreResults | JointScores] = ()
-        """The score plugins; plugins that are evaluated together are one entry."""
-        self._adding: Mapping[int, Sequence[ScoreResults | TierSums]] = {}
+        self._adding: Mapping[int, Sequence[ScoreResults]] = {}
         """The scores without normalization, by tier."""
         if self.pre_filter.rejection is None:
             scores, self.score_failure = prepare_scores(profile.class_scores, pod, cluster, times, earlier)
@@ -150,7 +138,6 @@ class ClassResults:
         """Measure the size: arrays, prepared states, and the share of states that several classes use."""
         results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
         results += sum(one.nbytes for one in self.known.values())
-        results += sum(one.nbytes for one in self._ranking if isinstance(one, JointScores))
         sums = sum(one.nbytes for one in self.sums.values())
         self.nbytes = BYTES + results + self.first.nbytes + sums
 
@@ -158,23 +145,6 @@ class ClassResults:
     def may_have_grown(self) -> bool:
         """Whether the size has to be measured again."""
         return self._refreshes % MEASURED_EVERY == 1
-
-    def reweigh(self, profile: Profile) -> None:
-        """Switch to a profile with other weights, if only the sums change; otherwise keep the profile."""
-        if not profile.has_plugins_of(self.profile) or _width(profile) != self._dtype:
-            return
-        weights = {plugin.name: weight for plugin, weight in profile.scores}
-        changed = [one for one in self.scores if one.weight != weights[one.plugin.name]]
-        if any(not one.is_raw for one in changed):
-            return
-        for one in changed:
-            one.weight = weights[one.plugin.name]
-        for group in self._ranking:
-            if isinstance(group, JointScores):
-                group.reweigh()
-        self.profile = profile
-        if changed:
-            self._rank(slice(0, self.cluster.nodes.size))
 
     def handed_over(self, generations: Hashable) -> EarlierResults | None:
         """Return the refreshed results for the class under another profile; these results must not be used again.
@@ -211,7 +181,7 @@ class ClassResults:
         self._position = journal.position
         followed = [rows for one in self._following if (rows := one.update(NO_ROWS)).size]
         changes = RowChanges(*changed)
-        found = self._updated(self._filtering, changes, FILTER) + followed
+        found = self._updated(self.filters, changes, FILTER) + followed
         if (present := changes.of(PRESENCE)) is not None:
             found.append(present)
         judged = np.concatenate(found) if found else NO_ROWS
@@ -238,8 +208,8 @@ class ClassResults:
     @cached_property
     def plugin_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of the profile's plugins that do not skip the class, at Filter and at Score."""
-        filters = tuple(one.plugin.name for one in self.filters if one.is_of_profile)
-        return filters, tuple(one.plugin.name for one in self.scores)
+        filters = tuple(name for one in self.filters if one.is_of_profile for name in one.names)
+        return filters, tuple(name for one in self.scores for name in one.names)
 
     def _recompute(self, position: int, earlier: EarlierResults | None = None) -> None:
         """Evaluate all rows.
@@ -253,9 +223,8 @@ class ClassResults:
         self._position, self._scored_position = position, None
         self.first = np.full(capacity, ABSENT, np.int16)
         self.sums = {0: np.full(capacity, self.infeasible, self._dtype)}
-        for one in [one for one in self.filters if earlier is None or not earlier.answers_filter(one)]:
-            asked(self._times, one.plugin.name, FILTER, one.recompute, capacity, nodes.size)
-        self._filtering = joint_filters(self.filters)
+        for one in [one for one in self.filters if earlier is None or not earlier.reuse_codes(one)]:
+            asked(self._times, one.names, FILTER, one.recompute, capacity, nodes.size)
         self._following = [one for one in self.filters if one.follows_changes]
         self._judge(slice(0, nodes.size))
         self._lap(FILTERED)
@@ -266,10 +235,9 @@ class ClassResults:
         """Score all rows, as of the verdicts' position."""
         nodes, self._scored_position = self.cluster.nodes, self._position
         capacity = nodes.columns.capacity
-        for one in [one for one in self.scores if earlier is None or not earlier.answers_score(one)]:
-            asked(self._times, one.plugin.name, SCORE, one.recompute, capacity, nodes.size)
-        self._ranking = joint_scores(self.scores, capacity, np.dtype(self._dtype))
-        self._adding = adding_by_tier(self._ranking)
+        for one in [one for one in self.scores if earlier is None or not earlier.reuse_scores(one)]:
+            asked(self._times, one.names, SCORE, one.recompute, capacity, nodes.size)
+        self._adding = _by_tier(self.scores)
         self.sums = {tier: np.full(capacity, self.infeasible, self._dtype) for tier in self._adding}
         self._rank(slice(0, nodes.size))
 
@@ -281,7 +249,7 @@ class ClassResults:
             judged: The rows with other verdicts since then; None if they are unknown.
         """
         self._scored_position = self._position
-        found = self._updated(self._ranking, changes, SCORE)
+        found = self._updated(self.scores, changes, SCORE)
         if judged is None:
             self._rank(slice(0, self.cluster.nodes.size))
             return
@@ -290,22 +258,12 @@ class ClassResults:
             self._rank(self._or_all(scored))
 
     def _updated(self, results: Sequence[Results], changes: RowChanges, point: str) -> list[RowNumbers]:
-        """Evaluate plugins on the rows that changed in an aspect they read; return the rows with other results.
-
-        The time of plugins that are evaluated together is reported in equal parts.
-        """
+        """Evaluate plugins on the rows that changed in an aspect they read; return the rows with other results."""
         times = self._times
+        due = [(one, rows) for one in results if (rows := changes.of(one.reads)) is not None]
         if times is None or not times.by_plugin:
-            return [one.update(rows) for one in results if (rows := changes.of(one.reads)) is not None]
-        found, timing = [], times.timing
-        for one in results:
-            if (rows := changes.of(one.reads)) is not None:
-                began = timing.now()
-                found.append(one.update(rows))
-                took = (timing.now() - began) / len(one.names)
-                for name in one.names:
-                    timing.plugin(name, point, Code.SUCCESS, took)
-        return found
+            return [one.update(rows) for one, rows in due]
+        return [times.measured(one.names, point, one.update, rows) for one, rows in due]
 
     def _lap(self, place: int) -> None:
         if self._times is not None:
@@ -333,6 +291,16 @@ class ClassResults:
                     sums += score.values[rows]
             np.putmask(sums, infeasible, self.infeasible)
             self.sums[tier][rows] = sums
+
+
+def _by_tier(scores: Sequence[ScoreResults]) -> dict[int, list[ScoreResults]]:
+    """Return the scores that do not normalise by tier, the highest first; tier 0 always has an entry."""
+    found: dict[int, list[ScoreResults]] = {0: []}
+    for one in scores:
+        added = found.setdefault(one.tier, [])
+        if not one.normalizes:
+            added.append(one)
+    return dict(sorted(found.items(), reverse=True))
 
 
 def _width(profile: Profile) -> type[np.signedinteger]:

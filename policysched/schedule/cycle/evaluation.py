@@ -24,7 +24,13 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.class_results import ClassResults
 from policysched.schedule.cycle.preparing import PreFilter
 from policysched.schedule.cycle.results.out_of_tree_results import ScoreWeights
-from policysched.schedule.cycle.results.plugin_results import EXTENDERS, FilterResults, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import (
+    EXTENDERS,
+    FilterResults,
+    MemberCodes,
+    MemberScores,
+    ScoreResults,
+)
 from policysched.schedule.cycle.results.rejections import FEASIBLE, failure_of, with_rejections
 from policysched.schedule.cycle.what_if import Trial
 from policysched.schedule.timing import NORMALIZE, CycleTimes, asked
@@ -239,7 +245,16 @@ class Evaluation(NamedTuple):
         """Return the names of the profile's plugins that do not skip the pod, at Filter and at Score."""
         if self.filters is self.of_class.filters and not self.further_scores:
             return self.of_class.plugin_names
-        return tuple(one.plugin.name for one in self.plugin_filters()), tuple(one.plugin.name for one in self.scores)
+        filters = tuple(name for one in self.plugin_filters() for name in one.names)
+        return filters, tuple(name for one in self.scores for name in one.names)
+
+    def filter_parts(self) -> list[FilterResults | MemberCodes]:
+        """Return the results of filters that ever rejected a row; of a block, the results of its members."""
+        return [part for one in self.filters if one.rejects_any for part in one.parts()]
+
+    def score_parts(self) -> list[ScoreResults | MemberScores]:
+        """Return the results of scores; of a block, the results of its members."""
+        return [part for one in self.scores for part in one.parts()]
 
     def plugin_filters(self) -> list[FilterResults]:
         """Return the results of the profile's filters, without narrowing, nominated pods and extenders."""

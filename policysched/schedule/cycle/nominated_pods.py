@@ -117,7 +117,7 @@ class _RemainingRows:
                 changed.add(pod)
         status = one.plugin.filter_changed(one.state, changed) if isinstance(one.plugin, WhatIfFilter) else None
         if status is not None:
-            self.rejections[row] = status.by(one.plugin.name)
+            self.rejections[row] = one.named(status)
             self._remaining[place] = False
 
 
@@ -131,7 +131,7 @@ class _WithNominatedPods(FilterResults):
         numbers = {status: number for number, status in enumerate(statuses, 1)}
         self.place = WITH_NOMINATED_PODS
         self.plugin = GivenCodes("", statuses)
-        self.state = None
+        self.state = self.block = None
         self.rejects_any = True
         self.codes: Codes = np.zeros(capacity, np.int32)
         for row, status in found.items():

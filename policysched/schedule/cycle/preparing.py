@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from policysched.framework import SKIP, Code, FilterPlugin, Narrow, ScorePlugin, Status, unresolvable
+from policysched.framework import SKIP, Code, FilterPlugin, Narrow, PluginBlock, ScorePlugin, Status, unresolvable
 from policysched.framework.partial_plugins import Everywhere, EverywhereFilter, ZeroScore
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.schedule.cycle.results.carried_over import EarlierResults
-from policysched.schedule.cycle.results.plugin_results import NARROWED, FilterResults, NarrowedNodes, ScoreResults
+from policysched.schedule.cycle.results.plugin_results import (
+    NARROWED,
+    FilterResults,
+    NarrowedNodes,
+    ScoreResults,
+    member_names,
+)
 from policysched.schedule.timing import PRE_FILTER, PRE_SCORE, CycleTimes, asked
 from policysched.state.cluster import Cluster
 
@@ -61,10 +67,11 @@ class PreFilter:
         """
         made = cls(profile.places)
         for place, plugin in profile.class_filters:
-            if earlier is not None and earlier.has_filter(plugin):
+            if earlier is not None and earlier.has(plugin):
                 state = earlier.filter_state(plugin)
             else:
-                state = asked(times, plugin.name, PRE_FILTER, plugin.prepare_filter, pod, cluster)
+                prepare = plugin.prepare_filter if earlier is None else earlier.prepare_filter(plugin)
+                state = asked(times, member_names(plugin), PRE_FILTER, prepare, pod, cluster)
             if made.ends(place, plugin, state):
                 return made
         made.settle(cluster)
@@ -85,7 +92,7 @@ class PreFilter:
             return False
         if isinstance(state, Status):
             if plugin.pre_filters:
-                return self.ends_with(place, plugin.name, state)
+                return self.ends_with(place, state.plugin if isinstance(plugin, PluginBlock) else plugin.name, state)
             filter_ = EverywhereFilter(plugin.name)
             self.filters.append(FilterResults(filter_, Everywhere(state), self._places[plugin.name]))
             return False
@@ -138,10 +145,11 @@ def prepare_scores(
     """
     found: list[ScoreResults] = []
     for plugin, weight in plugins:
-        if earlier is not None and earlier.has_score(plugin):
+        if earlier is not None and earlier.has(plugin):
             state = earlier.score_state(plugin)
         else:
-            state = asked(times, plugin.name, PRE_SCORE, plugin.prepare_score, pod, cluster)
+            prepare = plugin.prepare_score if earlier is None else earlier.prepare_score(plugin)
+            state = asked(times, member_names(plugin), PRE_SCORE, prepare, pod, cluster)
         if isinstance(state, Status):
             return [], state.by(plugin.name)
         if weight is None:

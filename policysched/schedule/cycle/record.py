@@ -18,7 +18,7 @@ from policysched.plugins.default_preemption.guards import Guarded
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.plugins.dynamic_resources.pod_claims import NO_DEVICES
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
+from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.rules.plugin.record import describe
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
@@ -33,7 +33,7 @@ MOST_EXPLAINED: Final = 20
 
 
 def make_record(
-    decision: Decision, policies: Sequence[PolicyPlugin] = (), outcome: PostFilterResult | None = None
+    decision: Decision, policies: Sequence[ActivePolicy] = (), outcome: PostFilterResult | None = None
 ) -> Record:
     """Describe a decision, before the cluster changes.
 
@@ -186,7 +186,7 @@ def _columns(decision: Decision, feasible: Mask) -> Columns | None:
     evaluation.of_class.score()  # a nominated node that was narrowed away may be the only feasible one
     if evaluation.score_out_of_range() is not None:
         return None
-    shown = [one for one in evaluation.scores if not one.left_out]
+    shown = [one for one in evaluation.score_parts() if not one.left_out]
     by_plugin = {one.plugin.name: one.final(feasible)[feasible].tolist() for one in shown}
     return Columns(by_plugin, tuple(one.tier for one in shown), evaluation.is_scored)
 
@@ -210,7 +210,7 @@ def _sum(tier: int, tiers: Sequence[int], parts: Sequence[int]) -> int:
     return sum(part for part, one in zip(parts, tiers, strict=True) if one == tier)
 
 
-def _rules(decision: Decision, policies: Sequence[PolicyPlugin], feasible: Mask) -> Record:
+def _rules(decision: Decision, policies: Sequence[ActivePolicy], feasible: Mask) -> Record:
     said: Record = {}
     for policy in sorted(policies, key=lambda policy: policy.policy.key):
         parts = describe(policy, decision.pod, decision.cluster, feasible)

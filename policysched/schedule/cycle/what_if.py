@@ -129,7 +129,7 @@ class Trial:
             elif changed.history and one.reads & POD_ASPECTS and isinstance(one.plugin, WhatIfFilter):
                 status = one.plugin.filter_changed(one.state, changed)
                 if status is not None:
-                    return status.by(one.plugin.name)
+                    return one.named(status)
             elif one.rejects_any and (code := int(one.codes[changed.row])):
                 return one.reason(code)
         return None

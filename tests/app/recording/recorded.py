@@ -81,7 +81,7 @@ class RecordedLife(Soak):
     def edit_policies(self) -> None:
         """Other policies take force."""
         chosen = PolicySet.of(self._chance.choice(policies()))
-        names = frozenset(one.policy.key for one in chosen.plugins)
+        names = frozenset(one.policy.key for one in chosen.active)
         self.scheduler.use_policies(chosen, frozenset(plugin_name(one) for one in names | self._in_force))
         self._in_force = names
 

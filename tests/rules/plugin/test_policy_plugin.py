@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from policysched.framework import SKIP, Action, Cluster, Code, Resource, Status
 from policysched.model.objects import Metadata, Namespace, Node, NodeCondition, Pod
 from policysched.rules.plugin.guard import guard_of
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from tests.build import cluster, node, pod
 from tests.plugins.ask import filtered, rejected, scored
 from tests.rules.build import Spec, filtering, plugin, scoring
@@ -17,13 +18,13 @@ IS_X = 'node.labels["k"] == "x"'
 NUMBER_ABOVE_1 = 'number(node.labels["k"]) > 1'
 
 
-def reasons(made: PolicyPlugin, of: Pod | None = None, around: Cluster | None = None) -> dict[str, Status]:
+def reasons(made: Any, of: Pod | None = None, around: Cluster | None = None) -> dict[str, Status]:
     answer = filtered(made, of or pod(), around or cluster(*NODES))
     assert isinstance(answer, dict), answer
     return answer
 
 
-def texts(made: PolicyPlugin, of: Pod | None = None, around: Cluster | None = None) -> dict[str, str]:
+def texts(made: Any, of: Pod | None = None, around: Cluster | None = None) -> dict[str, str]:
     return {name: status.message for name, status in reasons(made, of, around).items()}
 
 

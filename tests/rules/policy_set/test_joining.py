@@ -11,7 +11,6 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.framework.profile import Profile
 from policysched.model.objects import Node
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.schedule.cycle.engine import Engine
@@ -84,7 +83,7 @@ def test_rows_given_back_before_the_first_decision_are_seen() -> None:
     assert decided(state, joined) == decided(state, policies().join(default_profile()))
 
 
-def test_a_policy_that_cannot_be_evaluated_is_in_no_group_of_the_next_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_that_cannot_be_evaluated_is_not_evaluated_with_the_next_set(monkeypatch: pytest.MonkeyPatch) -> None:
     state, good = world(), compiled("good", filters=filtering("node.ready"))
     broken = compiled("broken", filters=filtering("node.free.cpu > 1"))
     refused = PolicySet.of([good, broken])
@@ -96,10 +95,9 @@ def test_a_policy_that_cannot_be_evaluated_is_in_no_group_of_the_next_set(monkey
         patched.setattr(PodIndependentResults, "_write", fail)
         with pytest.raises(RecursionError):
             refused.join(default_profile(), state)
-    plugin = PolicySet.of([good], refused).join(default_profile(), state).filters[-1]
-    assert isinstance(plugin, PolicyPlugin)
-    group = plugin.group
-    assert [plugin.policy.key for plugin in group.filters] == ["good"]
+    active = PolicySet.of([good], refused)
+    active.join(default_profile(), state)
+    assert list(active.active[0].results(state).index) == list(active.active[0].filter_rows)
 
 
 def test_the_first_decision_writes_no_result_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Mask
-from policysched.framework.profile import Profile
+from policysched.framework.plugin import PREFIX
+from policysched.framework.profile import Profile, members_of
 from policysched.rules.plugin.record import describe
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
@@ -25,12 +26,12 @@ def names(plugins: Any) -> list[str]:
 
 def test_policies_come_by_priority_then_by_name() -> None:
     made = policy_set(b={}, a={}, low={"priority": -1}, high={"priority": 7}, z_high={"priority": 7})
-    assert [one.policy.key for one in made.plugins] == ["high", "z-high", "a", "b", "low"]
+    assert [one.policy.key for one in made.active] == ["high", "z-high", "a", "b", "low"]
 
 
 def test_the_policy_of_the_highest_priority_reports_a_rejection() -> None:
     made = policy_set(a={"filters": READY}, b={"filters": READY, "priority": 1}).join(default_profile())
-    assert names(made.filters)[-2:] == ["SchedulingPolicy/b", "SchedulingPolicy/a"]
+    assert names(members_of(made.filters))[-2:] == ["SchedulingPolicy/b", "SchedulingPolicy/a"]
 
 
 def test_policies_stand_behind_the_plugins_where_they_have_rules() -> None:
@@ -41,19 +42,19 @@ def test_policies_stand_behind_the_plugins_where_they_have_rules() -> None:
         scores={"scores": scoring(1)},
         empty={},
     ).join(profile)
-    assert names(made.filters) == [*names(profile.filters), "SchedulingPolicy/both", "SchedulingPolicy/filters"]
-    assert made.scores[: len(profile.scores)] == profile.scores
-    assert [(one.name, weight) for one, weight in made.scores[len(profile.scores) :]] == [
-        ("SchedulingPolicy/both", 7),
-        ("SchedulingPolicy/scores", 1),
-    ]
+    assert made.filters[:-1] == profile.filters
+    assert names(members_of(made.filters[-1:])) == ["SchedulingPolicy/both", "SchedulingPolicy/filters"]
+    assert made.scores[:-1] == profile.scores
+    assert names(members_of([made.scores[-1][0]])) == ["SchedulingPolicy/both", "SchedulingPolicy/scores"]
+    own = {name: given for name, given in made.weights.items() if name.startswith(PREFIX)}
+    assert own == {"SchedulingPolicy/both": (7, 0), "SchedulingPolicy/scores": (1, 0)}
 
 
 @pytest.mark.parametrize(("mode", "described", "acting"), [("Enforce", 1, 1), ("Shadow", 1, 0), ("Disabled", 0, 0)])
 def test_only_enforced_policies_act_and_shadows_are_told(mode: str, described: int, acting: int) -> None:
     made = policy_set(p={"mode": mode, "filters": READY})
     profile = default_profile()
-    assert len(made.plugins) == len(made.acting(profile)) == described
+    assert len(made.active) == len(made.acting(profile)) == described
     assert len(made.join(profile).filters) - len(profile.filters) == acting
 
 
@@ -148,8 +149,8 @@ def test_without_feasible_nodes_there_are_no_scores() -> None:
 
 def test_of_policies_of_one_name_each_set_has_its_own() -> None:
     one, other = compiled("p", filters=READY), compiled("p", filters=filtering("node.cordoned"))
-    assert PolicySet.of([one]).plugins[0].policy is one
-    assert PolicySet.of([other]).plugins[0].policy is other
+    assert PolicySet.of([one]).active[0].policy is one
+    assert PolicySet.of([other]).active[0].policy is other
 
 
 def test_what_edited_policies_were_made_of_is_forgotten() -> None:
@@ -159,5 +160,5 @@ def test_what_edited_policies_were_made_of_is_forgotten() -> None:
         policies = PolicySet.of([compiled("p", filters=filtering(texts))], policies)
         engine = Engine(around, policies.join(default_profile()), random.Random(0))
         assert engine.decide(pod()).node == "a"
-        sizes.append(len(policies.plugins[0].context(around).no_pod.scalars))
+        sizes.append(len(policies.active[0].context(around).no_pod.scalars))
     assert sizes[-1] == sizes[0]

@@ -54,7 +54,7 @@ def test_the_last_good_generation_stays_in_force(specs: tuple[Spec, ...], change
     store = PolicyStore()
     assert [apply(store, one) for one in generations(*specs)] == changes
     assert active(store) == in_force
-    assert len(store.policy_set().plugins) == (in_force is not None)
+    assert len(store.policy_set().active) == (in_force is not None)
 
 
 REMEMBERED = {"generation": 3, "spec": GOOD}
@@ -206,7 +206,7 @@ def test_removing_tells_whether_something_was_in_force() -> None:
     apply(store, policy("bad", **BAD))
     assert store.listed() == {"good", "bad"}
     assert [bool(store.remove(PolicyKey(name))) for name in ("good", "bad", "good")] == [True, False, False]
-    assert store.policy_set().plugins == ()
+    assert store.policy_set().active == ()
 
 
 # Status

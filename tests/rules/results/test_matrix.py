@@ -18,7 +18,6 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.rules.results.matrix import FilterMatrix
 from policysched.rules.results.rule_rows import FilterStack
 from policysched.rules.shared_values import context
-from policysched.rules.shared_values.context import RuleFrame
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod
@@ -111,14 +110,14 @@ def test_what_evaluates_rules_of_earlier_generations_is_gone() -> None:
 def test_all_policies_are_worked_out_once_however_much_they_make_of_the_pod_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    calls: list[int] = []
-    work_out = FilterMatrix._work_out
+    calls: list[Rows] = []
+    evaluate = FilterMatrix.evaluate
 
-    def counted(matrix: FilterMatrix, rows: Rows, frame: RuleFrame) -> Codes:
-        calls.append(frame.rows)
-        return work_out(matrix, rows, frame)
+    def counted(matrix: FilterMatrix, rows: Rows) -> Codes:
+        calls.append(rows)
+        return evaluate(matrix, rows)
 
-    monkeypatch.setattr(FilterMatrix, "_work_out", counted)
+    monkeypatch.setattr(FilterMatrix, "evaluate", counted)
     monkeypatch.setattr(context, "MOST_KEPT", 1 << 17)
     rules = [f"node.free.cpu >= pod.requests.cpu * {n}.5 - 9 * pod.requests.cpu" for n in range(160)]
     specs = {
@@ -127,4 +126,4 @@ def test_all_policies_are_worked_out_once_however_much_they_make_of_the_pod_alon
     }
     around = cluster(*(node(f"n{index}") for index in range(100)))
     Engine(around, policy_set(**specs).join(default_profile()), random.Random(0)).decide(pod(requests={"cpu": "1m"}))
-    assert calls == [100]
+    assert calls == [slice(0, 100)]

@@ -8,7 +8,6 @@ import pytest
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
-from policysched.rules.plugin.policy_plugin import PolicyPlugin
 from policysched.schedule.cycle.engine import Engine
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, plugin, policy_set, scoring
@@ -22,7 +21,7 @@ def numbered(*values: str | None) -> Cluster:
 V = 'number(node.labels["v"])'
 
 
-def final(made: PolicyPlugin, around: Cluster, feasible: set[str] | None = None) -> list[int]:
+def final(made: Any, around: Cluster, feasible: set[str] | None = None) -> list[int]:
     """Final scores of the feasible nodes, in the order of names."""
     state: Any = made.prepare_score(pod(), around)
     size = around.nodes.size

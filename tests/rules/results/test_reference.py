@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policysched.framework import SKIP, Status
+from policysched.framework import Status
 from policysched.language import UNKNOWN, interpret
 from policysched.model.objects import Container, Pod, ResourceRequirements, Toleration
 from policysched.rules.compile.policy import CompiledPolicy
@@ -146,15 +146,15 @@ def found(world: World, of: Pod, plugins: PolicySet) -> dict[Any, dict[str, Any]
     cluster = world.cluster
     answers: dict[Any, dict[str, Any]] = {}
     rows = slice(0, cluster.nodes.size)
-    for plugin in plugins.plugins:
-        state: Any = plugin.prepare_filter(of, cluster)
-        assert state is not SKIP
-        if isinstance(state, Status):
-            answers[plugin.policy.key] = WAITS
+    for one in plugins.active:
+        matrix = one.filter_matrix(of, cluster)
+        assert matrix is not None
+        if isinstance(matrix, Status):
+            answers[one.policy.key] = WAITS
             continue
-        codes = plugin.filter(state, rows)
-        [(rule, _)] = state.by_rule(rows)
-        answers[plugin.policy.key] = {
+        [codes] = matrix.evaluate(rows)
+        [(rule, _)] = matrix.by_rule(0, rows)
+        answers[one.policy.key] = {
             name: UNKNOWN if codes[row] and rule.is_unknown(int(codes[row])) else not codes[row]
             for name, row in cluster.nodes.row_of.items()
             if cluster.nodes.present.data[row]

@@ -23,7 +23,7 @@ from policysched.model.policy import PolicyKey
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
-from policysched.schedule.cycle.results.plugin_results import ScoreResults
+from policysched.schedule.cycle.results.plugin_results import FilterResults, MemberCodes, MemberScores, ScoreResults
 from policysched.schedule.observer import Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.timing import FILTER
@@ -81,7 +81,7 @@ class PolicyMetrics(Observer, Collector):
 
     def _examine(self, profile: str, decision: Decision) -> None:
         """Determine whether another node would have been chosen without one policy's score."""
-        scoring = [one for one in decision.evaluation.scores if one.plugin.name.startswith(PREFIX) and not one.flat]
+        scoring = [one for one in decision.evaluation.score_parts() if is_policy(one) and not one.flat]
         if scoring:
             chosen = scoring[self._choices // EXAMINE % len(scoring)]
             name = chosen.plugin.name.removeprefix(PREFIX)
@@ -182,23 +182,25 @@ def _states_of(entry: StoredPolicy) -> set[str]:
     return states | ({"Rejected"} if entry.result.errors or entry.refused else set())
 
 
+def is_policy(results: FilterResults | MemberCodes | ScoreResults | MemberScores) -> bool:
+    """Return whether results are those of a policy."""
+    return results.plugin.name.startswith(PREFIX)
+
+
 def deciding_filters(evaluation: Evaluation) -> list[str]:
     """Return the policies without whose filters a node would be feasible: on some row only they reject."""
-    filters = [one for one in evaluation.filters if one.rejects_any]
-    places = [one.place for one in filters if one.plugin_name.startswith(PREFIX)]
-    if not places:
+    parts = evaluation.filter_parts()
+    place = next((one.place for one in parts if is_policy(one)), None)
+    if place is None:
         return []
-    first, found = evaluation.first[: evaluation.cluster.nodes.size], []
-    rows = (first >= places[0]).nonzero()[0]
-    first, rejected_later = first[rows], np.zeros(rows.size, np.bool_)
-    for one in reversed(filters):
-        if one.place in places and ((first == one.place) & ~rejected_later).any():
-            found.append(one.plugin_name.removeprefix(PREFIX))
-        rejected_later |= one.codes[rows] != 0
-    return found
+    rows = (evaluation.first[: evaluation.cluster.nodes.size] == place).nonzero()[0]
+    rejects = [(one, one.codes[rows] != 0) for one in parts if one.place >= place]
+    is_only = np.sum([rejected for _, rejected in rejects], axis=0) == 1
+    found = [one for one, rejected in rejects if is_policy(one) and (rejected & is_only).any()]
+    return [one.plugin.name.removeprefix(PREFIX) for one in found]
 
 
-def decides(score: ScoreResults, decision: Decision) -> bool:
+def decides(score: ScoreResults | MemberScores, decision: Decision) -> bool:
     """Return whether another node would be chosen without a score: one has a higher sum of the other scores."""
     evaluation = decision.evaluation
     feasible = evaluation.feasible()

@@ -1,29 +1,32 @@
-"""Carries results of a pod class over when the policies change; only changed plugins run again.
+"""Results of a pod class under an earlier profile, for the evaluation under the profile that replaces it.
 
-An edit of a policy changes few answers: plugins of the profile stay the same objects, and so do most rules of policies.
-The earlier evaluation is brought up to date once more; then the new one goes on with the states of the plugins that
-stayed, and with the answers of all whose state says that they hold. Only the others are asked about nodes again.
+An edit of a policy changes few results. The plugins of the profile stay the same objects, so their states and results
+are reused. The policies reuse the results of policies that stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from policysched.framework import SKIP, FilterPlugin, Narrow, ScorePlugin, Status
+from policysched.framework import SKIP, FilterPlugin, Incremental, Narrow, ScorePlugin, Status
 from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
 from policysched.schedule.cycle.results.plugin_results import FilterResults, ScoreResults
+from policysched.state.cluster import Cluster
+
+Prepare = Callable[[Pod, Cluster], Any]
 
 
 class EarlierResults:
-    """The results of plugins for a pod class, up to date; none of them turned the pod away or failed.
+    """The current results of plugins for a pod class that no plugin rejected outright and for which none failed.
 
     Args:
-        profile: The plugins that were prepared.
-        filters: The results of those that had something to say at Filter.
-        scores: The results of those that had something to say at Score.
-        narrowed: The nodes that were left at PreFilter, by plugin.
-        scored: Whether the scores are up to date, too.
+        profile: The earlier profile.
+        filters: The results of the filters that apply to the class.
+        scores: The results of the scores that apply to the class.
+        narrowed: The node names that PreFilter plugins returned, with place and name of the plugin.
+        scored: Whether the scores are current, too.
     """
 
     def __init__(
@@ -35,46 +38,63 @@ class EarlierResults:
         *,
         scored: bool,
     ) -> None:
-        self._prepared = {id(plugin) for _, plugin in profile.class_filters}
-        self._pre_scored = {id(plugin) for plugin, _ in profile.class_scores}
+        self._plugins = {id(plugin) for _, plugin in profile.class_filters}
+        self._plugins |= {id(plugin) for plugin, _ in profile.class_scores}
         self._filters = {one.plugin_name: one for one in filters}
         self._scores = {one.plugin.name: one for one in scores}
         self._narrowed = {name: nodes for _, name, nodes in narrowed if isinstance(nodes, frozenset)}
         self._scored = scored
+        self._kept: set[int] = set()
+        """The identity of states that other plugins return again."""
 
-    def has_filter(self, plugin: FilterPlugin[Any]) -> bool:
-        """Return whether a plugin was prepared at PreFilter."""
-        return id(plugin) in self._prepared
+    def has(self, plugin: FilterPlugin[Any] | ScorePlugin[Any]) -> bool:
+        """Return whether the earlier profile has the same plugin, so that its state is known."""
+        return id(plugin) in self._plugins
 
     def filter_state(self, plugin: FilterPlugin[Any]) -> Any:
-        """Return what such a plugin answered then."""
+        """Return what such a plugin returned at PreFilter."""
         found = self._filters.get(plugin.name)
         state = SKIP if found is None else found.state
         return Narrow(state, self._narrowed[plugin.name]) if plugin.name in self._narrowed else state
 
-    def has_score(self, plugin: ScorePlugin[Any]) -> bool:
-        """Return whether a plugin was prepared at PreScore."""
-        return id(plugin) in self._pre_scored
-
     def score_state(self, plugin: ScorePlugin[Any]) -> Any:
-        """Return what such a plugin answered then."""
+        """Return what such a plugin returned at PreScore."""
         found = self._scores.get(plugin.name)
         return SKIP if found is None else found.state
 
-    def answers_filter(self, results: FilterResults) -> bool:
-        """Give a filter the answers that hold for its state; return whether there are any."""
+    def prepare_filter(self, plugin: FilterPlugin[Any]) -> Prepare:
+        """Return the method that prepares another plugin at PreFilter, after the earlier state if it can reuse that."""
+        return self._preparing(plugin, plugin.prepare_filter, self._filters.get(plugin.name))
+
+    def prepare_score(self, plugin: ScorePlugin[Any]) -> Prepare:
+        """Return the method that prepares another plugin at PreScore, after the earlier state if it can reuse that."""
+        return self._preparing(plugin, plugin.prepare_score, self._scores.get(plugin.name) if self._scored else None)
+
+    def reuse_codes(self, results: FilterResults) -> bool:
+        """Reuse the codes of a filter whose state is the same; return False for another state."""
         before = self._filters.get(results.plugin_name)
-        if before is None or not _continues(results, before):
+        if before is None or not self._is_same(results, before):
             return False
         results.take_over(before)
         return True
 
-    def answers_score(self, results: ScoreResults) -> bool:
-        """Give a plugin that scores the answers that hold for its state; return whether there are any."""
+    def reuse_scores(self, results: ScoreResults) -> bool:
+        """Reuse the scores of a plugin whose state is the same; return False for another state or weight."""
         before = self._scores.get(results.plugin.name) if self._scored else None
-        return before is not None and _continues(results, before) and results.take_over(before)
+        return before is not None and self._is_same(results, before) and results.take_over(before)
 
+    def _preparing(self, plugin: object, prepare: Prepare, before: FilterResults | ScoreResults | None) -> Prepare:
+        if before is None or not isinstance(plugin, Incremental):
+            return prepare
 
-def _continues(results: FilterResults | ScoreResults, before: FilterResults | ScoreResults) -> bool:
-    """Return whether the answers of earlier results hold."""
-    return results.plugin is before.plugin and results.state is before.state
+        def prepare_after(pod: Pod, cluster: Cluster) -> Any:
+            found = plugin.prepare_after(before.state, pod, cluster)
+            if found is before.state:
+                self._kept.add(id(found))
+            return prepare(pod, cluster) if found is None else found
+
+        return prepare_after
+
+    def _is_same(self, results: FilterResults | ScoreResults, before: FilterResults | ScoreResults) -> bool:
+        is_kept = results.plugin is before.plugin or id(results.state) in self._kept
+        return is_kept and results.state is before.state

@@ -1,15 +1,19 @@
 """One plugin's results for one pod class: reason codes or scores by row, recomputed on changed rows.
 
-An array has the columns' capacity and is made when the first result that is not 0 comes: most filters reject no row of
-a class, and an evaluation is as large as its arrays. `flat` and `rejects_any` only ever move one way between two full
-computations: they may miss that an array became uniform again, never that it stopped being so.
+An array has the columns' capacity and is allocated at the first result that is not 0: most filters reject no row of a
+class, and an evaluation is as large as its arrays. Between two full computations, `flat` only becomes False and
+`rejects_any` only becomes True: either may be outdated if an array is uniform again.
 
-Shapes: C the capacity of the columns, N rows in use, R the rows asked about, E entries of the journal.
+The results of a block have one code or sum per row for all its members; `parts` returns the results by member. Other
+plugins have one part.
+
+Shapes: C the capacity of the columns, N rows in use, R rows of a call, E entries of the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from typing import Any, Final
@@ -21,18 +25,20 @@ from policysched.framework import (
     MAX_NODE_SCORE,
     NO_ROWS,
     Aspect,
+    BlockMember,
     Cluster,
     Code,
     Codes,
     Incremental,
     Mask,
+    Plugin,
+    PluginBlock,
     RowFilter,
     RowNumbers,
     Rows,
     RowScore,
     Scores,
     Status,
-    together_of,
     unresolvable,
 )
 from policysched.framework.partial_plugins import Everywhere
@@ -97,24 +103,67 @@ def state_bytes(state: object, rows: int) -> int:
     return memory_of(getattr(state, "arrays", 0), rows) + int(getattr(state, "nbytes", 0))
 
 
+@dataclass(frozen=True, slots=True)
+class MemberCodes:
+    """The reason codes of one member of a block that rejected a row."""
+
+    plugin: BlockMember
+    place: int
+    """The place of the block among the profile's filters."""
+    codes: Codes
+    reason: Callable[[int], Status]
+    rejects_any: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MemberScores:
+    """The scores of one member of a block, before its weight."""
+
+    plugin: BlockMember
+    weight: int
+    tier: int
+    values: NDArray[Any]
+    left_out: bool = False
+
+    @property
+    def flat(self) -> bool:
+        """Whether every score is 0."""
+        return not np.count_nonzero(self.values)
+
+    def final(self, feasible: Mask) -> Scores:
+        """Return the weighted scores; those of infeasible rows are undefined. Shapes: (N,) -> (N,)."""
+        return self.values[: feasible.size] * np.int64(self.weight)
+
+
+def member_names(plugin: Plugin) -> tuple[str, ...]:
+    """Return the names of a block's members, or the name of another plugin."""
+    return tuple([one.name for one in plugin.members]) if isinstance(plugin, PluginBlock) else (plugin.name,)
+
+
+def _names(plugin: RowFilter[Any] | RowScore[Any], block: PluginBlock[Any] | None, state: Any) -> tuple[str, ...]:
+    return (plugin.name,) if block is None else tuple([one.name for one in block.members_of(state)])
+
+
 class FilterResults:
     """A filter's reason codes by row, with its prepared state."""
 
-    __slots__ = ("_capacity", "_incremental", "codes", "place", "plugin", "reads", "rejects_any", "state")
+    __slots__ = ("_capacity", "_incremental", "block", "codes", "place", "plugin", "reads", "rejects_any", "state")
 
     def __init__(self, plugin: RowFilter[Any], state: Any, place: int) -> None:
         self.plugin = plugin
         self.place = place
         """The place in the order of filters: of those that reject a node, the one with the lowest place is reported."""
         self.state = state
-        self.reads = int(plugin.filter_reads) | PRESENCE
+        self.block: PluginBlock[Any] | None = plugin if isinstance(plugin, PluginBlock) else None
+        reads = plugin.filter_reads if self.block is None else self.block.reads_of(state)
+        self.reads = int(reads) | PRESENCE
         self._incremental: Incremental[Any] | None = plugin if isinstance(plugin, Incremental) else None
         self._capacity = 0
         self.codes = NO_CODES
         self.rejects_any = False
 
     def take_over(self, before: FilterResults) -> None:
-        """Go on with the answers of an earlier state that this one continues."""
+        """Reuse the codes of the same state under an earlier profile."""
         self._capacity, self.codes, self.rejects_any = before._capacity, before.codes, before.rejects_any
 
     def recompute(self, capacity: int, size: int) -> None:
@@ -141,8 +190,14 @@ class FilterResults:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of the plugin alone."""
-        return (self.plugin.name,)
+        """The names of the block's members that apply to the class; of another plugin, its own."""
+        return _names(self.plugin, self.block, self.state)
+
+    def parts(self) -> Sequence[FilterResults | MemberCodes]:
+        """Return the results by member."""
+        if self.block is None:
+            return (self,)
+        return [MemberCodes(one, self.place, codes, self.reason) for one, codes in self.block.rows_of(self.state)]
 
     @property
     def plugin_name(self) -> str:
@@ -166,18 +221,15 @@ class FilterResults:
 
     def reason(self, code: int) -> Status:
         """Return the plugin's status for a reason code."""
-        return self.plugin.reason(self.state, code).by(self.plugin.name)
+        return self.named(self.plugin.reason(self.state, code))
 
-    def update_affected(self, rows: RowNumbers) -> RowNumbers:
-        """Do what `update` does where more rows are affected than those that changed; else leave them to who asks."""
-        affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
-        return NO_ROWS if affected is rows else self._ask(affected)
+    def named(self, status: Status) -> Status:
+        """Return a status of the plugin with its name; a block names its members itself."""
+        return status.by(self.plugin.name) if self.block is None else status
 
     def _ask(self, rows: Rows) -> RowNumbers:
-        return self.take(rows, self.plugin.filter(self.state, rows))
-
-    def take(self, rows: Rows, codes: Codes) -> RowNumbers:
-        """Keep the codes of rows; return those where they are others."""
+        """Evaluate rows; return those with another code."""
+        codes = self.plugin.filter(self.state, rows)
         if not self.rejects_any:
             if not np.count_nonzero(codes):
                 return NO_ROWS
@@ -189,14 +241,11 @@ class FilterResults:
 
 
 class ScoreResults:
-    """A score plugin's scores by row, with its prepared state: weighted final ones.
-
-    Where it normalises, or answers together with others, they are raw ones.
-    """
+    """A score plugin's scores by row, with its prepared state: weighted final scores, raw scores if it normalises."""
 
     __slots__ = (
-        *("_capacity", "_incremental", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
-        *("is_raw", "tier", "values", "weight"),
+        *("_capacity", "_incremental", "block", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
+        *("tier", "values", "weight"),
     )
 
     def __init__(self, plugin: RowScore[Any], weight: int, state: Any) -> None:
@@ -206,10 +255,10 @@ class ScoreResults:
         """The scores of a higher tier decide before the sum of those of lower ones."""
         self.state = state
         self.normalizes = plugin.normalizes
-        self.reads = int(plugin.score_reads) | PRESENCE
+        self.block: PluginBlock[Any] | None = plugin if isinstance(plugin, PluginBlock) else None
+        reads = plugin.score_reads if self.block is None else self.block.reads_of(state)
+        self.reads = int(reads) | PRESENCE
         self._incremental: Incremental[Any] | None = plugin if isinstance(plugin, Incremental) else None
-        self.is_raw = self.normalizes or together_of(state) is not None
-        """Whether the values are those before the weight."""
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
@@ -218,17 +267,11 @@ class ScoreResults:
         """Whether a final score may be none of 0 to 100."""
 
     def take_over(self, before: ScoreResults) -> bool:
-        """Go on with the scores of an earlier state that this one continues, by another weight perhaps.
-
-        Returns:
-            Whether they tell the scores by this weight: all are 0 by none.
-        """
-        if before.is_raw != self.is_raw or not (before.is_raw or before.weight or before.flat):
+        """Reuse the scores of the same state under an earlier profile; return False if the weight is another one."""
+        if before.weight != self.weight and not self.normalizes:
             return False
         self._capacity, self.flat, self.may_leave_range = before._capacity, before.flat, before.may_leave_range
         self.values = before.values
-        if before.weight != self.weight and not (self.is_raw or self.flat):
-            self.values = (before.values // before.weight).astype(self._width) * self.weight
         return True
 
     def recompute(self, capacity: int, size: int) -> None:
@@ -251,8 +294,14 @@ class ScoreResults:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of the plugin alone."""
-        return (self.plugin.name,)
+        """The names of the block's members that apply to the class; of another plugin, its own."""
+        return _names(self.plugin, self.block, self.state)
+
+    def parts(self) -> Sequence[ScoreResults | MemberScores]:
+        """Return the results by member."""
+        if self.block is None:
+            return (self,)
+        return [MemberScores(one, one.weight, one.tier, values) for one, values in self.block.rows_of(self.state)]
 
     @property
     def left_out(self) -> bool:
@@ -265,8 +314,7 @@ class ScoreResults:
         Shapes: (N,) -> (N,).
         """
         if not self.normalizes:
-            scores = self._raw(feasible.size)
-            return scores * self.weight if self.is_raw else scores
+            return self._raw(feasible.size)
         found = self.added(feasible)
         return np.zeros(feasible.size, np.int64) if found is None else found
 
@@ -293,17 +341,12 @@ class ScoreResults:
     @property
     def _width(self) -> type[np.signedinteger]:
         """The width of the values: final scores are at most 100 times a weight, half is nearly always enough."""
-        if self.is_raw:
-            return np.int64 if self.normalizes else np.int8
+        if self.normalizes:
+            return np.int64
         return np.int64 if abs(self.weight) > WIDEST_NARROW_WEIGHT else np.int32
 
     def _raw(self, size: int) -> Scores:
         return np.zeros(size, np.int64) if self.flat else self.values[:size].astype(np.int64, copy=False)
-
-    def update_affected(self, rows: RowNumbers) -> RowNumbers:
-        """Do what `update` does where more rows are affected than those that changed; else leave them to who asks."""
-        affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
-        return NO_ROWS if affected is rows else self._ask(affected)
 
     def _ask(self, rows: Rows) -> RowNumbers:
         scores = self.plugin.score(self.state, rows)
@@ -319,7 +362,7 @@ class ScoreResults:
         if self.normalizes:
             self.values[rows] = scores
             return NO_ROWS
-        weighted = scores if self.is_raw or self.weight == 1 else scores * self.weight
+        weighted = scores if self.weight == 1 else scores * self.weight
         values = weighted.astype(self.values.dtype, copy=False)
         differs = values != self.values[rows]
         self.values[rows] = values

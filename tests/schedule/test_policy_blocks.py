@@ -1,11 +1,10 @@
-"""Joint evaluation of a profile's policies: the cached sums rank nodes as the separate scores do."""
+"""Policies of a profile are evaluated as one block: nodes are ranked by the weighted sum of the scores of all."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from policysched.app.configuration.profiles import default_profile
@@ -13,7 +12,6 @@ from policysched.framework import Cluster
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
-from policysched.schedule.cycle.results.joint_results import JointScores, joint_filters, joint_scores
 from tests.build import cluster, node, pod
 from tests.rules.build import Spec, compiled
 
@@ -47,7 +45,7 @@ def assert_sums_are_those_of_scores(engine: Engine, around: Cluster) -> None:
     evaluation = engine.find(pod())
     feasible = evaluation.feasible()
     if feasible.any():
-        sums = sum(one.final(feasible) for one in evaluation.scores)
+        sums = sum(one.final(feasible) for one in evaluation.score_parts())
         assert len(set((evaluation.ranking() - sums)[feasible].tolist())) == 1
     fresh = Engine(around, engine.profile, random.Random(0))
     records = [make_record(one.decide(pod())) for one in (engine, fresh)]
@@ -78,19 +76,3 @@ def test_an_edited_weight_counts_at_once() -> None:
         active = PolicySet.of(made, active)
         engine.use(active.join(default_profile()))
         assert_sums_are_those_of_scores(engine, around)
-
-
-def test_some_of_those_that_answer_together_can_be_kept_without_the_others() -> None:
-    chance = random.Random(3)
-    around = cluster(*(changed_node(index, chance) for index in range(NODES)))
-    evaluation = Engine(around, policies(3).join(default_profile()), random.Random(0)).find(pod())
-    rows, capacity = np.arange(NODES), around.nodes.columns.capacity
-    filters = [one for one in evaluation.filters if one.plugin.name.endswith(("p0", "p2"))]
-    scores = [one for one in evaluation.scores if one.plugin.name.endswith(("p0", "p2"))]
-    expected = sum(one.final(np.ones(NODES, np.bool_)) for one in scores)
-    [joint] = joint_scores(scores, capacity, np.dtype(np.int64))
-    assert joint.update(rows).size == 0
-    assert isinstance(joint, JointScores)
-    assert joint.sums[0].values[:NODES].tolist() == np.asarray(expected).tolist()
-    [judging] = joint_filters(filters)
-    assert judging.update(rows).size == 0

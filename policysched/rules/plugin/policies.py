@@ -1,0 +1,246 @@
+"""The policies of a profile as plugins: one filter for all, one score for the policies of a tier.
+
+A plugin answers with one code or sum per row; `rows_of` returns the results by policy. A policy with a normalising rule
+is a score plugin of its own, because its scores depend on all feasible nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final
+
+from policysched.framework import (
+    SKIP,
+    Aspect,
+    BlockRow,
+    ChangedRow,
+    ChangedRows,
+    Cluster,
+    Codes,
+    Incremental,
+    Mask,
+    PluginBlock,
+    RowNumbers,
+    Rows,
+    ScorePlugin,
+    Scores,
+    Status,
+    WhatIfFilter,
+)
+from policysched.framework.plugin import StateT
+from policysched.model.objects import Pod
+from policysched.rules.plugin.active_policy import ActivePolicy
+from policysched.rules.results.blocks import FilterBlock, ScoreBlock
+from policysched.rules.results.matrix import FilterMatrix, ScoreMatrix
+from policysched.rules.results.normalized import NormalizedScores
+from policysched.rules.results.pod_independent import PodIndependentResults
+from policysched.rules.results.rule_rows import CODES, RuleRow
+
+POLICIES: Final = "SchedulingPolicy"
+
+
+class _Policies(Incremental[StateT]):
+    """Some policies of a profile.
+
+    Args:
+        members: The policies in their order, at least one.
+        rules: Their rules at the extension point.
+    """
+
+    def __init__(self, members: Sequence[ActivePolicy], rules: Iterable[RuleRow]) -> None:
+        self.name = POLICIES
+        self._rules = tuple(rules)
+        self._members = tuple(members)
+        self._by_name = {one.name: one for one in members}
+        self.reads_own_namespace = any(one.reads_own_namespace for one in members)
+
+    @property
+    def members(self) -> tuple[ActivePolicy, ...]:
+        """The policies, in the order in which their filters report."""
+        return self._members
+
+    def generation(self, cluster: Cluster) -> Hashable:
+        """Return a value that changes if one of the policies has to be prepared again."""
+        return tuple(one.generation(cluster) for one in self.members)
+
+    def evaluate(self, cluster: Cluster) -> None:
+        """Evaluate the rules that do not read the pod."""
+        self._results(cluster).use(self, self._rules)
+
+    def _results(self, cluster: Cluster) -> PodIndependentResults:
+        for one in self.members:
+            found = one.results(cluster)
+        return found
+
+
+class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilter[FilterBlock]):
+    """The filters of all policies of a profile."""
+
+    def __init__(self, members: Sequence[ActivePolicy]) -> None:
+        super().__init__(members, (rule for one in members for rule in one.filter_rows))
+        self.filter_reads = _union(one.filter_reads for one in members)
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+        """Return the block of the policies that apply to the pod, or reject the pod while a namespace is unknown."""
+        return self.prepare_after(None, pod, cluster)
+
+    def prepare_after(self, before: FilterBlock | None, pod: Pod, cluster: Cluster) -> Any:
+        """Return the same, with the results of policies that are the same in the block of an earlier profile."""
+        results = self._results(cluster)
+        context = results.context
+        for one in self.members:
+            waiting = one.selection.awaits(pod, context)
+            if waiting is not None:
+                return waiting.by(one.name)
+        rules = {one.name: rows for one in self.members if (rows := one.filters_for(pod, context))}
+        if not rules:
+            return SKIP
+        results.use(self, self._rules)
+        inputs = context.inputs(pod) if before is None else before.matrix.pod
+        return FilterBlock(self, FilterMatrix(results, inputs, rules), cluster.nodes.columns.capacity, before)
+
+    def reads_of(self, state: FilterBlock) -> Aspect:
+        """Return the aspects that the policies of a block read."""
+        return _union(one.filter_reads for one in self.members_of(state))
+
+    def rows_of(self, state: FilterBlock) -> list[BlockRow]:
+        """Return the codes of the policies that ever rejected a node; `reason` explains them."""
+        return [BlockRow(self._by_name[name], codes) for name, codes in state.rejecting()]
+
+    def members_of(self, state: FilterBlock) -> Sequence[ActivePolicy]:
+        """Return the policies of a block."""
+        return [self._by_name[name] for name in state.matrix.names]
+
+    def affected_rows(self, state: FilterBlock, rows: RowNumbers) -> Rows:
+        """Evaluate the rows that changed, and add those that shared values affect."""
+        return state.update(rows)
+
+    def filter(self, state: FilterBlock, rows: Rows) -> Codes:
+        """Return the code of the first policy that rejects each row."""
+        return state.answers(rows)
+
+    def filter_changed(self, state: FilterBlock, changed: ChangedRow) -> Status | None:
+        """Return the status of the first policy that would reject a row with other pods."""
+        code = state.changed_code(changed)
+        return self.reason(state, code) if code else None
+
+    def filter_changed_rows(self, state: FilterBlock, changed: ChangedRows) -> Codes | None:
+        """Return the codes that rows with other pods would have, None if each has to be evaluated by itself."""
+        return state.matrix.changed_codes(changed)
+
+    def reason(self, state: FilterBlock, code: int) -> Status:
+        """Return the status of the policy and rule that a code stands for."""
+        place, own = divmod(code, CODES)
+        return self._by_name[state.matrix.names[place]].reason(own)
+
+
+class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[ScoreBlock]):
+    """The scores of the policies of one tier that do not normalise; the sum includes the weights of policies."""
+
+    def __init__(self, members: Sequence[ActivePolicy]) -> None:
+        super().__init__(members, (rule for one in members for rule in one.score_rows))
+        self.score_reads = _union(one.score_reads for one in members)
+        self.tier = members[0].tier
+        self.name = f"{POLICIES} of tier {self.tier}"
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Return the block of the policies that apply to the pod."""
+        return self.prepare_after(None, pod, cluster)
+
+    def prepare_after(self, before: ScoreBlock | None, pod: Pod, cluster: Cluster) -> Any:
+        """Return the same, with the results of policies that are the same in the block of an earlier profile."""
+        results = self._results(cluster)
+        context = results.context
+        rules = {one.name: rows for one in self.members if (rows := one.scores_for(pod, context))}
+        if not rules:
+            return SKIP
+        results.use(self, self._rules)
+        inputs = context.inputs(pod) if before is None else before.matrix.pod
+        weights = [self._by_name[name].weight for name in rules]
+        matrix = ScoreMatrix(results, inputs, rules)
+        return ScoreBlock(self, matrix, cluster.nodes.columns.capacity, weights, before)
+
+    def reads_of(self, state: ScoreBlock) -> Aspect:
+        """Return the aspects that the policies of a block read."""
+        return _union(one.score_reads for one in self.members_of(state))
+
+    def rows_of(self, state: ScoreBlock) -> list[BlockRow]:
+        """Return the scores of the policies, before their weights."""
+        return [BlockRow(one, scores) for one, scores in zip(self.members_of(state), state.scores, strict=True)]
+
+    def members_of(self, state: ScoreBlock) -> Sequence[ActivePolicy]:
+        """Return the policies of a block."""
+        return [self._by_name[name] for name in state.matrix.names]
+
+    def affected_rows(self, state: ScoreBlock, rows: RowNumbers) -> Rows:
+        """Evaluate the rows that changed, and add those that shared values affect."""
+        return state.update(rows)
+
+    def score(self, state: ScoreBlock, rows: Rows) -> Scores:
+        """Return the weighted sums of the policies' scores."""
+        return state.answers(rows)
+
+    def stays_in_range(self, state: ScoreBlock) -> bool:  # noqa: ARG002 - scores are clipped
+        """Return True."""
+        return True
+
+
+class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores]):
+    """The score of one policy with a normalising rule."""
+
+    normalizes = True
+
+    def __init__(self, policy: ActivePolicy) -> None:
+        super().__init__((policy,), policy.score_rows)
+        self.policy = policy
+        self.name, self.tier, self.score_reads = policy.name, policy.tier, policy.score_reads
+
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+        """Return the values of the policy's rules that apply to the pod."""
+        return self.prepare_after(None, pod, cluster)
+
+    def prepare_after(self, before: NormalizedScores | None, pod: Pod, cluster: Cluster) -> Any:
+        """Return the same, or the values of an earlier profile if the rules are the same."""
+        results = self._results(cluster)
+        rules = self.policy.scores_for(pod, results.context)
+        if not rules:
+            return SKIP
+        results.use(self, self._rules)
+        if before is not None and before.rules == rules:
+            return before
+        return NormalizedScores(results, results.context.inputs(pod), rules)
+
+    def affected_rows(self, state: NormalizedScores, rows: RowNumbers) -> Rows:
+        """Add the rows that shared values affect."""
+        return state.affected_rows(rows)
+
+    def score(self, state: NormalizedScores, rows: Rows) -> Scores:
+        """Evaluate rows; `normalize` returns the scores."""
+        return state.answers(rows)
+
+    def stays_in_range(self, state: NormalizedScores) -> bool:  # noqa: ARG002 - scores are clipped
+        """Return True."""
+        return True
+
+    def normalize(self, state: NormalizedScores, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`
+        """Normalise each rule's values over the feasible rows and combine them."""
+        return state.final(feasible)
+
+
+def score_plugins(policies: Iterable[ActivePolicy]) -> tuple[tuple[PolicyScores | NormalizedPolicy, int], ...]:
+    """Return the score plugins of policies with their weights."""
+    plain: dict[int, list[ActivePolicy]] = {}
+    normalizing = []
+    for one in policies:
+        if one.normalizes:
+            normalizing.append((NormalizedPolicy(one), one.weight))
+        else:
+            plain.setdefault(one.tier, []).append(one)
+    return (*((PolicyScores(members), 1) for members in plain.values()), *normalizing)
+
+
+def _union(aspects: Iterable[Aspect]) -> Aspect:
+    found = Aspect.NONE
+    for one in aspects:
+        found |= one
+    return found

@@ -1,0 +1,236 @@
+"""Results of all policies of a profile for a pod class: one row per policy, updated on changed rows only.
+
+A change evaluates all policies on the nodes that changed, and a policy alone on the nodes for which one of its shared
+values changed. After an edit, a new block takes over the rows of policies whose rules are the same.
+
+Shapes: P policies, Q policies that ever rejected a node, R rows, C the capacity of the columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import NO_ROWS, ChangedRow, Codes, RowNumbers, Rows, Scores
+from policysched.rules.results.matrix import FilterMatrix, PolicyMatrix, ScoreMatrix
+from policysched.rules.results.rule_rows import CODES, RowT
+from policysched.rules.shared_values.derived import AffectedRows, together
+from policysched.state.tables.columns import parts_of
+
+BYTES = 2048
+"""The memory of a block beside its arrays and policies. Units: bytes."""
+BYTES_PER_POLICY = 512
+"""The memory of a policy's row beside its array. Units: bytes."""
+
+
+class PolicyBlock(ABC, Generic[RowT]):
+    """The results of policies at one extension point.
+
+    Args:
+        owner: Keeps the results of the rules that do not read the pod.
+        matrix: The rules that apply to the pod class.
+        capacity: The capacity of the columns.
+        before: The block of an earlier set of policies, up to date.
+    """
+
+    def __init__(
+        self, owner: object, matrix: PolicyMatrix[RowT], capacity: int, before: PolicyBlock[RowT] | None = None
+    ) -> None:
+        self._owner = owner
+        self.matrix: PolicyMatrix[RowT] = matrix
+        self._capacity = capacity
+        self._affected = [AffectedRows(own) for own in matrix.dependencies]
+        self._dependencies = tuple(dict.fromkeys(one for own in matrix.dependencies for one in own))
+        self._stamps = [one.stamp for one in self._dependencies]
+        self._updated: Rows | None = None
+        """The rows that `update` evaluated last."""
+        self._taken_over: frozenset[int] = frozenset()
+        """The policies whose rows come from an earlier block; `answers` evaluates the others."""
+        if before is not None:
+            known = {(name, rules): place for place, (name, rules) in enumerate(before.rows())}
+            same = [(place, known[one]) for place, one in enumerate(self.rows()) if one in known]
+            self._take_over(before, same)
+            self._taken_over = frozenset(place for place, _ in same)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the block, with its part of shared values. Units: bytes."""
+        own = BYTES + BYTES_PER_POLICY * len(self.matrix.names) + self._array.nbytes
+        return int(own) + self.matrix.nbytes + parts_of(self._dependencies)
+
+    def rows(self) -> Iterator[tuple[str, tuple[RowT, ...]]]:
+        """Return the name and the rules of each policy."""
+        return zip(self.matrix.names, self.matrix.rules, strict=True)
+
+    def update(self, rows: RowNumbers) -> Rows:
+        """Evaluate the rows that changed, and those that shared values affect; return all of them."""
+        self._store(rows, self.matrix.evaluate(rows))
+        found: list[Rows] = [rows]
+        for place, affected in self._affected_policies():
+            self._store_policy(place, affected, self.matrix.evaluate_policy(place, affected))
+            found.append(affected)
+        self._updated = rows if len(found) == 1 else together(found)
+        return self._updated
+
+    def answers(self, rows: Rows) -> NDArray[Any]:
+        """Return the results of all policies together; rows that were not just updated are evaluated. Shapes: (R,)."""
+        if rows is not self._updated:
+            self._evaluate(rows)
+        return self._read(rows)
+
+    def _evaluate(self, rows: Rows) -> None:
+        taken_over, self._taken_over = self._taken_over, frozenset()
+        if not taken_over:
+            self._store(rows, self.matrix.evaluate(rows))
+            return
+        for place in range(len(self.matrix.names)):
+            if place not in taken_over:
+                self._store_policy(place, rows, self.matrix.evaluate_policy(place, rows))
+
+    def _affected_policies(self) -> Iterator[tuple[int, Rows]]:
+        """Return the rows for which shared values changed, by policy."""
+        for one in self._dependencies:
+            one.refresh()
+        stamps = [one.stamp for one in self._dependencies]
+        if stamps == self._stamps:
+            return
+        self._stamps = stamps
+        for place, affected in enumerate(self._affected):
+            rows = affected.extend(NO_ROWS)
+            if rows is not NO_ROWS:
+                yield place, rows
+
+    @property
+    @abstractmethod
+    def _array(self) -> NDArray[Any]:
+        """The results by policy. Shapes: (P, C) or (Q, C)."""
+
+    @abstractmethod
+    def _take_over(self, before: Any, places: Sequence[tuple[int, int]]) -> None:
+        """Copy the rows of policies from an earlier block: pairs of a policy's place here and there."""
+
+    @abstractmethod
+    def _store(self, rows: Rows, results: NDArray[Any]) -> None:
+        """Store the results of all policies. Shapes: (P, R)."""
+
+    @abstractmethod
+    def _store_policy(self, place: int, rows: Rows, results: NDArray[Any]) -> None:
+        """Store the results of one policy. Shapes: (R,)."""
+
+    @abstractmethod
+    def _read(self, rows: Rows) -> NDArray[Any]:
+        """Return the stored results of all policies together. Shapes: (R,)."""
+
+
+class FilterBlock(PolicyBlock[Any]):
+    """The codes of policies. Their code together is that of the first rejecting policy, plus CODES times its place."""
+
+    matrix: FilterMatrix
+    _codes: Codes
+    """The codes of the policies that ever rejected a node. Shapes: (Q, C)."""
+    _rejecting: NDArray[np.int32]
+    """The places of these policies, ascending. Shapes: (Q,)."""
+
+    def __init__(self, owner: object, matrix: FilterMatrix, capacity: int, before: FilterBlock | None = None) -> None:
+        self._codes, self._rejecting = np.zeros((0, capacity), np.int32), np.zeros(0, np.int32)
+        super().__init__(owner, matrix, capacity, before)
+
+    def rejecting(self) -> Iterator[tuple[str, Codes]]:
+        """Return the policies that ever rejected a node, with their codes. Shapes: (C,)."""
+        for place, codes in zip(self._rejecting.tolist(), self._codes, strict=True):
+            yield self.matrix.names[place], np.where(codes, codes + np.int32(place * CODES), 0)
+
+    def changed_code(self, changed: ChangedRow) -> int:
+        """Return the code of the first policy that would reject a row with other pods, 0 without one."""
+        return self.matrix.changed_code(changed)
+
+    @property
+    def _array(self) -> Codes:
+        return self._codes
+
+    def _take_over(self, before: FilterBlock, places: Sequence[tuple[int, int]]) -> None:
+        known = dict(zip(before._rejecting.tolist(), before._codes, strict=True))
+        found = [(place, known[there]) for place, there in places if there in known]
+        if found:
+            self._rejecting = np.array([place for place, _ in found], np.int32)
+            self._codes = np.array([codes for _, codes in found])
+
+    def _store(self, rows: Rows, results: Codes) -> None:
+        if np.count_nonzero(results):
+            self._add(np.flatnonzero((results != 0).any(axis=1)))
+        if self._rejecting.size:
+            self._codes[:, rows] = results[self._rejecting]
+
+    def _store_policy(self, place: int, rows: Rows, results: Codes) -> None:
+        if np.count_nonzero(results):
+            self._add(np.array([place]))
+        at = self._rejecting.searchsorted(place)
+        if at < self._rejecting.size and self._rejecting[at] == place:
+            self._codes[at, rows] = results
+
+    def _add(self, places: NDArray[np.integer[Any]]) -> None:
+        """Add rows for policies that reject a node for the first time."""
+        new = np.setdiff1d(places, self._rejecting)
+        if not new.size:
+            return
+        rejecting = np.concatenate((self._rejecting, new.astype(np.int32)))
+        order = np.argsort(rejecting)
+        codes = np.concatenate((self._codes, np.zeros((new.size, self._capacity), np.int32)))
+        self._rejecting, self._codes = rejecting[order], codes[order]
+
+    def _read(self, rows: Rows) -> Codes:
+        codes = self._codes[:, rows]
+        if not self._rejecting.size:
+            return np.zeros(codes.shape[1], np.int32)
+        first = (codes != 0).argmax(axis=0)
+        found: Codes = codes[first, np.arange(first.size)]
+        return np.where(found, found + self._rejecting[first] * np.int32(CODES), 0)
+
+
+class ScoreBlock(PolicyBlock[Any]):
+    """The scores of policies that do not normalise. Their score together is the sum of scores times weights.
+
+    Args:
+        owner: Keeps the results of the rules that do not read the pod.
+        matrix: The rules that apply to the pod class.
+        capacity: The capacity of the columns.
+        weights: The weight of each policy.
+        before: The block of an earlier set of policies, up to date.
+    """
+
+    matrix: ScoreMatrix
+
+    def __init__(
+        self,
+        owner: object,
+        matrix: ScoreMatrix,
+        capacity: int,
+        weights: Sequence[int],
+        before: ScoreBlock | None = None,
+    ) -> None:
+        self._weights = np.array(weights, np.float64)  # products of floats are faster than of integers, and exact
+        self.scores: NDArray[np.int8] = np.zeros((len(weights), capacity), np.int8)
+        """Shapes: (P, C)."""
+        super().__init__(owner, matrix, capacity, before)
+
+    @property
+    def _array(self) -> NDArray[np.int8]:
+        return self.scores
+
+    def _take_over(self, before: ScoreBlock, places: Sequence[tuple[int, int]]) -> None:
+        for place, there in places:
+            self.scores[place] = before.scores[there]
+
+    def _store(self, rows: Rows, results: Scores) -> None:
+        self.scores[:, rows] = results
+
+    def _store_policy(self, place: int, rows: Rows, results: Scores) -> None:
+        self.scores[place, rows] = results
+
+    def _read(self, rows: Rows) -> Scores:
+        sums = self._weights @ self.scores[:, rows].astype(np.float64)
+        return sums.astype(np.int64)
