@@ -39,8 +39,6 @@ from policysched.plugins.default_preemption.budgets import Budgets, Places
 from policysched.plugins.default_preemption.guards import Guarded, ask_guards
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
-FEW: Final = 64
-"""Number of rows up to which pods are listed row by row; above it, the search filters all placed pods."""
 
 
 @dataclass(slots=True)
@@ -201,13 +199,10 @@ def _lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
     if cluster.signatures.lowest_priority() >= priority:
         return np.zeros(0, np.intp)
     pods = cluster.pods
-    if rows.size <= FEW:
-        slots = np.array([placed.slot for row in rows.tolist() for placed in pods.on_row(row)], np.intp)
-    else:
-        wanted = np.zeros(cluster.nodes.columns.capacity, np.bool_)
-        wanted[rows] = True
-        held = np.flatnonzero(pods.rows >= 0)
-        slots = held[wanted[pods.rows[held]]]
+    wanted = np.zeros(cluster.nodes.columns.capacity, np.bool_)
+    wanted[rows] = True
+    held = np.flatnonzero(pods.rows >= 0)
+    slots = held[wanted[pods.rows[held]]]
     return slots[cluster.signatures.priorities()[pods.signatures[slots]] < priority]
 
 

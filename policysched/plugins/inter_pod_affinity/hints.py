@@ -19,9 +19,6 @@ from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector,
 from policysched.plugins.hint_parts import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
 from policysched.state.placed.selector_index import demanded_labels, index_keys_of_peers, narrowest
 
-MOST_LOOKED_AT: Final = 64
-"""Number of affinity terms among which the most selective term is searched for the index."""
-
 
 class _ItsNamespace(NamedTuple):
     """Index key of a waiting pod: its namespace, for terms of other pods that match any labels."""
@@ -169,9 +166,8 @@ def _filed_under(pod: Pod) -> Iterator[Hashable]:
     terms, metadata = pod_terms(pod), pod.metadata
     yield _ItsNamespace(metadata.namespace)
     yield from map(_ItsLabel._make, metadata.labels.items())
-    needed = {term.peers: None for term in terms.affinity[:MOST_LOOKED_AT]}
-    if needed:  # a pod has to match all terms
-        yield from narrowest(map(index_keys_of_peers, needed))
+    if terms.affinity:  # a pod has to match all of these terms
+        yield from narrowest(index_keys_of_peers(term.peers) for term in terms.affinity)
     for peers in {term.peers: None for term in terms.anti_affinity}:
         yield from index_keys_of_peers(peers)
 

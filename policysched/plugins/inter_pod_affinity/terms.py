@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -36,10 +35,6 @@ from policysched.state.tables.label_columns import Chosen
 NO_NAMES: Final[frozenset[str]] = frozenset()
 _Inside = tuple[NamespaceSet | None, frozenset[str]]
 """The namespaces of matching pods: a shared set, or None for all namespaces; and single namespaces."""
-EVALUATED_AT_ONCE: Final = 8
-"""How many terms that a pod has to match together are evaluated before looking whether any pod is left."""
-MOST_COMPARED: Final = 64
-"""How many such terms are compared to find the one that matches the fewest pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +173,13 @@ def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> Pod
     def matches_all(labels: SignatureLabels) -> Chosen:
         labels.prepare(one.pods for one in wanted)
         chosen = labels.present()
-        for number, one in enumerate(wanted):
-            if number % EVALUATED_AT_ONCE == 0 and not chosen.any():
+        for one in wanted:
+            if not chosen.any():
                 break
             one.restrict(chosen, labels)
         return chosen
 
-    among = narrowest(one.index_keys for one in islice(wanted, MOST_COMPARED))
+    among = narrowest(one.index_keys for one in wanted)
     return counters.of(("affinity", wanted), matches, among=among, weigh_all=matches_all)
 
 

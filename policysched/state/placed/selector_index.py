@@ -6,6 +6,7 @@ A pod finds the selectors that may match it by its own namespace and labels. A f
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from policysched.model.selection.pod_affinity import PeerSelector
@@ -47,9 +48,12 @@ def index_keys_of_peers(peers: PeerSelector) -> list[IndexKey]:
 
 
 def narrowest(of: Iterable[list[IndexKey]]) -> list[IndexKey]:
-    """Return the most precise of several lists of index keys, for selectors that must all match a pod."""
+    """Return the most precise of several lists of index keys, for selectors that must all match a pod.
+
+    Only the first `MOST` lists are compared.
+    """
     return min(
-        of,
+        islice(of, MOST),
         key=lambda index_keys: (sum(part is None for index_key in index_keys for part in index_key), len(index_keys)),
     )
 
