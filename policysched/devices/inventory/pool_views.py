@@ -7,7 +7,7 @@ Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -175,15 +175,6 @@ class SeenPool(NamedTuple):
 
     view: PoolView
     reached: int | None
-
-    def reached_of(self, gone: Collection[KeptSlice]) -> dict[KeptSlice, int]:
-        """Return the slices except some, each with the devices that the node reaches by themselves."""
-        found: dict[KeptSlice, int] = {}
-        for at, one in self.view.parts():
-            if one not in gone:
-                is_whole = one.device_nodes is None
-                found[one] = 0 if is_whole else (self.reached or 0) >> at & (1 << len(one.devices)) - 1
-        return found
 
 
 class NodeGroup:

@@ -133,48 +133,16 @@ class Pool:
             self._reach = Reach(self._selective, self._common)
         return self._reach
 
-    def seen_as(self, told: Mapping[int, int], name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
+    def seen_as(
+        self, numbers: Mapping[int, int], name: str, labels: Mapping[str, str], taken: Taken
+    ) -> SeenPool | None:
         """Return the pool as a node sees it, from the numbers that `reach` has for the node."""
-        reached = self.reach.reached(told)
+        reached = self.reach.reached(numbers)
         local = {one: one.reached_from(name, labels) or 0 for one in self._local.get(name, ())}
         if local:
             common = {one: reached.pop(one) for one in self._common if one in reached}
             reached |= local | common
         return self._seen(reached, taken)
-
-    def can_replace(self, replaced: Mapping[str, KeptSlice]) -> bool:
-        """Return whether views can be updated by replacing single slices.
-
-        The pool must be complete and valid, and all its slices must have devices. If most slices were replaced,
-        computing the views again is as fast.
-
-        Args:
-            replaced: The previous slices by name.
-        """
-        every = self._slices.values()
-        [generation, *others] = self._generations
-        if others or self.has_counters or 2 * len(replaced) > len(every):
-            return False
-        count = self._generations[generation]
-        are_there = all(one.slice_count == count and one.devices for one in (*every, *replaced.values()))
-        return are_there and not self._repeated_names
-
-    def seen_otherwise(
-        self, then: SeenPool | None, gone: Collection[KeptSlice], reached: Mapping[KeptSlice, int], taken: Taken
-    ) -> SeenPool | None:
-        """Return the pool as some nodes see it after slices were replaced.
-
-        Args:
-            then: The pool as these nodes saw it.
-            gone: The previous slices.
-            reached: The new slices that the nodes see, with the devices that they reach.
-            taken: The allocated devices of the pool.
-        """
-        return self._seen({**then.reached_of(gone), **reached} if then is not None else dict(reached), taken)
-
-    def slice(self, name: str) -> KeptSlice:
-        """Return a slice."""
-        return self._slices[name]
 
     def _seen(self, reached: Mapping[KeptSlice, int], taken: Taken) -> SeenPool | None:
         if not reached:

@@ -57,29 +57,29 @@ class Reach:
         self.selectors.append(selector)
         self.of_selectors.append((place, adds))
 
-    def told(self, selectors: Sequence[int]) -> Mapping[int, int]:
+    def numbers(self, selectors: Sequence[int]) -> Mapping[int, int]:
         """Return the numbers of slices by place for nodes that match some selectors, given by their places."""
         return self._turned(self._always, [*map(self.of_selectors.__getitem__, selectors)])
 
-    def reached(self, told: Mapping[int, int]) -> dict[KeptSlice, int]:
+    def reached(self, numbers: Mapping[int, int]) -> dict[KeptSlice, int]:
         """Return the slices that a node reaches, each with the devices that it reaches by themselves."""
         return {
-            self.slices[place]: told[place] >> 1
-            for place in sorted(told)
-            if told[place] & COUNTS or self.slices[place].selector is None
+            self.slices[place]: numbers[place] >> 1
+            for place in sorted(numbers)
+            if numbers[place] & COUNTS or self.slices[place].selector is None
         }
 
-    def otherwise(self, told: Mapping[int, int], selectors: Sequence[int], name: str = "") -> Mapping[int, int]:
+    def otherwise(self, numbers: Mapping[int, int], selectors: Sequence[int], name: str = "") -> Mapping[int, int]:
         """Return the numbers of slices for a node with the opposite result of some selectors."""
         named = self.by_name.get(name, ()) if name else ()
         if not selectors and not named:
-            return told
-        return self._turned(told, [*map(self.of_selectors.__getitem__, selectors), *named])
+            return numbers
+        return self._turned(numbers, [*map(self.of_selectors.__getitem__, selectors), *named])
 
     @staticmethod
-    def _turned(told: Mapping[int, int], changes: Sequence[tuple[int, int]]) -> Mapping[int, int]:
+    def _turned(numbers: Mapping[int, int], changes: Sequence[tuple[int, int]]) -> Mapping[int, int]:
         """Return the numbers with some bits inverted; each bit belongs to a single selector."""
-        turned = dict(told)
+        turned = dict(numbers)
         for place, bits in changes:
             turned[place] = turned.get(place, 0) ^ bits
             if not turned[place]:

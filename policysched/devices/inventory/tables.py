@@ -63,8 +63,6 @@ class DeviceTables:
         self.groups = NodeGroups(self.moved)
         self._stale: dict[PoolId, set[str] | None] = {}
         """Pools that changed since the last update, with the nodes that may see them differently, None for all."""
-        self._replaced: dict[PoolId, dict[str, KeptSlice]] = {}
-        """For stale pools, the previous versions of replaced slices with node selectors, by name."""
         self._fresh: set[int] = set()
         """The rows whose nodes were added or relabelled since the last update."""
         self._seen = self.allocated.stamp
@@ -177,14 +175,11 @@ class DeviceTables:
         if stale is None:
             return
         in_place = before is not None and after is not None and before.generation == after.generation
-        if in_place and not pool.has_counters and not any(one.counts for one in changed):
-            if all(one.local_to for one in changed):
-                stale.update(one.local_to for one in changed)
-                return
-            if before is not None and all(one.is_selective for one in changed):
-                self._replaced.setdefault(identity, {}).setdefault(before.name, before)
-                return
-        self._stale[identity] = None
+        is_alone = in_place and not pool.has_counters and not any(one.counts for one in changed)
+        if is_alone and all(one.local_to for one in changed):
+            stale.update(one.local_to for one in changed)
+        else:
+            self._stale[identity] = None
 
     def _index(self, one: KeptSlice, pool: Pool) -> None:
         """Update the index of pools by node name for a slice's node."""
@@ -207,16 +202,11 @@ class DeviceTables:
     def _update_groups(self) -> None:
         """Update how nodes see the pools that changed, and how nodes that changed see all pools."""
         stale, self._stale = self._stale, {}
-        replaced, self._replaced = self._replaced, {}
         fresh, self._fresh = self._fresh, set()
         changes = SightChanges()
         rows_of_fresh = bits_of(fresh)
         for identity, nodes in stale.items():
-            pool, before = self._pools[identity], replaced.get(identity, {}) if nodes is not None else {}
-            if before and pool.can_replace(before):
-                self._note_replaced(changes, identity, before, self._nodes.all & ~rows_of_fresh)
-                before = {}
-            self._note_sights(changes, identity, self._affected(identity, pool, None if before else nodes))
+            self._note_sights(changes, identity, self._affected(identity, self._pools[identity], nodes))
         for identity in self._wide if fresh else ():
             self._note_sights(changes, identity, rows_of_fresh)
         for row in fresh:
@@ -243,25 +233,6 @@ class DeviceTables:
                 pool.forget(view)
             if not pool:
                 del self._pools[identity]
-
-    def _note_replaced(
-        self, changes: SightChanges, identity: PoolId, replaced: Mapping[str, KeptSlice], rows: int
-    ) -> None:
-        """Note how rows see a pool after slices were replaced; they see its other slices as before."""
-        pool, taken, gone = self._pools[identity], self.allocated.of(identity), {*replaced.values()}
-        seeing = [view for view in pool.views.values() if not gone.isdisjoint(view.slices)]
-        before = 0
-        for group in {group for view in seeing for group in view.groups}:
-            before |= group.bits
-        reach = Reach([pool.slice(name) for name in replaced], ())
-        for told, node, part in self._told(reach, self._nodes.named(reach.by_name), rows):
-            reached = reach.reached(told)
-            together = part if reached else part & before
-            for group in [node.group] if node is not None else self._groups_of(together):
-                then = group.seen(identity)
-                seen = pool.seen_otherwise(then, gone, reached, taken)
-                if seen != then:
-                    changes.part(together, group, identity, seen)
 
     def _groups_of(self, rows: int) -> Collection[NodeGroup]:
         """Return the groups of some rows."""
@@ -293,16 +264,16 @@ class DeviceTables:
             return
         reach, taken = pool.reach, self.allocated.of(identity)
         own = self._nodes.named((*pool.nodes, *reach.by_name)) if pool.nodes or reach.by_name else 0
-        for told, node, together in self._told(reach, rows & own, rows):
+        for numbers, node, together in self._numbers(reach, rows & own, rows):
             if node is not None:
-                yield self._seen_by(node, identity, told), together
+                yield self._seen_by(node, identity, numbers), together
             else:
-                yield None if identity in self.unusable else pool.seen_as(told, "", {}, taken), together
+                yield None if identity in self.unusable else pool.seen_as(numbers, "", {}, taken), together
 
-    def _told(self, reach: Reach, own: int, rows: int) -> Iterator[tuple[Mapping[int, int], KnownNode | None, int]]:
+    def _numbers(self, reach: Reach, own: int, rows: int) -> Iterator[tuple[Mapping[int, int], KnownNode | None, int]]:
         """Yield the numbers of slices that `reach` has for rows: for many rows together, and for each row in `own`."""
         parted = Parted(rows, [self._nodes.selected(one) for one in reach.selectors])
-        mostly = reach.told(parted.mostly)
+        mostly = reach.numbers(parted.mostly)
         for part, otherwise in parted.parts:
             for row in rows_of(part & own) if own else ():
                 node = self._nodes.by_row[row]
@@ -331,16 +302,16 @@ class DeviceTables:
             affected |= self._nodes.having(label, values)
         return affected
 
-    def _seen_by(self, node: KnownNode, identity: PoolId, told: Mapping[int, int] | None = None) -> SeenPool | None:
-        """Return a pool as a node sees it now; `told` are the numbers that `reach` has for the node, if known."""
+    def _seen_by(self, node: KnownNode, identity: PoolId, numbers: Mapping[int, int] | None = None) -> SeenPool | None:
+        """Return a pool as a node sees it now; `numbers` are the numbers that `reach` has for the node, if known."""
         pool = self._pools[identity]
         if identity in self.unusable and node.name not in pool.nodes:
             return None
         taken = self.allocated.of(identity)
-        if told is None:
+        if numbers is None:
             seen = pool.seen_from(node.name, node.labels, taken)
         else:
-            seen = pool.seen_as(told, node.name, node.labels, taken)
+            seen = pool.seen_as(numbers, node.name, node.labels, taken)
         return pool.unnoticed(taken) if seen is None and identity in self.unusable else seen
 
     # Allocations
