@@ -1,4 +1,4 @@
-"""Optional base classes of plugins: `Incremental`, `WhatIfFilter`, `PerPod` and `RetryControl`.
+"""Optional base classes of plugins: `Incremental`, `WhatIfFilter`, `PerPod`, `RetryControl` and `PluginBlock`.
 
 A plugin inherits those that it needs. Each base has defaults, so a plugin overrides only some of its members. Shapes
 are those of the module `plugin`.

@@ -41,7 +41,7 @@ class SchedulingGates(PreEnqueuePlugin):
     name = "SchedulingGates"
     hints = (Hint(Resource.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, updates_itself),)
 
-    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the base's signature
         """Reject a pod that has gates."""
         gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
         return unresolvable(f"waiting for scheduling gates: [{gates}]") if pod.spec.scheduling_gates else None

@@ -7,8 +7,26 @@ from typing import Any
 import pytest
 
 from policysched.errors import UsageError
-from policysched.framework import SKIP, Aspect, FilterPlugin, Incremental, ScorePlugin
+from policysched.framework import (
+    SKIP,
+    Aspect,
+    BindPlugin,
+    FilterPlugin,
+    Incremental,
+    PermitPlugin,
+    PerPod,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    RetryControl,
+    ScorePlugin,
+    WhatIfFilter,
+)
 from policysched.plugins import default_plugins, plugin_named
+from policysched.plugins.registry import ACTS_AT, Enabled
 from tests.build import cluster, node, pod
 from tests.plugins.ask import rejected, scored
 
@@ -30,6 +48,34 @@ def test_default_plugins_are_in_kube_schedulers_order_with_its_weights() -> None
         "NodeResourcesBalancedAllocation": 1,
         "ImageLocality": 1,
     }
+
+
+BASES: dict[str, type] = {
+    "preEnqueue": PreEnqueuePlugin,
+    "queueSort": QueueSortPlugin,
+    "preFilter": FilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": ScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+}
+OPTIONAL = (Incremental, WhatIfFilter, PerPod, RetryControl)
+
+
+@pytest.mark.parametrize("enabled", default_plugins(), ids=lambda one: one.plugin.name)
+def test_default_plugin_inherits_the_bases_of_its_points_and_methods(enabled: Enabled) -> None:
+    plugin = enabled.plugin
+    acts = ACTS_AT[plugin.name] & BASES.keys()
+    assert {point for point, base in BASES.items() if isinstance(plugin, base)} >= acts
+    assert {base for base in BASES.values() if isinstance(plugin, base)} == {BASES[point] for point in acts}
+    for base in OPTIONAL:
+        own = {name for name in vars(base) if not name.startswith("_")}
+        assert isinstance(plugin, base) or not any(hasattr(plugin, name) for name in own)
 
 
 def test_default_plugins_take_part_at_the_points_that_are_theirs() -> None:

@@ -153,7 +153,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self._evictions = Evictions(self.name)
         self._budgets: Budgets | None = None
 
-    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the protocol's signature
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the base's signature
         """Gate a pod while the victims of its preemption are being deleted."""
         return HELD_BACK if self._evictions.holds_back(pod) else None
 

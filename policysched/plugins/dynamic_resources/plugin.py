@@ -277,7 +277,7 @@ class DynamicResources(
         """Scale the highest score to 100."""
         return default_normalize(scores, feasible, reverse=False) if np.count_nonzero(scores) else None
 
-    def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - the protocol's signature
+    def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - the base's signature
         """Return True: sums of alternatives are not negative."""
         return True
 

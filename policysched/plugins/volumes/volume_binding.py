@@ -331,7 +331,7 @@ class VolumeBinding(PerPod, FilterPlugin[VolumeRows], ScorePlugin[NodeTable], Re
             return Status(Code.ERROR, (state.errors[code - FAILED],))
         return unresolvable(*(text for bit, text in REASONS.items() if code & bit))
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Nothing:  # noqa: ARG002 - the protocol's signature
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> Nothing:  # noqa: ARG002 - the base's signature
         """Skip every pod: only the feature StorageCapacityScoring scores."""
         return SKIP
 
