@@ -15,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.state.placed.counter import PodCounter
-from policysched.state.tables.columns import Rows, distinct, part_of
+from policysched.state.tables.columns import Rows, distinct
 from policysched.state.tables.domains import Grouping
 from policysched.state.tables.journal import Journal
 
 Sums = NDArray[np.int64]
 FEW: Final = 4
 """Number of rows up to which a Python loop is faster than array operations."""
-BYTES_PER_SUMS: Final = 2048
-"""Memory of the sums without their arrays. Units: bytes."""
 _NONE: Final[Sums] = np.zeros(0, np.int64)
 
 
@@ -43,11 +41,6 @@ class DomainSums:
         """The amount of each row. Read-only. Shapes: (C,)."""
         self.totals: Sums = np.zeros(count, np.int64)
         """The sum of each domain. Read-only. Shapes: (D,)."""
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the sums. Units: bytes."""
-        return self.added.nbytes + self.totals.nbytes
 
     def put(self, rows: Rows, amounts: Sums) -> None:
         """Replace the amounts of distinct rows.
@@ -96,12 +89,6 @@ class CounterSums:
     def values(self) -> Sums:
         """The sums. The sum of rows without a domain is meaningless. Read-only. Shapes: (D,)."""
         return _NONE if self._sums is None else self._sums.totals
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the sums, with their share of counter and domains. Units: bytes."""
-        sums = 0 if self._sums is None else self._sums.nbytes
-        return BYTES_PER_SUMS + sums + self.counter.nbytes + part_of(self.domains)
 
     def refresh(self) -> None:
         """Update the sums.

@@ -88,7 +88,7 @@ class WeightedSums:
     @property
     def nbytes(self) -> int:
         """The memory of the pod counters' signatures. Units: bytes."""
-        return sum(part.counter.signatures_nbytes for part in self._parts)
+        return sum(part.counter.nbytes for part in self._parts)
 
     def of(self, rows: Rows) -> Sums:
         """Return for each row the sum of its domain, 0 where the row does not have the label.

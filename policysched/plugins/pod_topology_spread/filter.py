@@ -182,7 +182,7 @@ class HardState:
     @property
     def nbytes(self) -> int:
         """The memory of the pod counters' signatures. Units: bytes."""
-        return sum(one.counter.signatures_nbytes for one in self._verdicts)
+        return sum(one.counter.nbytes for one in self._verdicts)
 
     def codes(self, rows: Rows) -> Codes:
         """Return for each row the code of the first violated constraint."""

@@ -179,7 +179,7 @@ class SoftState:
     @property
     def nbytes(self) -> int:
         """The memory of the pod counters' signatures. Units: bytes."""
-        return sum(one.counter.signatures_nbytes for one in self._soft)
+        return sum(one.counter.nbytes for one in self._soft)
 
     def finals(self, feasible: Mask) -> Scores:
         """Return the final scores of all rows, 0 to 100.

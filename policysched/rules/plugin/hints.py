@@ -30,6 +30,7 @@ from policysched.rules.results.matrix import FilterMatrix
 from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.shared_values.context import EvaluationContext
 from policysched.rules.shared_values.derived import AffectedRows
+from policysched.state.tables.columns import memory_of
 
 MOST_PODS = 8192
 REJECTIONS_BYTES = 64 * 1024 * 1024
@@ -85,8 +86,9 @@ class RejectedPods:
     def measure(self, pod: Pod) -> None:
         """Count the memory."""
         encoded = BYTES_PER_ENCODED * len(_ENCODER.encode(pod))
-        rules = self._rules.nbytes if isinstance(self._rules, FilterMatrix) else 0
-        self.nbytes = BYTES_PER_REJECTED + encoded + rules + self._context.cluster.nodes.columns.capacity
+        arrays = self._rules.arrays if isinstance(self._rules, FilterMatrix) else 0
+        rows = self._context.cluster.nodes.columns.capacity
+        self.nbytes = BYTES_PER_REJECTED + encoded + rows + memory_of(arrays, rows)
 
     def look(self) -> bool:
         """Return whether the rules hold on a row where they did not before the last change, or speak no more."""

@@ -19,12 +19,11 @@ from policysched.framework import NO_ROWS, ChangedRow, Codes, RowNumbers, Rows, 
 from policysched.rules.results.matrix import FilterMatrix, PolicyMatrix, ScoreMatrix
 from policysched.rules.results.rule_rows import CODES, RowT
 from policysched.rules.shared_values.derived import AffectedRows, together
-from policysched.state.tables.columns import parts_of
 
 BYTES = 2048
 """The memory of a block beside its arrays and policies. Units: bytes."""
-BYTES_PER_POLICY = 512
-"""The memory of a policy's row beside its array. Units: bytes."""
+BYTES_PER_POLICY = 1024
+"""The memory of a policy's row and rules beside the arrays. Units: bytes."""
 
 
 class PolicyBlock(ABC, Generic[RowT]):
@@ -57,10 +56,15 @@ class PolicyBlock(ABC, Generic[RowT]):
             self._taken_over = frozenset(place for place, _ in same)
 
     @property
+    def arrays(self) -> int:
+        """Number of arrays over all rows of the shared values that read the pod."""
+        return self.matrix.arrays
+
+    @property
     def nbytes(self) -> int:
-        """The memory of the block, with its part of shared values. Units: bytes."""
+        """The memory of the results, and of the pod counters' signatures. Units: bytes."""
         own = BYTES + BYTES_PER_POLICY * len(self.matrix.names) + self._array.nbytes
-        return int(own) + self.matrix.nbytes + parts_of(self._dependencies)
+        return own + sum(one.nbytes for one in self.matrix.counters)
 
     def rows(self) -> Iterator[tuple[str, tuple[RowT, ...]]]:
         """Return the name and the rules of each policy."""

@@ -21,9 +21,9 @@ from policysched.language.evaluation.columns import Batch
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.pod_independent import FEW, PodIndependentResults
 from policysched.rules.results.rule_rows import CODES, FINE, FilterRow, FilterStack, RowT, ScoreRow, ScoreStack
-from policysched.rules.shared_values.aggregates import hold
+from policysched.rules.shared_values.aggregates import hold, own_arrays
 from policysched.rules.shared_values.context import RuleFrame
-from policysched.rules.shared_values.derived import Dependency, dependencies_of
+from policysched.rules.shared_values.derived import ARRAYS_PER_DEPENDENCY, Dependency, dependencies_of
 from policysched.rules.shared_values.what_if import (
     ChangedFrame,
     ChangedRowsFrame,
@@ -31,10 +31,8 @@ from policysched.rules.shared_values.what_if import (
     is_row_by_row,
     reads_pods,
 )
-from policysched.state.tables.columns import parts_of
+from policysched.state.placed.counter import PodCounter
 
-BYTES_PER_RULE = 256
-"""The memory of a rule in a matrix. Units: bytes."""
 Array = NDArray[Any]
 
 
@@ -78,18 +76,20 @@ class PolicyMatrix(ABC, Generic[RowT]):
         own_roots = [rule.root for rule in self._own]
         self._context.seed(pod, own_roots)
         direct_roots = [rule.root for rule in self._all if rule in direct]
-        self._held = hold(self._context, own_roots, pod) + hold(self._context, direct_roots, self._context.no_pod)
+        own = hold(self._context, own_roots, pod)
+        self._held = own + hold(self._context, direct_roots, self._context.no_pod)
+        self.counters = [one for one in own if isinstance(one, PodCounter)]
+        """The pod counters of the rules that read the pod."""
+        own_dependencies = [
+            dependencies_of(self._context, [rule.root for rule in own if rule not in index], pod) for own in self.rules
+        ]
         self.dependencies: list[list[Dependency]] = [
-            independent.dependencies(rule for rule in own if rule in index and rule not in direct)
-            + dependencies_of(self._context, [rule.root for rule in own if rule not in index], pod)
-            for own in self.rules
+            independent.dependencies(rule for rule in rules if rule in index and rule not in direct) + own
+            for rules, own in zip(self.rules, own_dependencies, strict=True)
         ]
         """The shared values that each policy depends on."""
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the matrix and its part of shared values. Units: bytes."""
-        return BYTES_PER_RULE * len(self._all) + parts_of(self._held)
+        self.arrays = own_arrays(own_roots, pod) + ARRAYS_PER_DEPENDENCY * sum(map(len, own_dependencies))
+        """Number of arrays over all rows of the shared values that read the pod."""
 
     def evaluate(self, rows: Rows) -> Array:
         """Return the results of all policies. Shapes: (P, R)."""

@@ -18,17 +18,13 @@ from policysched.framework import Mask, Rows, Scores
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.results.rule_rows import ScoreRow, Values
-from policysched.rules.shared_values.aggregates import hold
+from policysched.rules.shared_values.aggregates import hold, own_arrays
 from policysched.rules.shared_values.context import RuleFrame
-from policysched.rules.shared_values.derived import AffectedRows, dependencies_of
-from policysched.state.tables.columns import parts_of
+from policysched.rules.shared_values.derived import ARRAYS_PER_DEPENDENCY, AffectedRows, dependencies_of
+from policysched.state.placed.counter import PodCounter
 
-PART_BYTES = 8
-"""What a rule's part of the final scores takes a row."""
-BYTES_PER_SCORE = 512
-"""What a rule takes beside its arrays. Units: bytes."""
-LAST_BYTES = 9
-"""What the final scores take a row, with the feasible rows that they were made for."""
+ARRAYS, ARRAYS_PER_RULE = 1, 2
+"""Numbers of arrays over all rows: of the final scores, and of each rule."""
 
 
 @dataclass(slots=True)
@@ -45,7 +41,7 @@ class NormalizedScores:
     """The values of the rules that speak for a pod class, and the final scores made of them."""
 
     __slots__ = ("_context", "_held", "_independent", "_last", "_own", "_parts", "_pod", "_stamps", "affected",
-                 "rules")  # fmt: skip
+                 "arrays", "rules")  # fmt: skip
 
     def __init__(self, independent: PodIndependentResults, pod: PodInputs, rules: Sequence[ScoreRow]) -> None:
         self._independent, self._pod, self.rules = independent, pod, rules
@@ -53,7 +49,11 @@ class NormalizedScores:
         kept = [rule for rule in rules if rule in independent.index]
         roots = [rule.root for rule in rules if rule not in independent.index]
         context.seed(pod, roots)
-        self.affected = AffectedRows([*independent.dependencies(kept), *dependencies_of(context, roots, pod)])
+        dependencies = dependencies_of(context, roots, pod)
+        self.affected = AffectedRows([*independent.dependencies(kept), *dependencies])
+        self.arrays = ARRAYS + ARRAYS_PER_RULE * len(rules) + own_arrays(roots, pod)
+        """Number of arrays over all rows, with those of the shared values that read the pod."""
+        self.arrays += ARRAYS_PER_DEPENDENCY * len(dependencies)
         self._held = hold(context, roots, pod)
         self._own: dict[ScoreRow, Values] = {}
         """Values of rules that are not pod-independent. Shapes: (C,)."""
@@ -64,11 +64,8 @@ class NormalizedScores:
 
     @property
     def nbytes(self) -> int:
-        """The memory of what belongs to this pod class alone, once it has been asked for. Units: bytes."""
-        own = sum(values.nbytes for values in self._own.values())
-        per_row = PART_BYTES * len(self.rules) + LAST_BYTES
-        held = parts_of(self._held) + parts_of(self.affected.dependencies)
-        return BYTES_PER_SCORE * len(self.rules) + own + held + per_row * self._capacity
+        """The memory of the pod counters' signatures. Units: bytes."""
+        return sum(one.nbytes for one in self._held if isinstance(one, PodCounter))
 
     def affected_rows(self, rows: Rows) -> Rows:
         """Add the rows that see something else of what many rows look at together."""

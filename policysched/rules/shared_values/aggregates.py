@@ -26,7 +26,6 @@ from policysched.rules.inputs import PodInputs, aspects_read
 from policysched.rules.shared_values.context import EvaluationContext, Floats, RuleFrame
 from policysched.rules.shared_values.pod_aggregates import Version, counter, generation, pod_aggregate_at
 from policysched.state.domain_sums import DomainSums
-from policysched.state.tables.columns import part_of, parts_of
 from policysched.state.tables.domains import Grouping
 from policysched.state.tables.interner import MISSING
 
@@ -34,8 +33,8 @@ EXACT: Final = float(2**52)
 """Below this, what a row adds now less what it added before is exact, and so is every sum of such differences."""
 FEW: Final = 64
 """How many changed rows are worth adjusting for."""
-BYTES_PER_AGGREGATE: Final = 4096
-"""What an aggregate takes beside its arrays. Units: bytes."""
+ARRAYS_PER_AGGREGATE: Final = 3
+"""Number of arrays over all rows of an aggregate or a pod counter, with its sums and its domains."""
 _ADDED: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES})
 _SUMMED: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
 _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
@@ -106,6 +105,12 @@ def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> 
     return tuple(one for one in held if one is not None)
 
 
+def own_arrays(roots: Iterable[Typed], pod: PodInputs) -> int:
+    """Return the number of arrays over all rows that are held for some graphs only because they read the pod."""
+    nodes = {node for root in roots for node in to_hold(root)[0]}
+    return ARRAYS_PER_AGGREGATE * sum(bool(pod.key(node.inputs)) for node in nodes)
+
+
 def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> AggregateDomains:
     """Return the domains of a key."""
     about = pod if pod.key(key.inputs) else context.no_pod
@@ -160,11 +165,6 @@ class AggregateDomains(Grouping):
         """How many domains there are."""
         return self.heads.size
 
-    @property
-    def nbytes(self) -> int:
-        """The memory that they take. Units: bytes."""
-        return super().nbytes + self.heads.nbytes + self.none.nbytes
-
     def refresh(self) -> None:
         """Bring them up to date; what is the same stays the same version."""
         capacity = self._context.cluster.nodes.columns.capacity
@@ -205,14 +205,6 @@ class Aggregate:
         self._found: Floats = np.full(1, math.nan)
         self._sums: WholeSums | None = None
         self._others: Floats | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, with what it holds. Units: bytes."""
-        sums = self._sums.nbytes if self._sums is not None else 0
-        domains = part_of(self._domains) if self._domains is not None else 0
-        others = self._others.nbytes if self._others is not None else 0
-        return BYTES_PER_AGGREGATE + self._found.nbytes + sums + domains + others + parts_of(self._held)
 
     def at(self, rows: Rows) -> Floats | float:
         """Return its value on rows.
@@ -382,11 +374,6 @@ class WholeSums:
         self._parts = [DomainSums(of_row, domains) for _ in range(2 if node.op is Op.AVG_NODES else 1)]
         self._size = 0.0
         """The sum of all magnitudes."""
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that they take. Units: bytes."""
-        return sum(one.nbytes for one in self._parts)
 
     def fill(self, rows: Rows, frame: RuleFrame) -> bool:
         """Take what rows add now, each named once; tell whether all of it is whole and small enough to stay exact."""

@@ -24,11 +24,10 @@ from policysched.rules.shared_values.aggregates import domains_of, spread
 from policysched.rules.shared_values.context import EvaluationContext, RuleFrame, comparable
 from policysched.rules.shared_values.pod_aggregates import Version, generation
 from policysched.state.cluster import Cluster
-from policysched.state.tables.columns import part_of
 from policysched.state.tables.interner import MISSING
 
-BYTES_PER_DEPENDENCY: Final = 2048
-"""What a dependency takes beside its arrays. Units: bytes."""
+ARRAYS_PER_DEPENDENCY: Final = 2
+"""Number of arrays over all rows of a dependency: its values and their stamps."""
 
 
 class Dependency(Protocol):
@@ -103,12 +102,6 @@ class DerivedColumn:
         """One a domain where all aggregates go by the same key, else one a row."""
         self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
         self.stamp = 0
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, with what it holds. Units: bytes."""
-        domains = part_of(self._domains) if self._domains is not None else 0
-        return BYTES_PER_DEPENDENCY + self._values.nbytes + self._stamps.nbytes + domains
 
     def refresh(self) -> None:
         """Compute it anew where what it reads changed."""

@@ -19,16 +19,12 @@ from numpy.typing import NDArray
 
 from policysched.model.quantity import wrap
 from policysched.state.placed.pods import PlacedPod, PodTable
-from policysched.state.tables.columns import Column, parts_of
+from policysched.state.tables.columns import Column
 
 WIDEST = 2**50
 """Largest weight of integer sums: the sum of thousands of such pods fits into 64 bits."""
 TERMS = 4
 """Number of terms whose evaluation takes as long as the other work of a counter per signature."""
-BYTES_PER_COUNTER = 2048
-"""Memory of a counter without its column and signatures. Units: bytes."""
-BYTES_PER_FACET, FACETS_INCLUDED = 512, 4
-"""Memory of each facet beyond the included number. Units: bytes."""
 BYTES_PER_SIGNATURE = 256
 """Memory of each signature with a weight. Units: bytes."""
 LEAST_DENSE, DENSE_SHARE = 256, 8
@@ -40,7 +36,7 @@ Weigh = Callable[[PlacedPod], float]
 class PodCounter:
     """The sum of the weights of the pods on each row."""
 
-    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "facets", "reads", "version", "weights")
+    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "reads", "version", "weights")
 
     def __init__(self, column: Column, weigh: Weigh, terms: int = 1) -> None:
         self.column = column
@@ -52,8 +48,6 @@ class PodCounter:
         self._dense: NDArray[Any] | None = None
         self.reads: tuple[object, ...] = ()
         """The label columns that it was weighed by, kept for other counters that use them."""
-        self.facets = 0
-        """Number of facets that lead to the counter."""
         self.version = 0
         """Changes when the sum of a row changes."""
 
@@ -91,17 +85,9 @@ class PodCounter:
         return self._dense is not None
 
     @property
-    def signatures_nbytes(self) -> int:
+    def nbytes(self) -> int:
         """The memory of the weights of signatures. Units: bytes."""
         return BYTES_PER_SIGNATURE * len(self.weights) + (0 if self._dense is None else self._dense.nbytes)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the counter, with its entries in indexes. Units: bytes."""
-        dense = 0 if self._dense is None else self._dense.nbytes
-        found_by = BYTES_PER_FACET * max(0, self.facets - FACETS_INCLUDED) + BYTES_PER_SIGNATURE * len(self.weights)
-        own = self.column.nbytes + BYTES_PER_COUNTER + found_by + dense
-        return own + parts_of(self.reads) if self.reads else own
 
     def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
         """Store the weight of a signature, or a known equal weight; return whether it is not 0."""

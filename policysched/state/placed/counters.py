@@ -201,7 +201,6 @@ class PodCounters:
         counter.fill(self._pods, size)
         self._by_key[key] = held
         facets: Collection[Facet | None] = (None,) if among is None else tuple(among)
-        counter.facets = len(facets)
         for facet in facets:
             self._by_facet.setdefault(facet, {})[key] = held
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False

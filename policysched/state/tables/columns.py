@@ -4,16 +4,14 @@ A column's `data` has an element for each row of the capacity and is replaced wh
 it again after each change and slice it to the rows in use.
 
 `quotients` and `from_floats` have the results of Go's int64, where NumPy's differ; for Python's integers see
-`policysched.model.quantity`. `part_of` divides the memory of a shared object equally among its users.
+`policysched.model.quantity`.
 
 Source: the Go specification, "Integer operators" and "Conversions"; the latter as amd64 does them.
 """
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -35,8 +33,6 @@ BYTES_PER_ARRAY, BYTES_PER_VALUE = 1024, 8
 """Estimated memory of an array over all rows: besides its values, and per row. Units: bytes."""
 _SMALL: Final = 64
 """Numbers up to this are always counted by an array with an element per number."""
-_OWN_REFERENCES: Final = 2
-"""Reference count of an argument without other references: the function's own, and that of `sys.getrefcount`."""
 
 
 class Column:
@@ -52,11 +48,6 @@ class Column:
     def codes(self) -> NDArray[Any]:
         """The elements as codes of an interner."""
         return self.data
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the array. Units: bytes."""
-        return self.data.nbytes
 
     def resize(self, depth: int) -> None:
         """Set the number of arrays; new arrays have the fill value."""
@@ -187,17 +178,3 @@ def memory_of(arrays: int, rows: int) -> int:
     Units: bytes.
     """
     return arrays * (BYTES_PER_ARRAY + BYTES_PER_VALUE * rows)
-
-
-def part_of(shared: object) -> int:
-    """Return a user's share of the memory (`nbytes`) of a shared object; 0 without `nbytes`. Units: bytes."""
-    holders = max(1, sys.getrefcount(shared) - _OWN_REFERENCES)
-    return int(getattr(shared, "nbytes", 0)) // holders
-
-
-def parts_of(shared: Sequence[object]) -> int:
-    """Return the sum of `part_of` over the objects in a sequence. Units: bytes."""
-    total = 0
-    for one in shared:  # a call of `part_of` would add a reference
-        total += int(getattr(one, "nbytes", 0)) // max(1, sys.getrefcount(one) - _OWN_REFERENCES)
-    return total

@@ -20,8 +20,6 @@ from policysched.state.tables.sparse import is_sparse
 
 NO_DOMAIN = 0
 _READ = int(Aspect.LABELS | Aspect.PRESENCE)
-BYTES_PER_NUMBER = 128
-"""Memory of the number of a value. Units: bytes."""
 
 
 class Grouping(abc.ABC):
@@ -50,11 +48,6 @@ class Grouping(abc.ABC):
     def size(self) -> int:
         """Number of rows in use."""
         return self._nodes.size
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the domains. Units: bytes."""
-        return self.of_row.nbytes
 
     @property
     def alone(self) -> bool:
@@ -100,11 +93,6 @@ class Domains(Grouping):
     def codes(self) -> NDArray[np.int32]:
         """The interner's codes of the numbered values."""
         return np.fromiter(self._numbers, np.int32, len(self._numbers))
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the domains. Units: bytes."""
-        return super().nbytes + BYTES_PER_NUMBER * len(self._numbers)
 
     def number(self, value: str) -> int:
         """Return the number of a value, which no node needs to have."""

@@ -15,8 +15,6 @@ from policysched.model.selection.selectors import LabelMatcher, LabelRequirement
 from policysched.state.tables.sparse import is_sparse
 
 FIRST_SIZE: Final = 16
-BYTES_PER_COLUMN, BYTES_PER_ENTRY = 1 << 10, 128
-"""Memory of a column without its arrays, and of each of its objects and values. Units: bytes."""
 Chosen = NDArray[np.bool_]
 """Whether each object is chosen, by number."""
 Labels = Mapping[str, str]
@@ -41,12 +39,6 @@ class LabelColumn:
         self._codes: NDArray[np.intp] = np.zeros(FIRST_SIZE, np.intp)
         self._count = 0
         self._places: dict[int, int] = {}
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the column. Units: bytes."""
-        entries = self._count + len(self.numbers) + self.absent
-        return BYTES_PER_COLUMN + 2 * self._objects.nbytes + BYTES_PER_ENTRY * entries
 
     def __len__(self) -> int:
         return self._count
