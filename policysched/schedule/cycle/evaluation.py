@@ -208,12 +208,12 @@ class Evaluation(NamedTuple):
         Plugins that give all rows the same score are omitted, so these are not the totals of decision records.
         Shapes: (N,).
         """
-        of_class, further = self.of_class, [one for one in self.further_scores if one.tier == tier]
+        of_class = self.of_class
         sums = of_class.sums[tier][: of_class.cluster.nodes.size]
         uneven = [one for one in of_class.scores if one.normalizes and not one.flat and one.tier == tier]
-        if not uneven and not further and self.first is of_class.first:
+        if not uneven and not self.further_scores and self.first is of_class.first:
             return sums
-        feasible = self.feasible()
+        feasible, further = self.feasible(), [one for one in self.further_scores if one.tier == tier]
         normalizing = [*uneven, *(one for one in further if one.normalizes and not one.flat)]
         found = [asked(times, one.plugin.name, NORMALIZE, one.added, feasible) for one in normalizing]
         added = [scores for scores in found if scores is not None]
@@ -232,8 +232,8 @@ class Evaluation(NamedTuple):
 
         Source: pkg/scheduler/framework/runtime/framework.go (RunScorePlugins).
         """
-        for one in self.scores:
-            if one.may_leave_range and (score := one.score_out_of_range(self.feasible())) is not None:
+        for one in [one for one in self.scores if one.may_leave_range]:
+            if (score := one.score_out_of_range(self.feasible())) is not None:
                 return Status(Code.ERROR, (_OUT_OF_RANGE.format(one.plugin.name, score),), one.plugin.name)
         return None
 
