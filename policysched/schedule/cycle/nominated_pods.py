@@ -59,8 +59,15 @@ def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
     rows = rows[nodes.present.data[rows]]
     if evaluation.narrowing:
         rows = rows[first[rows] != NARROWED]
-    found = _rejections(evaluation, rows)
-    return evaluation.extended([_WithNominatedPods(found, nodes.columns.capacity)]) if found else evaluation
+    rejections = _rejections(evaluation, rows)
+    if not rejections:
+        return evaluation
+    code_of = {status: code for code, status in enumerate(dict.fromkeys(rejections.values()), 1)}
+    codes: Codes = np.zeros(nodes.size, np.int32)
+    codes[list(rejections)] = [code_of[status] for status in rejections.values()]
+    results = FilterResults(GivenCodes("", list(code_of)), codes, WITH_NOMINATED_PODS)
+    results.recompute(nodes.columns.capacity, nodes.size)
+    return evaluation.extended([results])
 
 
 def _rejections(evaluation: Evaluation, rows: RowNumbers) -> dict[int, Status]:
@@ -119,27 +126,3 @@ class _RemainingRows:
         if status is not None:
             self.rejections[row] = one.named(status)
             self._remaining[place] = False
-
-
-class _WithNominatedPods(FilterResults):
-    """The rejections of nodes with the pods nominated to them; these precede the rejections without these pods."""
-
-    __slots__ = ()
-
-    def __init__(self, found: dict[int, Status], capacity: int) -> None:
-        statuses = list(dict.fromkeys(found.values()))
-        numbers = {status: number for number, status in enumerate(statuses, 1)}
-        self.place = WITH_NOMINATED_PODS
-        self.plugin = GivenCodes("", statuses)
-        self.state = self.block = None
-        self.rejects_any = True
-        self.codes: Codes = np.zeros(capacity, np.int32)
-        for row, status in found.items():
-            self.codes[row] = numbers[status]
-
-    def recompute(self, capacity: int, size: int) -> None:
-        """Do nothing: the codes are given."""
-
-    def reason(self, code: int) -> Status:
-        """Return the status of the rejecting plugin."""
-        return self.plugin.reason(self.state, code)

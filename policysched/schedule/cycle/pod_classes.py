@@ -1,4 +1,4 @@
-"""Keys of pod classes: pods equal in all that scheduling reads share one cached evaluation.
+"""Keys of pod classes: pods equal in all that scheduling reads share cached results.
 
 The key of a class contains every field of a pod, as encoded bytes, except the fields in `LEFT_OUT`, in which equal
 pods may differ. The key contains the workload by which a pod is spread, and no other owner. Policies add the fields

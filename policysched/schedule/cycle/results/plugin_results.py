@@ -55,14 +55,14 @@ WITH_NOMINATED_PODS: Final = 2
 EXTENDERS: Final = 1 << 14
 """The place of the rejections of extenders, after all filters of a profile. Places fit into 16 bits."""
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
-"""The largest weight by which a score fits into 32 bits."""
+"""Largest weight of a score whose results have 32 bits; results of larger weights have 64 bits."""
 BYTES = 512
-"""What the results of a plugin and a small state take. Units: bytes."""
+"""Size of the results of a plugin without arrays. Units: bytes."""
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
 class RowChanges:
-    """The rows that changed, some of them perhaps twice, and in which aspects: two arrays (E,)."""
+    """The rows that changed and their changed aspects: two arrays (E,). A row may have several entries."""
 
     __slots__ = ("_aspects", "_common", "_rows", "_selected", "_touched")
 
@@ -75,9 +75,9 @@ class RowChanges:
         self._selected: dict[int, RowNumbers] = {}
 
     def of(self, reads: int) -> RowNumbers | None:
-        """Return the rows that changed in one of some aspects, None where there is none.
+        """Return the rows that changed in one of the aspects, None if there are none.
 
-        It is one object for all who read the same, so that what is found out about it can be shared.
+        Calls with the same aspects return the same array, so that plugins can share results about it.
         """
         relevant = self._touched & reads
         if not relevant:
@@ -136,7 +136,7 @@ class MemberScores:
 
 
 def member_names(plugin: Plugin) -> tuple[str, ...]:
-    """Return the names of a block's members, or the name of another plugin."""
+    """Return the names of a block's members; the name of another plugin."""
     return tuple([one.name for one in plugin.members]) if isinstance(plugin, PluginBlock) else (plugin.name,)
 
 
@@ -167,7 +167,7 @@ class FilterResults:
         self._capacity, self.codes, self.rejects_any = before._capacity, before.codes, before.rejects_any
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Ask the plugin about all rows in use."""
+        """Evaluate all rows in use."""
         self._capacity = capacity
         self.rejects_any = False
         if not size:
@@ -179,18 +179,18 @@ class FilterResults:
             self.rejects_any = True
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Ask about the rows that changed or are affected; return those with another code."""
+        """Evaluate the rows that changed or are affected; return the rows with another code."""
         affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def follows_changes(self) -> bool:
-        """Whether its codes may change though no row did."""
+        """Whether codes may change without a change of any row."""
         return self._incremental is not None and self._incremental.follows_changes
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the block's members that apply to the class; of another plugin, its own."""
+        """The names of the block's members that apply to the class; the name of another plugin."""
         return _names(self.plugin, self.block, self.state)
 
     def parts(self) -> Sequence[FilterResults | MemberCodes]:
@@ -211,12 +211,12 @@ class FilterResults:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, with the plugin's state. Units: bytes."""
+        """The size, with the plugin's state. Units: bytes."""
         return BYTES + self.codes.nbytes + state_bytes(self.state, self._capacity)
 
     @property
     def fails(self) -> bool:
-        """Whether the filter fails wherever it is reached."""
+        """Whether the filter fails on every node."""
         return isinstance(self.state, Everywhere) and self.state.status.code is Code.ERROR
 
     def reason(self, code: int) -> Status:
@@ -224,11 +224,11 @@ class FilterResults:
         return self.named(self.plugin.reason(self.state, code))
 
     def named(self, status: Status) -> Status:
-        """Return a status of the plugin with its name; a block names its members itself."""
-        return status.by(self.plugin.name) if self.block is None else status
+        """Return a status with a plugin name, which blocks and given codes already have."""
+        return status if status.plugin else status.by(self.plugin.name)
 
     def _ask(self, rows: Rows) -> RowNumbers:
-        """Evaluate rows; return those with another code."""
+        """Evaluate rows; return the rows with another code."""
         codes = self.plugin.filter(self.state, rows)
         if not self.rejects_any:
             if not np.count_nonzero(codes):
@@ -252,7 +252,7 @@ class ScoreResults:
         self.plugin = plugin
         self.weight = weight
         self.tier = plugin.tier
-        """The scores of a higher tier decide before the sum of those of lower ones."""
+        """Scores of a higher tier decide; scores of lower tiers break ties."""
         self.state = state
         self.normalizes = plugin.normalizes
         self.block: PluginBlock[Any] | None = plugin if isinstance(plugin, PluginBlock) else None
@@ -264,7 +264,7 @@ class ScoreResults:
         self.flat = True
         """True while every value is 0."""
         self.may_leave_range = self.normalizes and not self.plugin.stays_in_range(state)
-        """Whether a final score may be none of 0 to 100."""
+        """Whether a final score may be outside 0 to 100."""
 
     def take_over(self, before: ScoreResults) -> bool:
         """Reuse the scores of the same state under an earlier profile; return False if the weight is another one."""
@@ -275,7 +275,7 @@ class ScoreResults:
         return True
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Ask the plugin about all rows in use."""
+        """Evaluate all rows in use."""
         self._capacity = capacity
         self.flat = True
         self.may_leave_range = self.normalizes and not self.plugin.stays_in_range(self.state)
@@ -283,18 +283,18 @@ class ScoreResults:
             self._ask(slice(0, size))
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Ask about the rows that changed or are affected; return those whose final score is known and another."""
+        """Evaluate the rows that changed or are affected; return the rows with another score, if it is final."""
         affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, with the plugin's state. Units: bytes."""
+        """The size, with the plugin's state. Units: bytes."""
         return BYTES + self.values.nbytes + state_bytes(self.state, self.values.size)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the block's members that apply to the class; of another plugin, its own."""
+        """The names of the block's members that apply to the class; the name of another plugin."""
         return _names(self.plugin, self.block, self.state)
 
     def parts(self) -> Sequence[ScoreResults | MemberScores]:
@@ -309,7 +309,7 @@ class ScoreResults:
         return self.plugin.leaves_out(self.state)
 
     def final(self, feasible: Mask) -> Scores:
-        """Return the weighted final scores; those of rows that are not feasible mean nothing.
+        """Return the weighted final scores; scores of infeasible rows are undefined.
 
         Shapes: (N,) -> (N,).
         """
@@ -319,14 +319,15 @@ class ScoreResults:
         return np.zeros(feasible.size, np.int64) if found is None else found
 
     def added(self, feasible: Mask) -> Scores | None:
-        """Return the same of a plugin that normalises, None where all are 0."""
+        """Return the weighted final scores of a plugin that normalizes, None if all are 0."""
         normalized = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
         return None if normalized is None else normalized * self.weight
 
     def score_out_of_range(self, feasible: Mask) -> int | None:
-        """Return a final score of a feasible row, before its weight, that is none of 0 to 100; None where none is.
+        """Return the lowest final score below 0 of a feasible row, or the highest above 100, before the weight.
 
-        Of several it is the lowest, or the highest if none is below 0.
+        Returns:
+            None if all scores are within 0 to 100.
         """
         if self.normalizes:
             finals = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
@@ -340,7 +341,7 @@ class ScoreResults:
 
     @property
     def _width(self) -> type[np.signedinteger]:
-        """The width of the values: final scores are at most 100 times a weight, half is nearly always enough."""
+        """The integer type of the values: 32 bits hold 100 times a usual weight."""
         if self.normalizes:
             return np.int64
         return np.int64 if abs(self.weight) > WIDEST_NARROW_WEIGHT else np.int32
@@ -370,7 +371,7 @@ class ScoreResults:
 
 
 class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
-    """The filter that rejects the nodes which no PreFilterResult names."""
+    """The filter that rejects the nodes that PreFilter narrowed away."""
 
     name = PRE_FILTER_RESULT
 
@@ -379,11 +380,11 @@ class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
 
     @staticmethod
     def prepare(allowed: frozenset[str], cluster: Cluster) -> tuple[frozenset[str], Cluster]:
-        """Return the state: the names of the nodes that are left, be they there already or not."""
+        """Return the state: the names of the possible nodes, whether or not they exist."""
         return allowed, cluster
 
     def filter(self, state: tuple[frozenset[str], Cluster], rows: Rows) -> Codes:
-        """Reject the nodes that are not among those left."""
+        """Reject all other nodes."""
         allowed, cluster = state
         find = cluster.strings.find
         known = np.array([code for name in allowed if (code := find(name)) != MISSING], np.int32)
@@ -391,16 +392,17 @@ class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
         return outside.astype(np.int32)
 
     def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - it has one reason
-        """Name the plugins that narrowed."""
+        """Return the status with the names of the plugins that narrowed."""
         return self._status
 
 
 class GivenCodes(RowFilter[Codes]):
-    """A filter whose codes were computed before, outside of a column plugin; its state is the codes by row.
+    """A filter with given codes; its state is the array of codes by row.
 
     Args:
-        name: The name in statuses.
+        name: The name in statuses without a plugin name.
         statuses: The status of each code, from 1.
+        reads: The aspects that the codes depend on.
     """
 
     def __init__(self, name: str, statuses: Sequence[Status], reads: Aspect = Aspect.NONE) -> None:
