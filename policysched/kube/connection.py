@@ -35,6 +35,8 @@ from policysched.errors import ConnectionProblemError, KubeconfigError, NoKubeco
 from policysched.framework import Clock
 from policysched.key_pairs import load_key_pair
 from policysched.kube.client_library import ConfigException, Configuration, config
+from policysched.kube.exec_plugin import ExecPlugin
+from policysched.kube.kubeconfig import Kubeconfigs, check
 from policysched.kube.short_requests import ShortRequests, is_address
 from policysched.proxies import proxy_for
 
@@ -421,9 +423,6 @@ def _in_cluster() -> Credentials:
 
 
 async def _from_files(files: Sequence[str], context: str | None) -> Credentials:
-    from policysched.kube.exec_plugin import ExecPlugin  # noqa: PLC0415 - a pod's own credentials need neither
-    from policysched.kube.kubeconfig import Kubeconfigs, check  # noqa: PLC0415
-
     _LOADERS.kube_config.ExecProvider, _LOADERS.kube_config.KubeConfigMerger = ExecPlugin, Kubeconfigs
     check(files, context)
     paths = os.pathsep.join(files)

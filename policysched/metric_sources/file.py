@@ -13,16 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from policysched.errors import UsageError
 from policysched.framework.client import Clock, MetricSink, Wanted, most_unknown
+from policysched.metric_sources.counters import SourceCounters
 from policysched.metric_sources.problems import NONE_FINITE, ActiveProblems, QueryOutcome, values_of_others
 from policysched.metric_sources.table import Table, decode_table, read_bytes
 from policysched.model.policy import MetricAnswer, MetricKey, Sample
-
-if TYPE_CHECKING:
-    from policysched.metric_sources.counters import SourceCounters
 
 POLL: Final = 1.0
 """Interval between two reads of the file. Units: seconds."""

@@ -34,6 +34,7 @@ from policysched.model.defaults import (
     fill_volume,
     fill_volume_mode,
 )
+from policysched.model.device_decoding import decode_devices
 from policysched.model.objects import (
     CSIDriver,
     CSINode,
@@ -193,8 +194,6 @@ NAMESPACES: Final[ApiKind[Namespace]] = ApiKind(
 
 
 def _read_devices(shape: type[T], raw: bytes | Mapping[str, Any]) -> T:
-    from policysched.model.device_decoding import decode_devices  # noqa: PLC0415 - a process without devices need not import it
-
     made: T = decode_devices(shape, raw)  # type: ignore[type-var]
     return made
 

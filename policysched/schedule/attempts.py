@@ -20,6 +20,7 @@ from policysched.klog import V3
 from policysched.model.objects import Pod
 from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.cluster_changes import ClusterChanges
+from policysched.schedule.cycle import with_extenders
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, message_of, run_post_filters
@@ -193,8 +194,6 @@ class Attempts:
         extenders = self._profiles[queued.profile].extending(pod)
         if not extenders:
             return engine.decide(pod)
-        from policysched.schedule.cycle import with_extenders  # noqa: PLC0415 - clusters without extenders need none
-
         before = self._state_of(engine)
         answers = await with_extenders.ask(engine, pod, extenders)
         self._began_at = self._clock.monotonic()

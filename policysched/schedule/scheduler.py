@@ -13,7 +13,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from policysched.framework import (
     Action,
@@ -33,6 +33,8 @@ from policysched.schedule.attempts import TURN, Attempts
 from policysched.schedule.binding import Binder
 from policysched.schedule.cluster_changes import NOTHING, ClusterChanges
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import Record
+from policysched.schedule.live_dry_run import dry_run
 from policysched.schedule.observer import LOG_LINES, Observers, tell
 from policysched.schedule.queue.hints import Interests, label
 from policysched.schedule.queue.queue import Queue, Waiter
@@ -43,9 +45,6 @@ from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import departure
 from policysched.state.nominated.columns import Nomination
 from policysched.state.placed.pods import pod_id
-
-if TYPE_CHECKING:
-    from policysched.schedule.cycle.record import Record
 
 log = logging.getLogger(__name__)
 AFTER_FAILURE = 1.0
@@ -176,8 +175,6 @@ class Scheduler:
         Raises:
             UsageError: A pod of its name is on a node.
         """
-        from policysched.schedule.live_dry_run import dry_run  # noqa: PLC0415 - not needed at the start
-
         engine = self._engines[pod.spec.scheduler_name].beside(rng)
         return await dry_run(engine, pod, policies, rng, self._changes.tell_time)
 

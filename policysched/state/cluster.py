@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
+from policysched.devices import AllocatedState, DeviceTables, compile_class
 from policysched.model.kinds import FINISHED, Resource
 from policysched.model.objects import (
     DeviceClass,
@@ -46,6 +47,7 @@ from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pod_ages import PodAgeTable
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
+from policysched.state.resource_claims import ResourceClaims
 from policysched.state.tables.ages import AgeTable, ClusterTime
 from policysched.state.tables.amounts import PodResources, PortTable, pod_resources
 from policysched.state.tables.columns import ColumnSet, distinct
@@ -56,10 +58,6 @@ from policysched.state.tables.metrics import Metrics
 from policysched.state.tables.nodes import ImageTable, NodeTable
 from policysched.state.volumes.attachments import Attachments
 from policysched.state.volumes.storage import Storage
-
-if TYPE_CHECKING:
-    from policysched.devices import AllocatedState, DeviceTables
-    from policysched.state.resource_claims import ResourceClaims
 
 _NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 _A_POD: Final = int(Aspect.USAGE | Aspect.PODS)
@@ -111,22 +109,16 @@ class Cluster:
     @cached_property
     def allocated_devices(self) -> AllocatedState:
         """The devices that are allocated to claims."""
-        from policysched.devices import AllocatedState  # noqa: PLC0415 - clusters without claims need none
-
         return AllocatedState()
 
     @cached_property
     def resource_claims(self) -> ResourceClaims:
         """The resource claims, stored and assumed."""
-        from policysched.state.resource_claims import ResourceClaims  # noqa: PLC0415 - as above
-
         return ResourceClaims(self.allocated_devices)
 
     @cached_property
     def devices(self) -> DeviceTables:
         """Devices and device classes, created at the first use."""
-        from policysched.devices import DeviceTables  # noqa: PLC0415 - clusters without devices need none of it
-
         made = DeviceTables(self.allocated_devices)
         for row, node in enumerate(self.nodes.nodes):
             if node is not None:
@@ -271,8 +263,6 @@ class Cluster:
 
     def set_device_class(self, device_class: DeviceClass) -> Change:
         """Add or replace a device class, with its extended resources."""
-        from policysched.devices import compile_class  # noqa: PLC0415 - clusters without devices need none of it
-
         old = self._device_classes.get(device_class.metadata.name)
         change = self.objects.put(device_class)
         self.mapped_resources.follow(old, device_class)

@@ -17,7 +17,8 @@ from policysched.app.running.run_options import RunOptions
 from policysched.app.serving import thread
 from policysched.app.serving.health import Health
 from policysched.app.serving.options import ServingOptions
-from policysched.app.serving.thread import Served, leisure, secure_port
+from policysched.app.serving.served import Served
+from policysched.app.serving.thread import leisure, secure_port
 from policysched.errors import ConnectionProblemError
 from policysched.kube.connection import Connection
 from policysched.metric_sources.no_source import NoSource

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from policysched.app.clock import SystemClock
-from policysched.app.running.metric_options import MetricOptions, make_source, read_interval, wanted_by
+from policysched.app.running.metric_clients import make_source
+from policysched.app.running.metric_options import MetricOptions, read_interval, wanted_by
 from policysched.app.running.node_metrics import MetricFeed
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, MetricSink, Sample, Wanted

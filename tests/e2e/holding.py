@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from policysched.app.clock import SystemClock
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.running.configuration_file import ConfigurationFile
-from policysched.app.running.metric_options import make_source
+from policysched.app.running.metric_clients import make_source
 from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions
 from policysched.framework import Cluster

@@ -32,6 +32,7 @@ from policysched.framework import (
 )
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.out_of_tree.signatures import check_methods
 from policysched.framework.partial_plugins import FailingScore, filter_only, score_only
 from policysched.framework.profile import Filter, Profile, Score
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
@@ -85,8 +86,6 @@ def check_plugin(name: str, plugin: Any) -> None:
     Raises:
         UsageError: a method is misspelt or has a wrong signature.
     """
-    from policysched.framework.out_of_tree.signatures import check_methods  # noqa: PLC0415 - few have such plugins
-
     if not _is_of_columns(plugin):
         check_methods(name, plugin)
 

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from policysched.app.configuration.model import KIND, Configuration, PluginConfig, ProfileConfig, completed
 from policysched.app.configuration.validation import faults
+from policysched.app.files.given import is_text
 from policysched.errors import UsageError
 from policysched.plugins.arguments import API_VERSION, Fault, read_arguments, strictly
 from policysched.plugins.registry import PLUGINS
@@ -190,8 +191,6 @@ def _source(given: ConfigurationInput) -> _Source:
 
 def _text(given: str | os.PathLike[str]) -> tuple[str, str]:
     """Return the text of a configuration and its name for messages."""
-    from policysched.app.files.given import is_text  # noqa: PLC0415 - only Python programs give texts
-
     if isinstance(given, str) and is_text(given):
         return given, NO_FILE
     return read_text(os.fspath(given)), os.fspath(given)

@@ -32,7 +32,7 @@ from policysched.app.files.new_pods import as_new
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.refusals import refusals
-from policysched.app.running.metric_options import MetricOptions, make_prometheus_client, metrics_read, wanted_by
+from policysched.app.running.metric_options import MetricOptions, metrics_read, wanted_by
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Sample, Wanted
 from policysched.framework.profile import Profile
@@ -335,10 +335,9 @@ def measuring(options: MetricOptions) -> Measure:
         table, name = load_table(options.file), str(options.file)
         return lambda wanted, at: answers(table, wanted, at, name)
     if options.url is not None:
-        from policysched.metric_sources.counters import SourceCounters  # noqa: PLC0415 - few have a server of metrics
-        from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - as above
+        from policysched.app.running.metric_clients import make_prometheus_source  # noqa: PLC0415 - aiohttp takes 200 ms
 
-        source = PrometheusSource(make_prometheus_client(options, options.url), SystemClock(), SourceCounters())
+        source = make_prometheus_source(options, options.url, SystemClock())
         return lambda wanted, at: _aged(asyncio.run(source.ask(wanted)), at - SystemClock().now().timestamp())
     return lambda wanted, _: (MetricAnswer(key, None, NO_FLAG) for key in wanted)
 

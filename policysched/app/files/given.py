@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from policysched.app.files.saved_clusters import load_cluster, refuse_twins
 from policysched.errors import UsageError
 from policysched.reading.documents import Document, read
 from policysched.reading.folders import empty
@@ -68,8 +69,6 @@ def one_object(given: OneObject, name: str) -> Object:
 
 
 def _loaded(given: str | os.PathLike[str], kind: str = "") -> list[Document]:
-    from policysched.app.files.saved_clusters import load_cluster, refuse_twins  # noqa: PLC0415 - few read files
-
     if isinstance(given, str) and is_text(given):
         found = read(given, TEXT)
     else:

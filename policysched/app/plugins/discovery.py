@@ -16,17 +16,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from policysched.app.configuration.profiles import registry_with
 from policysched.app.plugins.factories import CheckedFactory, shown_error, stated_name
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 GROUP: Final = "policysched.plugins"
 """Name of the group of entry points."""
@@ -96,8 +94,6 @@ def find_plugins(flags: Iterable[str] = ()) -> FoundPlugins:
     Raises:
         UsageError: the object of a flag cannot be imported, is not a factory, or has a name that is taken.
     """
-    from importlib.metadata import entry_points  # noqa: PLC0415 - a scheduler without a configuration asks for none
-
     registry, problems = PluginRegistry(), []
     taken = registry_with()
     by_name: dict[str, list[EntryPoint]] = defaultdict(list)

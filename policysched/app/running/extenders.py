@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from policysched.app.configuration.extenders import make_extenders
 from policysched.app.configuration.model import Configuration, ExtenderConfig
+from policysched.extenders.http_extender import HttpExtender
 from policysched.framework.profile import Profile
 from policysched.kube.object_texts import MANAGED, KeptTexts, WantedTexts
 from policysched.model.objects import Node, Pod
 from policysched.state.placed.pods import pod_id
-
-if TYPE_CHECKING:
-    from policysched.extenders.http_extender import HttpExtender
 
 
 class RunningExtenders:

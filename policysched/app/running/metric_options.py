@@ -6,20 +6,15 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from policysched.errors import UsageError
-from policysched.framework import Clock, MetricKey, MetricSource, Wanted
+from policysched.framework import MetricKey, Wanted
 from policysched.language.checking.compile import Want, compile_expression
 from policysched.language.functions.signatures import Environment
 from policysched.language.ir.types import DURATION
 from policysched.metric_sources import INTERVAL
-from policysched.metric_sources.no_source import NoSource
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
-
-if TYPE_CHECKING:
-    from policysched.metric_sources.counters import SourceCounters
-    from policysched.metric_sources.prometheus_http import PrometheusClient
 
 log = logging.getLogger(__name__)
 SHORTEST: Final = 1.0
@@ -66,39 +61,6 @@ def read_interval(text: str) -> float:
     if value < SHORTEST:
         raise UsageError(f'--metrics-interval "{text}" is too short; the minimum is {SHORTEST:g}s')
     return float(value)
-
-
-def make_source(options: MetricOptions, clock: Clock, counters: SourceCounters) -> MetricSource:
-    """Create the metrics source that the flags define.
-
-    Raises:
-        UsageError: a flag or file is invalid.
-    """
-    options.check()
-    if options.file is not None:
-        from policysched.metric_sources.file import FileSource  # noqa: PLC0415 - few have a file of metrics
-
-        return FileSource(options.file, clock, counters, interval=options.interval)
-    if options.url is not None:
-        from policysched.metric_sources.prometheus import PrometheusSource  # noqa: PLC0415 - as above
-
-        client = make_prometheus_client(options, options.url)
-        return PrometheusSource(client, clock, counters, interval=options.interval)
-    return NoSource()
-
-
-def make_prometheus_client(options: MetricOptions, url: str) -> PrometheusClient:
-    """Create the client of a Prometheus server.
-
-    Raises:
-        UsageError: a flag or file is invalid.
-    """
-    from policysched.metric_sources.prometheus_http import PrometheusClient, ServerSettings  # noqa: PLC0415
-
-    client = PrometheusClient(ServerSettings(url, options.token_file, options.ca_file))
-    if options.token_file is not None and client.url.startswith("http:"):
-        log.warning("metrics: the token of --prometheus-token-file is sent to %s unencrypted", client.url)
-    return client
 
 
 def metrics_read(policies: Iterable[CompiledPolicy]) -> Iterator[tuple[CompiledPolicy, MetricInput]]:

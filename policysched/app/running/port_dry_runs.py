@@ -13,8 +13,8 @@ from http import HTTPStatus
 from msgspec.structs import replace
 
 from policysched.app.running.extenders import RunningExtenders
-from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.dry_run.interface import AskedPod, LiveDecision
+from policysched.app.serving.refused import RefusedError
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
@@ -22,7 +22,10 @@ from policysched.app.configuration.election import lease_of
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.printing import to_dict
 from policysched.app.configuration.profiles import default_profile
+from policysched.app.recording.recorder import Recorder
+from policysched.app.recording.writer import RecordWriter
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, without_secrets
+from policysched.app.running.documents import configuration_document, policies_document
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.garbage_collection import (
     GarbageCollection,
@@ -36,6 +39,7 @@ from policysched.app.running.node_metrics import MetricFeed
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
 from policysched.app.running.port_dry_runs import LiveDryRuns
 from policysched.app.running.run_options import RunOptions, completed_configuration
+from policysched.app.running.versions import log_skew
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import READYZ, Health
 from policysched.app.serving.thread import leisure
@@ -59,9 +63,6 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.observer import LOG_LINES
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from policysched.app.recording.recorder import Recorder
 
 log = logging.getLogger(__name__)
 LISTED_WITHIN: Final = 60.0
@@ -201,13 +202,9 @@ class Process:
         return {"/configz": self._configuration_document, "/debug/policies": self._policies_document}
 
     def _configuration_document(self) -> Any:
-        from policysched.app.running.documents import configuration_document  # noqa: PLC0415 - few ask
-
         return configuration_document(self._completed())
 
     def _policies_document(self) -> Any:
-        from policysched.app.running.documents import policies_document  # noqa: PLC0415 - few ask
-
         return policies_document(self.reloader.store, self.scheduler.profiles_in_force())
 
     def _completed(self) -> Configuration:
@@ -338,8 +335,6 @@ class Process:
                 said = str(error)
                 await retry.pause()
             else:
-                from policysched.app.running.versions import log_skew  # noqa: PLC0415 - used once, after the connection
-
                 log_skew(answer)
                 return
 
@@ -358,9 +353,6 @@ def _recorder(options: RunOptions, completed: Configuration, profiles: Mapping[s
     """
     if options.record is None:
         return None
-    from policysched.app.recording.recorder import Recorder  # noqa: PLC0415 - only who records waits for it
-    from policysched.app.recording.writer import RecordWriter  # noqa: PLC0415 - as above
-
     return Recorder(RecordWriter(options.record, options.record_limit), _recorded(completed), profiles)
 
 

@@ -23,12 +23,13 @@ from policysched.app.configuration.printing import to_yaml
 from policysched.app.daemon_threads import unless
 from policysched.app.running.configuration_file import ConfigurationFile, without_secrets
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
-from policysched.app.running.metric_options import make_source
+from policysched.app.running.metric_clients import make_source
 from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions, completed_configuration
 from policysched.app.running.thread_turns import short_turns
 from policysched.app.serving.health import HEALTHZ, READYZ
-from policysched.app.serving.thread import Served, secure_port
+from policysched.app.serving.served import Served
+from policysched.app.serving.thread import secure_port
 from policysched.errors import OutOfMemoryError, UsageError
 from policysched.klog import V2, Block
 from policysched.kube.connection import Connection

@@ -21,8 +21,8 @@ import msgspec
 from aiohttp import web
 from cachetools import TLRUCache, TTLCache
 
-from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.options import ServingOptions
+from policysched.app.serving.refused import RefusedError
 from policysched.app.serving.users import ANONYMOUS, CertificateUsers, User
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, Clock

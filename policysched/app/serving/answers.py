@@ -1,18 +1,15 @@
-"""Answers of the port: texts, JSON, and rejections in the API server's form (`metav1.Status`).
-
-Code that only raises rejections does not import an HTTP server.
-"""
+"""Answers of the port: texts, JSON, and rejections in the API server's form (`metav1.Status`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
+from aiohttp import web
 
-if TYPE_CHECKING:
-    from aiohttp import web
+from policysched.app.serving.refused import RefusedError
 
 PLAIN: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
@@ -31,32 +28,13 @@ _REASONS: Final[Mapping[int, str]] = {
 }
 
 
-class RefusedError(Exception):
-    """A rejected request.
-
-    Args:
-        code: The status code.
-        message: Reason for the client.
-        headers: Additional headers, such as Allow or Retry-After.
-    """
-
-    def __init__(self, code: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.headers = headers or {}
-
-
 def text_answer(text: str, code: int = 200, media: str = PLAIN) -> web.Response:
     """Return an answer with a text."""
-    from aiohttp import web  # noqa: PLC0415 - see above
-
     return web.Response(body=text.encode(), status=code, headers={**HEADERS, "Content-Type": media})
 
 
 def json_answer(value: Any, code: int = 200) -> web.Response:
     """Return an answer with indented JSON."""
-    from aiohttp import web  # noqa: PLC0415 - see above
-
     body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
     return web.Response(body=body, status=code, headers={**HEADERS, "Content-Type": JSON})
 

@@ -21,8 +21,9 @@ from prometheus_client import disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from policysched.app.serving.answers import RefusedError, json_answer, refusal, text_answer
+from policysched.app.serving.answers import json_answer, refusal, text_answer
 from policysched.app.serving.health import Health
+from policysched.app.serving.refused import RefusedError
 
 log = logging.getLogger(__name__)
 Answer = Callable[[web.BaseRequest], Awaitable[web.Response]]

@@ -14,7 +14,7 @@ from typing import Final
 
 from aiohttp import web
 
-from policysched.app.serving.answers import RefusedError
+from policysched.app.serving.refused import RefusedError
 
 AGAIN: Final = {"Retry-After": "1"}
 

@@ -12,7 +12,8 @@ from typing import Final
 
 from aiohttp import web
 
-from policysched.app.serving.answers import RefusedError, text_answer
+from policysched.app.serving.answers import text_answer
+from policysched.app.serving.refused import RefusedError
 
 log = logging.getLogger(__name__)
 LONGEST: Final = 64

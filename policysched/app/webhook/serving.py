@@ -15,8 +15,9 @@ from aiohttp import web
 
 from policysched.app.clock import SystemClock
 from policysched.app.daemon_threads import Threads
-from policysched.app.serving.answers import JSON, RefusedError, refusal, text_answer
+from policysched.app.serving.answers import JSON, refusal, text_answer
 from policysched.app.serving.options import ANYWHERE, ServingOptions
+from policysched.app.serving.refused import RefusedError
 from policysched.app.serving.request_bodies import Bodies
 from policysched.app.serving.server import SecureServer
 from policysched.app.serving.thread import listen

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
+import re2
+
 from policysched.budget import Budget
 from policysched.cel.values.scalars import Error
 
@@ -69,8 +71,6 @@ def compiled(pattern: str, work: Budget) -> Pattern | Error:
 
 @lru_cache(maxsize=_KEPT)
 def _compiled(pattern: str) -> Pattern | Error:
-    import re2  # noqa: PLC0415 - few selectors have patterns
-
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MOST_BYTES

@@ -6,10 +6,9 @@ Source: cel-go v0.26 parser/gen/CEL.g4; the ANTLR runtime's Lexer (longest match
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from policysched.cel.issues import Issues
+from policysched.cel.issues import Issues
 
 EOF: Final = "<EOF>"
 IDENTIFIER: Final = "IDENTIFIER"

@@ -19,6 +19,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from policysched.cel import Device as SelectorDevice
+from policysched.cel import Variables
 from policysched.devices.inventory.amounts import Number, check_capacity, number_of
 from policysched.model.objects import DeviceAttribute, DeviceCapacity, DeviceTaint, SliceDevice
 from policysched.model.selection.node_selectors import REPELLING_EFFECTS
@@ -313,9 +315,6 @@ def _trouble(device: SliceDevice) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _trouble_of(versions: tuple[tuple[str, str | None], ...]) -> str | None:
-    from policysched.cel import Device as SelectorDevice  # noqa: PLC0415 - a start without slices needs no selectors
-    from policysched.cel import Variables  # noqa: PLC0415 - as above
-
     return Variables(SelectorDevice("", {name: {"version": version} for name, version in versions})).trouble
 
 

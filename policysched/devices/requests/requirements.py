@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from policysched.budget import Budget, BudgetExceededError
+from policysched.cel import CompiledSelector, InvalidDeviceSelectorError, Variables, compile_selector
+from policysched.cel import Device as SelectorDevice
 from policysched.devices.inventory.columns import DeviceTraits
 from policysched.devices.requests.capacities import Consumption, consumption
 from policysched.devices.requests.failures import AllocationFailure
@@ -25,9 +27,6 @@ from policysched.model.objects import (
     DeviceToleration,
 )
 from policysched.visible import cut_bytes
-
-if TYPE_CHECKING:
-    from policysched.cel import CompiledSelector, Variables
 
 
 @dataclass(eq=False, slots=True)
@@ -52,9 +51,6 @@ class DeviceKind:
     def variables(self) -> Variables:
         """The device as variables of selectors."""
         if self._variables is None:
-            from policysched.cel import Device as SelectorDevice  # noqa: PLC0415 - a start needs no selectors
-            from policysched.cel import Variables  # noqa: PLC0415 - as above
-
             traits = self.traits
             self._variables = Variables(
                 SelectorDevice(
@@ -284,8 +280,6 @@ def compile_ahead(texts: Iterable[str], steps: Budget) -> None:
 
 
 def _compile(expression: str) -> CompiledSelector | str:
-    from policysched.cel import InvalidDeviceSelectorError, compile_selector  # noqa: PLC0415 - as above
-
     try:
         return compile_selector(expression)
     except InvalidDeviceSelectorError as error:

@@ -45,6 +45,7 @@ from policysched.framework.out_of_tree.answers import (
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.methods import NodeScore, QueuedPodInfo
 from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo, NodeInfos
+from policysched.framework.out_of_tree.signatures import check_methods
 from policysched.framework.out_of_tree.worker_threads import WorkerThreads, plain
 from policysched.framework.plugin import (
     ANY_CHANGE,
@@ -140,8 +141,6 @@ class OutOfTreePlugin(
     def __init__(self, name: str, plugin: Any, handle: PluginHandle, without: frozenset[str] = frozenset()) -> None:
         self.name, self.plugin, self.handle, self.without = name, plugin, handle, without
         self._threads = WorkerThreads(name)
-        from policysched.framework.out_of_tree.signatures import check_methods  # noqa: PLC0415 - few have such plugins
-
         check_methods(name, plugin)
         self.reads: Aspect | None = getattr(plugin, "reads", None)
         if not isinstance(self.reads, Aspect | None):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, Protocol, TypeAlias, cast
+from zoneinfo import ZoneInfo
 
 from policysched.language.ir.graph import (
     AGGREGATES,
@@ -360,8 +361,6 @@ def _scale(value: float, low: float, high: float) -> Scalar:
 
 
 def _shown(now: float, zone: str) -> datetime:
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few policies read a clock
-
     return datetime.fromtimestamp(now, ZoneInfo(zone))
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
+from zoneinfo import ZoneInfo, available_timezones
 
 from policysched.language.functions.signatures import Checker, Function, constant_text, strings
 from policysched.language.ir.graph import Op, Typed, make
@@ -30,8 +31,6 @@ DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 @functools.lru_cache(maxsize=64)
 def is_zone(name: str) -> bool:
     """Return whether a time zone of this name exists."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few policies read a clock
-
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -43,8 +42,6 @@ def is_zone(name: str) -> bool:
 @functools.cache
 def zones_by_letter() -> dict[str, tuple[str, ...]]:
     """Return all zones by first letter; reading their folder takes about ten milliseconds."""
-    from zoneinfo import available_timezones  # noqa: PLC0415 - as above
-
     known: dict[str, list[str]] = {}
     for name in available_timezones():
         known.setdefault(name[0].casefold(), []).append(name)
@@ -58,8 +55,6 @@ def local_time(now: float, zone: str) -> datetime:
         now: Seconds since 1970, UTC.
         zone: Name of an existing zone.
     """
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - as above
-
     return datetime.fromtimestamp(now, ZoneInfo(zone))
 
 

@@ -8,6 +8,8 @@ examples of every code.
 from __future__ import annotations
 
 import functools
+import importlib.resources
+import tomllib
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,9 +59,6 @@ class Message:
 @functools.cache
 def message_table() -> Mapping[str, Message]:
     """Return all messages by code, in the order of the codes."""
-    import importlib.resources  # noqa: PLC0415 texts without errors do not wait for it
-    import tomllib  # noqa: PLC0415 - as above
-
     text = importlib.resources.files(__package__).joinpath("messages.toml").read_text("utf-8")
     return {code: _message(entry) for code, entry in tomllib.loads(text).items()}
 

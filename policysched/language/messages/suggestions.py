@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 import functools
 import heapq
+import importlib.resources
 import itertools
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, cast
@@ -48,9 +50,6 @@ def table(name: str) -> Mapping[str, str]:
 
 @functools.cache
 def _tables() -> Mapping[str, Mapping[str, str]]:
-    import importlib.resources  # noqa: PLC0415 texts without errors do not wait for it
-    import tomllib  # noqa: PLC0415 - as above
-
     text = importlib.resources.files(__package__).joinpath("suggestions.toml").read_text("utf-8")
     return {name: dict(_entries(entries)) for name, entries in tomllib.loads(text).items()}
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from lark import Token
 
 from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.tree import Span
@@ -32,9 +34,6 @@ from policysched.language.syntax.terminals import (
     span_of,
 )
 from policysched.language.syntax.units import NUMERIC, apart, is_apart_from, number_meant, touch, unknown_unit
-
-if TYPE_CHECKING:
-    from lark import Token
 
 _MEMBER: Final = re.compile(r"\.\s*+(\w++)\s*+(\(([^()]*+)\))?")
 _NAMES: Final = frozenset({"NAME", "DOT"})

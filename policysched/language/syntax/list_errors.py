@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from lark import Token
 
 from policysched.language.messages.foreign_syntax import LISTS
 from policysched.language.messages.suggestions import shown
 from policysched.language.syntax.terminals import VALUES
-
-if TYPE_CHECKING:
-    from lark import Token
 
 OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
 CONSTANTS: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE"})

@@ -6,12 +6,11 @@ Code that only names terminals need not import a parser.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from lark import Token
 
 from policysched.language.ir.tree import Span
-
-if TYPE_CHECKING:
-    from lark import Token
 
 KEYWORDS: Final = frozenset({"and", "or", "not", "in", "by", "true", "false", "else", "missing"})
 VALUES: Final = frozenset({

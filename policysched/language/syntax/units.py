@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
+
+from lark import Token
 
 from policysched.language.ir.tree import Span
 from policysched.language.ir.types import FACTORS, FIELDS, GROUPS, SECONDS
@@ -15,11 +18,6 @@ from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.foreign_syntax import written
 from policysched.language.messages.suggestions import shown
 from policysched.language.syntax.terminals import span_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lark import Token
 
 _UNITS: Final = (*(suffix for suffix in FACTORS if suffix not in {"", "%"}), *SECONDS)
 _BYTES: Final = {suffix.lower(): suffix for suffix in _UNITS if suffix[0] in "kKMGTPE"}

@@ -19,6 +19,7 @@ from policysched.framework import Action, Change, Cluster, Codes, Hint, Protecti
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import ANY_KEY, Op, Typed, steps
 from policysched.language.ir.types import Unit
+from policysched.language.messages.amounts import written
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.rules.compile.policy import CompiledFilter
@@ -155,8 +156,6 @@ def _parts(root: Typed) -> Iterator[Typed]:
 
 
 def _shown(value: Scalar, unit: Unit | None) -> str:
-    from policysched.language.messages.amounts import written  # noqa: PLC0415 - a start does not need it
-
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     if isinstance(value, str):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from policysched.devices import Refusals
 from policysched.framework import Mask, PostFilterResult, Status
 from policysched.model.objects import DeviceResult, ResourceClaim
 from policysched.plugins.default_preemption.guards import Guarded
@@ -23,9 +24,6 @@ from policysched.rules.plugin.record import describe
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.per_pod_results import with_out_of_tree_scores
 from policysched.schedule.cycle.results.rejections import FEASIBLE
-
-if TYPE_CHECKING:
-    from policysched.devices import Refusals
 
 Record = dict[str, Any]
 MOST_EXPLAINED: Final = 20

@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 
 from policysched.app.serving.access import ACCESS_REVIEWS, AT_ONCE, KEPT, TOKEN_REVIEWS, DelegatedAccess
-from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.options import TTL, ReviewOptions, ServingOptions
+from policysched.app.serving.refused import RefusedError
 from policysched.errors import UsageError
 from policysched.framework import ApiError
 from tests.schedule.queue_parts import StandingClock

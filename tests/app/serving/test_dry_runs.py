@@ -19,11 +19,12 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.app.configuration.reading import load_configuration
 from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.port_dry_runs import LiveDryRuns
-from policysched.app.serving.answers import RefusedError, refusal
+from policysched.app.serving.answers import refusal
 from policysched.app.serving.dry_run.endpoint import MOST_REQUESTS, DryRunEndpoint
 from policysched.app.serving.dry_run.interface import AskedPod, LiveDecision
 from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, Asked, Options, read_pods
 from policysched.app.serving.dry_run.record_answers import encoded, shortened
+from policysched.app.serving.refused import RefusedError
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import PODS, POLICIES, fill, kind_of

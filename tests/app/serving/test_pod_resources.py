@@ -12,11 +12,11 @@ from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.endpoints import Endpoints
 from policysched.app.serving.health import Health
 from policysched.app.serving.metrics import pod_resources
 from policysched.app.serving.metrics.pod_resources import MOST_AMOUNTS, PORTION, PodResourceSeries
+from policysched.app.serving.refused import RefusedError
 from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
 from tests.app.serving.ports import open_port

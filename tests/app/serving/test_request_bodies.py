@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from policysched.app.serving.answers import RefusedError, refusal
+from policysched.app.serving.answers import refusal
+from policysched.app.serving.refused import RefusedError
 from policysched.app.serving.request_bodies import Bodies
 from tests.app.serving.ports import Port, open_port
 

@@ -15,8 +15,9 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from policysched.app.serving.access import DelegatedAccess
-from policysched.app.serving.answers import RefusedError, refusal
+from policysched.app.serving.answers import refusal
 from policysched.app.serving.options import ServingOptions
+from policysched.app.serving.refused import RefusedError
 from policysched.app.serving.tls.certificates import ServingCertificate
 from policysched.app.serving.tls.self_signed import self_signed
 from policysched.app.serving.users import FrontProxy

@@ -16,10 +16,11 @@ from typing import Final
 from aiohttp import web
 
 from policysched.app.daemon_threads import Threads
-from policysched.app.serving.answers import JSON, RefusedError, text_answer
+from policysched.app.serving.answers import JSON, text_answer
 from policysched.app.serving.dry_run.interface import AskedPod, Decide, LiveDecision
 from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, Asked, Options, read_options, read_pods
 from policysched.app.serving.dry_run.record_answers import encoded, shortened
+from policysched.app.serving.refused import RefusedError
 from policysched.app.serving.request_bodies import AGAIN, Bodies
 from policysched.visible import visible
 

@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from policysched.app.files.new_pods import as_new
-from policysched.app.serving.answers import RefusedError
 from policysched.app.serving.dry_run.interface import AskedPod
+from policysched.app.serving.refused import RefusedError
 from policysched.errors import UsageError
 from policysched.kube.object_texts import MANAGED, without
 from policysched.model.decode import ObjectError, decode_pod

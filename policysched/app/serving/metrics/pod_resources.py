@@ -20,7 +20,8 @@ from typing import Final
 from aiohttp import web
 from prometheus_client.utils import floatToGoString
 
-from policysched.app.serving.answers import HEADERS, RefusedError
+from policysched.app.serving.answers import HEADERS
+from policysched.app.serving.refused import RefusedError
 from policysched.model.objects import Pod
 from policysched.model.quantity import Quantity
 from policysched.model.requests import CPU, EPHEMERAL, MEMORY, pod_amounts, pod_limits

@@ -1,0 +1,20 @@
+"""`RefusedError`: a request that the port rejects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class RefusedError(Exception):
+    """A rejected request.
+
+    Args:
+        code: The status code.
+        message: Reason for the client.
+        headers: Additional headers, such as Allow or Retry-After.
+    """
+
+    def __init__(self, code: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.headers = headers or {}
