@@ -14,7 +14,7 @@ from policysched.app.demo.sandbox_setup import new_sandbox
 from policysched.app.running import process as running
 from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions
-from policysched.app.serving import thread
+from policysched.app.serving import port
 from policysched.app.serving.health import Health
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.served import Served
@@ -77,7 +77,7 @@ async def test_port_begins_after_the_pods_that_wait(monkeypatch: pytest.MonkeyPa
         loop.call_soon_threadsafe(begun.set)
         raise ConnectionProblemError("that is all")
 
-    monkeypatch.setattr(thread, "_reviewers", begin)
+    monkeypatch.setattr(port, "_reviewers", begin)
     options = ServingOptions(port=free_port(), bind_address="127.0.0.1")
     rest: Any = SimpleNamespace()
     served = Served(Health(), CollectorRegistry(), {}, rest, lambda: (), rest, is_busy)

@@ -14,8 +14,8 @@ from policysched.errors import UsageError
 from policysched.framework import MetricKey, Sample
 from policysched.framework.client import LEAST_UNKNOWN
 from policysched.metric_sources import table
-from policysched.metric_sources.file import answers
 from policysched.metric_sources.table import as_table, load_table, read_table
+from policysched.metric_sources.table_answers import answers
 
 KEY = MetricKey("instance:node_cpu:ratio", "node")
 NAMES = frozenset(("load", "cool/load"))

@@ -38,9 +38,9 @@ from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Sam
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
-from policysched.metric_sources.file import answers
 from policysched.metric_sources.problems import values_of_others
 from policysched.metric_sources.table import as_table, load_table
+from policysched.metric_sources.table_answers import answers
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import PriorityClasses
 from policysched.model.kinds import FINISHED, PODS, POLICIES, kind_of

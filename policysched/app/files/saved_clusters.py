@@ -218,7 +218,7 @@ def _documents(items: tuple[msgspec.Raw, ...], implied: _Head, kept: _Kept, file
     data = kept.data()
     begin = end = data.index(items[0])
     for item in items:
-        start = _BETWEEN.match(data, end).end()  # the pattern also matches the empty text
+        start = _BETWEEN.match(data, end).end()  # type: ignore[union-attr]  # the pattern also matches the empty text
         end = start + len(memoryview(item))
         if data[start:end] != bytes(item):
             # The list's own text precedes the first item.

@@ -36,8 +36,8 @@ from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, Wanted
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
-from policysched.metric_sources.file import answers
 from policysched.metric_sources.table import as_table
+from policysched.metric_sources.table_answers import answers
 from policysched.model.policy import KIND, PolicySpec
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet

@@ -10,16 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
 import msgspec
-from aiohttp import web
+from multidict import MultiMapping
 
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 _DER: Final = 2
 """The TLS library's constant for DER."""
+
+
+class ClientRequest(Protocol):
+    """The parts of aiohttp's BaseRequest that identify the client."""
+
+    @property
+    def headers(self) -> MultiMapping[str]:
+        """The headers of the request."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return information about the connection, such as `ssl_object`."""
 
 
 class User(msgspec.Struct, frozen=True):
@@ -47,7 +58,7 @@ class FrontProxy:
     group_headers: tuple[str, ...] = ("x-remote-group",)
     extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
 
-    def user_of(self, certificate: Mapping[str, Any], request: web.BaseRequest) -> User | None:
+    def user_of(self, certificate: Mapping[str, Any], request: ClientRequest) -> User | None:
         """Return the user for whom a verified front proxy acts; None if the headers do not name one."""
         headers = request.headers
         name = _first(headers, self.username_headers)
@@ -85,7 +96,7 @@ class CertificateUsers:
     proxy_authorities: frozenset[bytes] = frozenset()
     """Authorities of front proxies, in DER form; if empty, every verified certificate is a user's."""
 
-    def user_of(self, certificate: Mapping[str, Any], request: web.BaseRequest) -> User | None:
+    def user_of(self, certificate: Mapping[str, Any], request: ClientRequest) -> User | None:
         """Return the user of a request; None if a verified certificate does not identify one."""
         if not self.proxy_authorities:
             return user_of_certificate(certificate)
