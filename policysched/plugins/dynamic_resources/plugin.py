@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from msgspec.structs import force_setattr
 
+from policysched.devices import AllocationAnswer, AllocationError, Allocator, Refusals, compile_claims
 from policysched.framework import (
     NO_ROWS,
     SKIP,
@@ -54,6 +55,9 @@ from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Duration, Fault, PluginArguments
 from policysched.plugins.columns import row_count
+from policysched.plugins.dynamic_resources import claim_writes
+from policysched.plugins.dynamic_resources.claim_rows import ClaimRows
+from policysched.plugins.dynamic_resources.claim_writes import ClaimTurns
 from policysched.plugins.dynamic_resources.extended_resources import IN_MEMORY
 from policysched.plugins.dynamic_resources.pod_claims import (
     INVALID_POOLS,
@@ -67,14 +71,15 @@ from policysched.plugins.dynamic_resources.pod_claims import (
     hints,
     stated_claims,
 )
+from policysched.plugins.dynamic_resources.reservation import (
+    ClaimReservation,
+    UndoClaims,
+    devices_on,
+    refusals_on,
+    reservation,
+)
 from policysched.reading.durations import SECOND, go_duration, nanoseconds
 from policysched.state.tables.nodes import NodeTable
-
-if TYPE_CHECKING:
-    from policysched.devices import Allocator, Refusals
-    from policysched.plugins.dynamic_resources.claim_rows import ClaimRows
-    from policysched.plugins.dynamic_resources.claim_writes import ClaimTurns
-    from policysched.plugins.dynamic_resources.reservation import ClaimReservation, UndoClaims
 
 BINDING_TIMEOUT: Final = 600.0
 """Default time for devices to meet their binding conditions. Units: seconds."""
@@ -151,9 +156,6 @@ class PreparedPod:
 
     def rows(self) -> ClaimRows | Status:
         """Return the results on all rows, or an error. The claims must be `PodClaims`."""
-        from policysched.devices import AllocationError  # noqa: PLC0415 - a start needs none
-        from policysched.plugins.dynamic_resources.claim_rows import ClaimRows  # noqa: PLC0415 - as above
-
         cluster, claims = self._cluster, self.claims
         assert isinstance(claims, PodClaims), "pods without claims are skipped"  # noqa: S101
         stamp = cluster.journal.position, cluster.nodes.size, cluster.time.seconds
@@ -230,8 +232,6 @@ class DynamicResources(
         claims = stated_claims(pod, cluster.resource_claims)
         if isinstance(claims, Status):
             return claims
-        from policysched.devices import compile_claims  # noqa: PLC0415 - a start needs none
-
         compile_claims([one for one in claims if one.status.allocation is None], cluster.devices)
         return None
 
@@ -288,8 +288,6 @@ class DynamicResources(
         found = self._claims_of(pod, failed.cluster)
         if not isinstance(found, PodClaims):
             return PostFilterResult(NOTHING_TO_DEALLOCATE)
-        from policysched.plugins.dynamic_resources import claim_writes  # noqa: PLC0415 - a start needs none
-
         rows = self._prepared(pod, failed.cluster).rows()
         claims = [] if isinstance(rows, Status) else rows.returnable(pod, failed)
         if claims:
@@ -318,8 +316,6 @@ class DynamicResources(
 
     @cached_property
     def _turns(self) -> ClaimTurns:
-        from policysched.plugins.dynamic_resources.claim_writes import ClaimTurns  # noqa: PLC0415 - a start needs none
-
         return ClaimTurns()
 
     def unreserve(self, assumed: AssumedPod) -> UndoClaims | None:
@@ -345,8 +341,6 @@ class DynamicResources(
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return []
-        from policysched.plugins.dynamic_resources.reservation import devices_on  # noqa: PLC0415 - a start needs none
-
         return devices_on(found, node, cluster)
 
     def refusals_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, Refusals]]:
@@ -354,17 +348,12 @@ class DynamicResources(
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return []
-        from policysched.plugins.dynamic_resources.reservation import refusals_on  # noqa: PLC0415 - as above
-
         return refusals_on(found, node, cluster)
 
 
 @cache
 def _reservation() -> Callable[[PodClaims, Pod, str, Cluster, float], ClaimReservation | Status]:
     """Import the modules for claims when the first pod with claims is enqueued, before its first cycle."""
-    from policysched.plugins.dynamic_resources import claim_rows  # noqa: F401, PLC0415 - a start needs none
-    from policysched.plugins.dynamic_resources.reservation import reservation  # noqa: PLC0415 - as above
-
     return reservation
 
 
@@ -422,8 +411,6 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
 
     def reason(self, state: SharedRows, code: int) -> Status:  # noqa: ARG002 - reasons are equal for all states
         """Return the status of a reason code."""
-        from policysched.devices import AllocationAnswer  # noqa: PLC0415 - a start needs none
-
         if code == AllocationAnswer.NO:
             return NO_DEVICES
         return INVALID_POOLS if code == AllocationAnswer.INVALID_POOLS else _OF_ONE_POD

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cachetools import LRUCache
 
+from policysched.devices import Allocator, DeviceTables
 from policysched.framework import Action, Change, Cluster, Code, Hint, HintIndex, Resource, Status, unresolvable
 from policysched.model.objects import (
     AllocatedDeviceStatus,
@@ -34,10 +35,7 @@ from policysched.plugins.dynamic_resources.extended_resources import (
 )
 from policysched.plugins.hint_parts import updates_itself
 from policysched.state.placed.pods import pod_id
-
-if TYPE_CHECKING:
-    from policysched.devices import Allocator, DeviceTables
-    from policysched.state.resource_claims import ResourceClaims
+from policysched.state.resource_claims import ResourceClaims
 
 NAME: Final = "DynamicResources"
 MOST_WAITING: Final = 1 << 14
@@ -74,8 +72,6 @@ class PodClaims:
     def allocator(self, tables: DeviceTables) -> Allocator:
         """Return the allocator of the claims in `to_allocate`."""
         if self._allocator is None:
-            from policysched.devices import Allocator  # noqa: PLC0415 - a start needs none
-
             self._allocator = Allocator(tables, self.to_allocate)
         return self._allocator
 

@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import numpy as np
 
+from policysched.cel import CompiledSelector, InvalidDeviceSelectorError, Variables, compile_selector
+from policysched.cel import Device as SelectorDevice
+from policysched.devices.inventory.allocated import PoolId
 from policysched.framework import Cluster, Mask, Rows
 from policysched.model.objects import DeviceClass, NodeSelector, ResourceSlice, SliceDevice
 from policysched.model.selection.node_selectors import lenient_node_selector
 from policysched.plugins.node_resources.allocation import ScoredAmounts
 from policysched.plugins.nodes.node_selection import SelectorTest
 from policysched.state.tables.amounts import Amounts
-
-if TYPE_CHECKING:
-    from policysched.cel import CompiledSelector
 
 FAILED: Final = None
 Selected = tuple[bool | None, ...]
@@ -67,8 +67,6 @@ def with_devices(wanted: ScoredAmounts, cluster: Cluster) -> DeviceAmounts:
 
 def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocated: Amounts) -> None:
     """Add the devices of a class to the amounts of all rows. Shapes: (N,), (N,), changed in place."""
-    from policysched.devices.inventory.allocated import PoolId  # noqa: PLC0415 - a start needs none
-
     failed = np.zeros(total.size, np.bool_)
     for one in cluster.objects.of(ResourceSlice).values():
         selected = _SELECTED.of(one, device_class)
@@ -128,8 +126,6 @@ _SELECTED: Final = SelectedDevices()
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> CompiledSelector | None:
-    from policysched.cel import InvalidDeviceSelectorError, compile_selector  # noqa: PLC0415 - as in `_matches`
-
     try:
         return compile_selector(expression)
     except InvalidDeviceSelectorError:
@@ -139,9 +135,6 @@ def _compiled(expression: str) -> CompiledSelector | None:
 def _matches(driver: str, device: SliceDevice, selectors: list[CompiledSelector | None]) -> bool | None:
     if not selectors:
         return True
-    from policysched.cel import Device as SelectorDevice  # noqa: PLC0415 - a start needs no selectors
-    from policysched.cel import Variables  # noqa: PLC0415 - as above
-
     attributes = {name: msgspec.to_builtins(one) for name, one in device.attributes.items()}
     capacity = {name: str(one.value) for name, one in device.capacity.items()}
     variables = Variables(SelectorDevice(driver, attributes, capacity, bool(device.allow_multiple_allocations)))

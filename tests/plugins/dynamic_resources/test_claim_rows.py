@@ -265,7 +265,7 @@ def unusable(count: int) -> tuple[Cluster, Pod]:
 def test_what_is_taken_back_is_found_among_what_the_filter_found(monkeypatch: pytest.MonkeyPatch) -> None:
     around, of = unusable(3)
     rows = Mock(side_effect=claim_rows.ClaimRows)
-    monkeypatch.setattr(claim_rows, "ClaimRows", rows)
+    monkeypatch.setattr("policysched.plugins.dynamic_resources.plugin.ClaimRows", rows)
     plugin = DynamicResources()
     decision = Engine(around, profile([plugin]), random.Random(0)).decide(of)
     assert plugin.post_filter(of, FailedCycle(decision, random.Random(0))).cleanups
