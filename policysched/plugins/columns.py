@@ -69,12 +69,12 @@ class AnswersByCode(Generic[H]):
         self._interner = interner
         self._judge = judge
         self._answers = np.zeros(1, np.int16)
-        self._generation = interner.generation
+        self._generation = interner.stamp
 
     def of(self, codes: NDArray[np.int32]) -> NDArray[np.int16]:
         """Return the results for codes, calling the function for new values. Shapes: (R,) -> (R,)."""
-        if self._generation != self._interner.generation:
-            self._generation = self._interner.generation
+        if self._generation != self._interner.stamp:
+            self._generation = self._interner.stamp
             self._answers = np.zeros(1, np.int16)
         if len(self._answers) <= len(self._interner):
             self._grow()

@@ -164,7 +164,7 @@ class Attempts:
 
     def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
         """Return a stamp that differs after any change that a decision depends on."""
-        return self._changes.count, self._cluster.nominations.generation, engine.profile
+        return self._changes.count, self._cluster.nominations.stamp, engine.profile
 
     def _is_tried_now(self, queued: QueuedPod) -> bool:
         """Return whether to run the cycle. Otherwise end the attempt: the pod is skipped, or a plugin puts it off."""

@@ -98,7 +98,7 @@ class Cluster:
         self._has_devices = False
         """Whether `devices` was created."""
         self.mapped_resources = MappedResources()
-        self.devices_generation = 0
+        self.devices_stamp = 0
         """Changes with ResourceSlices and DeviceClasses."""
         self._device_classes = self.objects.of(DeviceClass)
         self.unknown_namespaces: set[str] = set()
@@ -146,7 +146,7 @@ class Cluster:
             self.devices.set_node(row, name, node.metadata.labels)
         self.images.replace(row, _images(old), images)
         if old is None:
-            self.images.generation += 1
+            self.images.stamp += 1
             self.attachments.touch_node(row)
             self.metrics.store(row, name)
         self.journal.note(row, Aspect.PRESENCE if old is None else aspects_of(action))
@@ -160,7 +160,7 @@ class Cluster:
             self._release_if_empty(row)
             return Change(Resource.NODE, Action.NONE)
         self.images.replace(row, _images(old), {})
-        self.images.generation += 1
+        self.images.stamp += 1
         self.nodes.clear(row)
         if self._has_devices:
             self.devices.remove_node(row)
@@ -268,7 +268,7 @@ class Cluster:
         self.mapped_resources.follow(old, device_class)
         self.devices.set_class(device_class)
         compile_class(device_class)
-        self.devices_generation += 1
+        self.devices_stamp += 1
         return change
 
     def remove_device_class(self, name: str) -> Change:
@@ -282,13 +282,13 @@ class Cluster:
     def set_resource_slice(self, one: ResourceSlice) -> Change:
         """Add or replace a ResourceSlice with its devices."""
         self.devices.set_slice(one)
-        self.devices_generation += 1
+        self.devices_stamp += 1
         return self.objects.put(one)
 
     def remove_resource_slice(self, one: ResourceSlice) -> Change:
         """Remove a ResourceSlice with its devices."""
         self.devices.remove_slice(one.metadata.name)
-        self.devices_generation += 1
+        self.devices_stamp += 1
         return self.objects.drop(one)
 
     def set_workload(self, workload: Workload) -> Change:

@@ -72,12 +72,12 @@ class DomainSums:
 class CounterSums:
     """Sums of a pod counter by domain. Call `refresh` before reading."""
 
-    __slots__ = ("__weakref__", "_journal", "_position", "_seen", "_sums", "counter", "domains", "version")
+    __slots__ = ("__weakref__", "_journal", "_position", "_seen", "_sums", "counter", "domains", "stamp")
 
     def __init__(self, counter: PodCounter, domains: Grouping, journal: Journal) -> None:
         self.counter = counter
         self.domains = domains
-        self.version = 0
+        self.stamp = 0
         """Changes when a sum, or the domain of a row, may have changed."""
         self._journal = journal
         self._position = 0
@@ -96,7 +96,7 @@ class CounterSums:
         Cost: O(changed rows), or an operation over all rows after domains changed.
         """
         self.domains.refresh()
-        now = (self.domains.version, self.counter.version)
+        now = (self.domains.stamp, self.counter.stamp)
         position, self._position = self._position, self._journal.position
         if now == self._seen:
             return
@@ -108,7 +108,7 @@ class CounterSums:
         else:
             self._sums.follow(changed[0], counts)
         self._seen = now
-        self.version += 1
+        self.stamp += 1
 
 
 class SharedSums:

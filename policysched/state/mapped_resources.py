@@ -18,7 +18,7 @@ class MappedResources(dict[str, str]):
     """
 
     def __init__(self) -> None:
-        self.generation = 0
+        self.stamp = 0
         """Changes when a resource gets another device class."""
         self._classes: set[str] = set()
         self._stating: dict[str, dict[str, str]] = {}
@@ -36,7 +36,7 @@ class MappedResources(dict[str, str]):
                 self.pop(resource, None)
             else:
                 self[resource] = found
-            self.generation += before != found
+            self.stamp += before != found
 
     def _without(self, old: DeviceClass | None) -> list[str]:
         """Remove a class; return its resources."""

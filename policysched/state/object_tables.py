@@ -62,10 +62,10 @@ class Workloads:
     change all the time in a busy cluster, so `stamp` changes only if a selector changes that was read since.
     """
 
-    __slots__ = ("_asked", "_compiled", "_controllers", "_services", "generation")
+    __slots__ = ("_asked", "_compiled", "_controllers", "_services", "stamp")
 
     def __init__(self) -> None:
-        self.generation = 0
+        self.stamp = 0
         """Changes when a selector that was read may have changed."""
         self._services: dict[str, dict[str, Mapping[str, str]]] = {}
         self._controllers: dict[tuple[str, str, str], Selector] = {}
@@ -142,7 +142,7 @@ class Workloads:
 
     def _start_over(self) -> None:
         self._asked.clear()
-        self.generation += 1
+        self.stamp += 1
 
 
 def _compiled(selector: LabelSelector) -> LabelMatcher:

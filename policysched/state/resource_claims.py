@@ -36,11 +36,11 @@ class ResourceClaims:
         allocated: The devices that are allocated to claims.
     """
 
-    __slots__ = ("_allocated", "_in_flight", "_known", "_owned", "_stored", "revision")
+    __slots__ = ("_allocated", "_in_flight", "_known", "_owned", "_stored", "stamp")
 
     def __init__(self, allocated: AllocatedState) -> None:
         self._allocated = allocated
-        self.revision = 0
+        self.stamp = 0
         """Changes when a claim changes, or its allocation starts or ends."""
         self._stored: dict[str, ResourceClaim] = {}
         self._known: dict[str, ResourceClaim] = {}
@@ -102,7 +102,7 @@ class ResourceClaims:
         """Start the allocation of a claim: it is in flight."""
         uid = claim.metadata.uid
         self._in_flight[uid] = claim
-        self.revision += 1
+        self.stamp += 1
         if claim.status.allocation is not None:
             self._allocated.assume(uid, claim.status.allocation)
 
@@ -110,7 +110,7 @@ class ResourceClaims:
         """End the allocation of a claim; return whether the claim was in flight."""
         if self._in_flight.pop(uid, None) is None:
             return False
-        self.revision += 1
+        self.stamp += 1
         self._allocated.forget(uid)
         return True
 
@@ -124,7 +124,7 @@ class ResourceClaims:
 
     def _replace(self, key: str, new: ResourceClaim | None) -> Change:
         old = self._known.get(key)
-        self.revision += 1
+        self.stamp += 1
         if old is not None:
             self._own(old, come=False)
         if new is None:

@@ -20,7 +20,7 @@ DEFAULTS = {Kind.STRING: "", Kind.QUANTITY: 0.0, Kind.BOOL: False, Kind.LIST: ()
 class Interner:
     """Strings by code."""
 
-    generation = 0
+    stamp = 0
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}

@@ -134,11 +134,11 @@ def test_a_version_that_differs_in_nothing_that_counts_moves_nothing() -> None:
     engine = beside(5, 300, by_selectors)
     nominations_of = engine.cluster.nominations
     plain = calls(lambda: engine.decide(asked(9)))
-    before = nominations_of.generation
+    before = nominations_of.stamp
     one = stating(0, 300, by_selectors)
     changed = replace(one, metadata=replace(one.metadata, annotations={"a": "b"}, resource_version="7"))
     nominations_of.update(changed)
-    assert nominations_of.generation == before
+    assert nominations_of.stamp == before
     assert calls(lambda: engine.decide(asked(9))) <= plain
     nomination = nominations_of.get(pod_id(one))
     assert nomination is not None

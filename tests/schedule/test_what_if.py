@@ -100,8 +100,8 @@ class Pages:
         self.kept = [(array, array.copy()) for array in (evaluation.first, evaluation.of_class.sums[0], *arrays)]
         self.told = (
             around.journal.position,
-            around.signatures.generation,
-            around.existing_terms.version,
+            around.signatures.stamp,
+            around.existing_terms.next_number,
             len(around.counters),
         )
 

@@ -63,14 +63,14 @@ def test_a_binding_that_brings_labels_of_the_node_moves_what_reads_them_alone() 
     zoned = made.counters.of("zoned", lambda placed: "zone" in placed.pod.metadata.labels)
     halves = made.counters.of("half", lambda placed: 0.5 * ("zone" in placed.pod.metadata.labels), fractions=True)
     made.assume(waiting, 0)
-    position, version, signatures = made.journal.position, web.version, len(made.signatures.present)
+    position, version, signatures = made.journal.position, web.stamp, len(made.signatures.present)
     change = made.set_pod(pod("p", on="n1", requests=CPU, labels={"app": "web", "zone": "a"}))
     assert (change.action, change.old) == (Action.ADD, None)
     found = made.journal.since(position)
     assert found is not None
     assert [one.tolist() for one in found] == [[0], [int(Aspect.PODS)]]
     assert (web.counts[0], zoned.counts[0], halves.counts[0]) == (1, 1, 0.5)
-    assert web.version == version, "it weighs the same there"
+    assert web.stamp == version, "it weighs the same there"
     assert (cpu(made, "n1"), int(made.nodes.pods_count.data[0])) == (1000, 1)
     assert len(made.signatures.present) == signatures + 1
     assert [one.signature for one in made.pods.on_row(0)] == [made.pods.by_id["default.p"].signature]
@@ -158,7 +158,7 @@ def test_resources_are_mapped_as_if_all_classes_were_looked_at(seed: int) -> Non
     resources = ("x.io/a", "x.io/b", "deviceclass.resource.kubernetes.io/c1", "")
     known: dict[str, DeviceClass] = {}
     for _ in range(200):
-        mapped, generation = dict(made.mapped_resources), made.mapped_resources.generation
+        mapped, generation = dict(made.mapped_resources), made.mapped_resources.stamp
         name = f"c{rng.randrange(5)}"
         if rng.random() < 0.3:
             known.pop(name, None)
@@ -172,4 +172,4 @@ def test_resources_are_mapped_as_if_all_classes_were_looked_at(seed: int) -> Non
         stated.pop("", None)
         own = {f"deviceclass.resource.kubernetes.io/{name}": name for name in known}
         assert made.mapped_resources == stated | own
-        assert (made.mapped_resources.generation > generation) == (made.mapped_resources != mapped)
+        assert (made.mapped_resources.stamp > generation) == (made.mapped_resources != mapped)

@@ -79,14 +79,14 @@ def test_keys_that_no_row_has_share_one_column() -> None:
     assert made.column("b", [{}, {}]) is nothing
     assert ("a" in made, len(made)) == (False, 0)
     made.store(1, {}, {"a": "x"})
-    assert ("a" in made, made.generation) == (True, 1)
+    assert ("a" in made, made.stamp) == (True, 1)
     column = made.column("a", [{}, {"a": "x"}])
     assert (column.data[:2] >= 0).tolist() == [False, True]
     made.store(0, {}, {"a": "y"})
     made.store(1, {"a": "x"}, {})
-    assert ("a" in made, made.generation, len(made)) == (True, 1, 1)
+    assert ("a" in made, made.stamp, len(made)) == (True, 1, 1)
     made.store(0, {"a": "y"}, {"b": "y"})
-    assert ("a" in made, made.generation, len(made)) == (False, 3, 0)
+    assert ("a" in made, made.stamp, len(made)) == (False, 3, 0)
     assert made.column("a", [{"b": "y"}, {}]) is nothing
     columns.grow()
     assert nothing.data.size == columns.capacity

@@ -43,13 +43,13 @@ def test_a_counter_follows_placements_removals_updates_and_assumptions() -> None
     counter = made.counters.of("web", is_web)
     made.set_pod(pod("a", on="n1", labels=WEB))
     made.set_pod(pod("b", on="n1"))
-    assert (counts(made), counter.version) == ([1, 0], 1)
+    assert (counts(made), counter.stamp) == ([1, 0], 1)
     made.set_pod(pod("b", on="n1", labels=WEB))
     made.assume(pod("c", labels=WEB), made.nodes.row_of["n2"])
-    assert (counts(made), counter.version) == ([2, 1], 3)
+    assert (counts(made), counter.stamp) == ([2, 1], 3)
     made.forget("default.c")
     made.remove_pod("default.a")
-    assert (counts(made), counter.version) == ([1, 0], 5)
+    assert (counts(made), counter.stamp) == ([1, 0], 5)
 
 
 def test_equal_keys_share_a_counter_and_a_signature_is_weighed_once() -> None:

@@ -34,15 +34,15 @@ def test_rows_of_one_value_share_a_number_and_rows_without_the_label_have_none()
 def test_the_version_moves_when_a_row_changes_its_domain_and_only_then() -> None:
     made = cluster(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
     held = of(made)
-    version = held.version
+    version = held.stamp
     made.set_node(node("a", labels={"zone": "x", "other": "z"}))
-    assert of(made).version == version
+    assert of(made).stamp == version
     made.set_node(node("a", labels={"zone": "y"}))
-    assert of(made).version > version
+    assert of(made).stamp > version
     assert numbers(made)["a"] == numbers(made)["b"]
-    version = of(made).version
+    version = of(made).stamp
     made.remove_node("a")
-    assert of(made).version > version
+    assert of(made).stamp > version
 
 
 def test_a_label_is_known_to_tell_all_rows_apart_as_long_as_it_does() -> None:
@@ -91,12 +91,12 @@ def test_rows_of_one_value_share_a_number() -> None:
 def test_changed_labels_move_rows_and_leave_the_others_numbers() -> None:
     made = three()
     found = made.domains.of("zone")
-    before = (found.generation, int(found.of_row[made.nodes.row_of["b"]]))
+    before = (found.numbers_stamp, int(found.of_row[made.nodes.row_of["b"]]))
     made.set_node(zone("a", "3"))  # type: ignore[arg-type]
     made.set_node(zone("d", "2"))  # type: ignore[arg-type]
     made.remove_node("c")
     assert groups(made, found) == [set(), {"a"}, {"b", "d"}]
-    assert (found.generation, int(found.of_row[made.nodes.row_of["b"]])) == before
+    assert (found.numbers_stamp, int(found.of_row[made.nodes.row_of["b"]])) == before
 
 
 def test_placements_change_nothing() -> None:
@@ -124,19 +124,19 @@ def test_what_fell_out_of_the_journal_is_looked_up_anew() -> None:
     made.set_node(zone("a", "2"))  # type: ignore[arg-type]
     for _ in range(journal.RING):
         made.journal.note(0, journal.Aspect.USAGE)
-    before = found.generation
+    before = found.numbers_stamp
     assert groups(made, found) == [{"d"}, {"a", "b"}, {"c"}]
-    assert found.generation == before + 1
+    assert found.numbers_stamp == before + 1
 
 
 def test_numbers_of_values_that_are_gone_are_given_out_anew() -> None:
     made = three()
     found = made.domains.of("zone")
-    before = found.generation
+    before = found.numbers_stamp
     for index in range(sparse.SPARE + 2 * made.nodes.count):
         made.set_node(zone("a", f"new-{index}"))  # type: ignore[arg-type]
         found.refresh()
-    assert found.generation > before
+    assert found.numbers_stamp > before
     assert found.count < sparse.SPARE
     assert groups(made, found) == [{"d"}, {"a"}, {"b"}, {"c"}]
 
@@ -184,9 +184,9 @@ def test_rows_are_found_by_their_domains() -> None:
 def test_the_version_moves_when_a_value_is_numbered_that_no_node_has() -> None:
     made = cluster(node("a", labels={"zone": "x"}))
     held = of(made)
-    version, count = held.version, held.count
+    version, count = held.stamp, held.count
     held.number("x")
-    assert held.version == version
+    assert held.stamp == version
     held.number("y")
-    assert held.version > version
+    assert held.stamp > version
     assert held.count == count + 1

@@ -119,7 +119,7 @@ def test_a_term_is_kept_once_with_the_signatures_that_state_it() -> None:
     (statement,) = listed(made, app="web")
     assert (statement.sort, statement.term.topology_key) == (TermKind.REPELS, "zone")
     assert len(stating(made, app="web")) == 2
-    assert made.existing_terms.version == 1
+    assert made.existing_terms.next_number == 1
     assert listed(made, app="db") == []
 
 
@@ -132,10 +132,10 @@ def test_a_statement_goes_with_the_last_pod_that_makes_it_and_may_come_back() ->
     made.remove_pod("default.b")
     assert listed(made, app="web") == []
     assert (made.existing_terms.signatures(number), len(made.existing_terms)) == ((), 0)
-    version = made.existing_terms.version
+    version = made.existing_terms.next_number
     made.set_pod(pod("c", on="n1", affinity=WEB))
     assert listed(made, app="web") == [statement]
-    assert made.existing_terms.version > version
+    assert made.existing_terms.next_number > version
     assert made.existing_terms.ever
 
 

@@ -50,7 +50,7 @@ def test_codes_that_nobody_holds_are_used_again_and_the_others_stay() -> None:
         strings.code(text)
     column.data[1] = strings.find("c")
     strings.tidy()
-    assert (strings.generation, strings.living) == (1, 2)
+    assert (strings.stamp, strings.living) == (1, 2)
     assert [strings.find(text) for text in "abcd"] == [0, MISSING, 2, MISSING]
     assert (strings.code("e"), strings.text(1), strings.text(2)) == (1, "e", "c")
     assert list(strings) == ["a", "e", "c"]
@@ -62,14 +62,14 @@ def test_nothing_is_given_up_while_most_is_held() -> None:
     strings.hold(column)
     strings.tidy()
     assert strings.living == 5
-    generation = strings.generation
+    generation = strings.stamp
     for text in "fghi":
         strings.code(text)
         strings.tidy()
-    assert (strings.generation, strings.living) == (generation, 9)
+    assert (strings.stamp, strings.living) == (generation, 9)
     strings.code("j")
     strings.tidy()
-    assert (strings.generation, strings.living) == (generation + 1, 5)
+    assert (strings.stamp, strings.living) == (generation + 1, 5)
 
 
 def test_a_holder_that_is_gone_holds_nothing() -> None:

@@ -23,7 +23,7 @@ def owned(one: Pod, name: str, *, controller: bool = True) -> Pod:
 def test_siblings_are_one_kind_whatever_their_names_and_nodes() -> None:
     made = cluster(pod("a", on="n1", labels={"x": "1", "y": "2"}), pod("b", on="n2", labels={"y": "2", "x": "1"}))
     assert signature(made, "a") == signature(made, "b")
-    assert made.signatures.generation == 1
+    assert made.signatures.stamp == 1
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ def test_an_owner_that_does_not_control_makes_no_kind() -> None:
 
 def test_a_kind_goes_with_its_last_pod_and_its_number_is_used_again() -> None:
     made = cluster(pod("a", on="n1"), pod("b", on="n1"), pod("c", on="n1", labels=WEB))
-    first, generation = signature(made, "a"), made.signatures.generation
+    first, generation = signature(made, "a"), made.signatures.stamp
     made.remove_pod("default.a")
-    assert (made.signatures.present[first] is not None, made.signatures.generation) == (True, generation)
+    assert (made.signatures.present[first] is not None, made.signatures.stamp) == (True, generation)
     made.remove_pod("default.b")
-    assert (made.signatures.present[first], made.signatures.generation) == (None, generation + 1)
+    assert (made.signatures.present[first], made.signatures.stamp) == (None, generation + 1)
     made.set_pod(pod("d", on="n1", labels={"app": "new"}))
     assert signature(made, "d") == first
 

@@ -118,15 +118,15 @@ def test_the_first_row_to_report_an_image_gives_its_size() -> None:
 
 def test_the_generation_of_images_moves_with_every_change_of_them_alone() -> None:
     made = cluster(node("n1", images={"a": MIB}))
-    generations = [made.images.generation]
+    generations = [made.images.stamp]
     for changed in (node("n2"), node("n2", images={"a": MIB}), node("n1")):
         made.set_node(changed)
-        generations.append(made.images.generation)
+        generations.append(made.images.stamp)
     made.remove_node("n2")
-    generations.append(made.images.generation)
+    generations.append(made.images.stamp)
     assert all(one < other for one, other in pairwise(generations))
     made.set_node(node("n1", labels={"a": "b"}))
-    assert made.images.generation == generations[-1]
+    assert made.images.stamp == generations[-1]
 
 
 def test_a_node_writes_its_row_and_its_replacement_everything_anew() -> None:

@@ -65,18 +65,18 @@ def test_only_answers_that_were_given_become_stale() -> None:
     table.services("other")
     table.put(service({"app": "web"}))
     table.put(replicas(WEB))
-    assert table.generation == 0
+    assert table.stamp == 0
     table.services("default")
     table.controller("ReplicaSet", "default", "r")
     table.put(service({"app": "web"}))
     table.put(replicas(WEB))
     table.put(replicas(WEB, "another"))
     table.drop(service(None, "absent"))
-    assert table.generation == 0
+    assert table.stamp == 0
     table.put(replicas(LabelSelector()))
-    assert table.generation == 1
+    assert table.stamp == 1
     table.put(service({"app": "other"}))
-    assert table.generation == 1, "everything is asked for anew before it can be stale again"
+    assert table.stamp == 1, "everything is asked for anew before it can be stale again"
 
 
 @pytest.mark.parametrize("change", [service({"app": "web"}), replicas(WEB)])
@@ -85,7 +85,7 @@ def test_an_answer_that_nothing_is_known_becomes_stale_too(change: Service | Rep
     table.services("default")
     table.controller("ReplicaSet", "default", "r")
     table.put(change)
-    assert table.generation == 1
+    assert table.stamp == 1
 
 
 def test_what_was_asked_for_is_remembered_only_up_to_a_point(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,9 +93,9 @@ def test_what_was_asked_for_is_remembered_only_up_to_a_point(monkeypatch: pytest
     table = Workloads()
     for name in "abc":
         table.controller("ReplicaSet", "default", name)
-    assert table.generation == 1
+    assert table.stamp == 1
     table.put(replicas(WEB, "c"))
-    assert table.generation == 2
+    assert table.stamp == 2
 
 
 def test_selectors_of_controllers_are_compiled_once_for_each_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ class ClusterSide:
         pod, engine = as_waiting(one.pod), self._engine(one.pod)
         self.cluster.nominations.discard(pod_id(pod))
         key = engine.classes.key(pod)
-        position = self.cluster.journal.position, self.cluster.nominations.generation
+        position = self.cluster.journal.position, self.cluster.nominations.stamp
         lost: Hashable = (key, position, pod.spec.priority, pod.spec.scheduler_name)
         landing, self.protecting = self._lost.get(lost, (None, ()))
         decision = engine.decide(pod, key)

@@ -2,7 +2,7 @@
 
 This module does not know where columns come from. Strings are codes of an interner, so comparing a label with a
 constant is one integer comparison. A lookup table has a function's result for every code seen so far, so each distinct
-string is processed once. Tables live as long as a generation of their interner. Strings known to one frame only are
+string is processed once. Tables live until the stamp of their interner changes. Strings known to one frame only are
 processed at each use and are not in tables; neither are results that are strings.
 
 A value computed from other rows (an aggregate over all nodes, a count of a node's pods) is a value of the frame, like a
@@ -34,10 +34,10 @@ _LASTING: Final = 1 << 40
 
 
 class StringInterner(Protocol):
-    """The part of an interner that programs read: hashed by identity; codes are stable during a generation."""
+    """The part of an interner that programs read: hashed by identity; codes are stable until its stamp changes."""
 
     @property
-    def generation(self) -> int:
+    def stamp(self) -> int:
         """Return a number that changes when codes can have other meanings; never while a program runs."""
 
     def find(self, text: str) -> int:
@@ -286,11 +286,11 @@ class PairLookup:
 class Tables:
     """All lookup tables of one interner."""
 
-    __slots__ = ("__weakref__", "_kept", "generation")
+    __slots__ = ("__weakref__", "_kept", "stamp")
 
-    def __init__(self, generation: int = 0) -> None:
-        self.generation = generation
-        """Generation of the interner; codes of another generation have other meanings."""
+    def __init__(self, stamp: int = 0) -> None:
+        self.stamp = stamp
+        """Stamp of the interner; codes of another stamp have other meanings."""
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -334,6 +334,6 @@ _TABLES: weakref.WeakKeyDictionary[StringInterner, Tables] = weakref.WeakKeyDict
 def tables_of(strings: StringInterner) -> Tables:
     """Return the tables of an interner."""
     tables = _TABLES.get(strings)
-    if tables is None or tables.generation != strings.generation:
-        tables = _TABLES[strings] = Tables(strings.generation)
+    if tables is None or tables.stamp != strings.stamp:
+        tables = _TABLES[strings] = Tables(strings.stamp)
     return tables

@@ -138,7 +138,7 @@ class PreparedPod:
 
     @staticmethod
     def _stamp_of(cluster: Cluster) -> tuple[int, int, int]:
-        return cluster.resource_claims.revision, cluster.devices.stamp, cluster.mapped_resources.generation
+        return cluster.resource_claims.stamp, cluster.devices.stamp, cluster.mapped_resources.stamp
 
     @cached_property
     def shared(self) -> tuple[bytes, Allocator] | None:
@@ -262,7 +262,7 @@ class DynamicResources(
 
     def generation(self, cluster: Cluster) -> Hashable:
         """Return a value that changes with the extended resources that device classes provide."""
-        return cluster.mapped_resources.generation
+        return cluster.mapped_resources.stamp
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores:
         """Return the scores of all rows, 0 for pods without claims."""

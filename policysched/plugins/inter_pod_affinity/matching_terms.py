@@ -91,10 +91,10 @@ class MatchingExistingTerms:
         Cost: O(new existing terms).
         """
         terms = self._cluster.existing_terms
-        if self._seen == terms.version:
+        if self._seen == terms.next_number:
             return False
         added = terms.about(self._pod, self._labels, self._has_weight, self._seen)
-        self._seen = terms.version
+        self._seen = terms.next_number
         are_many_gone = self._known + len(added) > MOST_GONE + 2 * len(terms)
         if are_many_gone:
             self._forget_gone()

@@ -74,8 +74,8 @@ class RequiredState:
             return NO_ROWS
         self._position, self._skips = cluster.journal.position, None
         other = self._existing.refresh()
-        if self._generation != cluster.nodes.label_keys_generation:
-            self._generation, other = cluster.nodes.label_keys_generation, True
+        if self._generation != cluster.nodes.label_keys_stamp:
+            self._generation, other = cluster.nodes.label_keys_stamp, True
             self._sum_own()
         if other:
             self._repelling = sums_by_key(self._existing.parts(), cluster)
@@ -201,8 +201,8 @@ class PreferredState:
             return NO_ROWS
         self._position = cluster.journal.position
         other = self._existing.refresh()
-        if self._generation != cluster.nodes.label_keys_generation:
-            self._generation, other = cluster.nodes.label_keys_generation, True
+        if self._generation != cluster.nodes.label_keys_stamp:
+            self._generation, other = cluster.nodes.label_keys_stamp, True
             self._own = self._preferences.parts()
         if other:
             self._sums = sums_by_key((*self._own, *self._existing.parts()), cluster)

@@ -49,14 +49,14 @@ class WeightedSums:
         shared: The sums that classes share.
     """
 
-    __slots__ = ("_domains", "_labels", "_parts", "_summed", "_sums", "_total", "_versions")
+    __slots__ = ("_domains", "_labels", "_parts", "_stamps", "_summed", "_sums", "_total")
 
     def __init__(self, domains: Domains, parts: Iterable[WeightedCounter], shared: SharedSums) -> None:
         self._parts = tuple(parts)
         self._domains = domains
         self._summed = tuple(shared.of(part.counter, self._domains) for part in self._parts)
         self._labels = -1
-        self._versions: list[int] = []
+        self._stamps: list[int] = []
         self._sums: Sums = np.zeros(0, np.int64)
         self._total: int | None = None
         self._sum_up()
@@ -70,10 +70,10 @@ class WeightedSums:
         """
         domains = self._domains
         domains.refresh()
-        if self._labels != domains.version:
+        if self._labels != domains.stamp:
             self._sum_up()
             return slice(0, domains.size)
-        if self._versions == [part.counter.version for part in self._parts]:
+        if self._stamps == [part.counter.stamp for part in self._parts]:
             return NO_ROWS
         before = self._sums
         self._sum_up()
@@ -173,8 +173,8 @@ class WeightedSums:
 
     def _sum_up(self) -> None:
         self._total = None
-        self._labels = self._domains.version
-        self._versions = [part.counter.version for part in self._parts]
+        self._labels = self._domains.stamp
+        self._stamps = [part.counter.stamp for part in self._parts]
         if self._domains.alone:
             return
         total: Sums = np.zeros(self._domains.count, np.int64)

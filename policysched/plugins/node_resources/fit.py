@@ -240,8 +240,8 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         if mapped:
             for one in self._resources:
                 if one.name in mapped:
-                    return mapped.generation, cluster.devices_generation, cluster.allocated_devices.stamp
-        return mapped.generation
+                    return mapped.stamp, cluster.devices_stamp, cluster.allocated_devices.stamp
+        return mapped.stamp
 
     def _ignores(self, resource: str) -> bool:
         if not (self._ignored or self._ignored_groups) or not is_extended_resource_name(resource):

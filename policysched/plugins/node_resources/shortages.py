@@ -170,7 +170,7 @@ class ManyResourcesTest(ShortageTest):
         self._answers: list[bytes] = [b""]
         """The combination of each number: bits for too many pods, for unresolvable, and for each resource."""
         self._free: list[int] = []
-        self._version = -1
+        self._stamp = -1
         self._offered: RowNumbers = NO_ROWS
         self._hidden: RowNumbers = NO_ROWS
 
@@ -224,10 +224,10 @@ class ManyResourcesTest(ShortageTest):
     def _split(self) -> None:
         """Separate the resources that a node has from the resources that are short on all rows."""
         tables = self.nodes.amounts
-        if self._version == tables.version:
+        if self._stamp == tables.stamp:
             return
         placed = np.array([tables.place(one) > 0 for one in self.resources], np.bool_)
-        self._version = tables.version
+        self._stamp = tables.stamp
         left = np.array([one in self._delegated for one in self.resources], np.bool_)
         self._offered, self._hidden = placed.nonzero()[0], (~placed & ~left).nonzero()[0]
 

@@ -65,4 +65,4 @@ class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageSc
 
     def generation(self, cluster: Cluster) -> Hashable:
         """Return a value that changes when an image appears or disappears, or the number of nodes changes."""
-        return cluster.images.generation
+        return cluster.images.stamp

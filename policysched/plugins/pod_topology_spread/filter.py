@@ -68,7 +68,7 @@ class DomainVerdicts:
     def refresh(self) -> None:
         """Compute the codes again if the sums or domains changed."""
         self._sums.refresh()
-        now = (self._sums.version, self.rows.of_label.generation)
+        now = (self._sums.stamp, self.rows.of_label.numbers_stamp)
         if now == self._seen:
             return
         codes = self._judge()
@@ -205,9 +205,9 @@ class HardState:
 
     def _renew(self) -> bool:
         """Update the constraints to evaluate; return whether they changed."""
-        if self._generation == self.nodes.label_keys_generation:
+        if self._generation == self.nodes.label_keys_stamp:
             return False
-        self._generation = self.nodes.label_keys_generation
+        self._generation = self.nodes.label_keys_stamp
         asked = list(takewhile(lambda one: self.nodes.has_label(one.topology_key), self._constraints))
         before = len(self._verdicts)
         self._verdicts = self._verdicts[: len(asked)] + [self._judge(one) for one in asked[before:]]

@@ -148,7 +148,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
 
     def generation(self, cluster: Cluster) -> Hashable:
         """Return a value that changes with the selectors of default constraints."""
-        return cluster.workloads.generation if self._defaults.constraints else 0
+        return cluster.workloads.stamp if self._defaults.constraints else 0
 
     def _rows_of(self, wanted: Inclusion, cluster: Cluster) -> CountedRows:
         return self._rows.of(cluster, wanted, lambda: CountedRows(wanted, cluster))

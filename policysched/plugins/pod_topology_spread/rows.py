@@ -96,7 +96,7 @@ class CountedRows(Grouping):
             return
         self.of_label.refresh()
         changed = journal.since(self._seen)
-        renumbered = self._generation != self.of_label.generation or self.of_row.size != self.of_label.of_row.size
+        renumbered = self._generation != self.of_label.numbers_stamp or self.of_row.size != self.of_label.of_row.size
         if renumbered or changed is None:
             self._look_at_all()
         else:
@@ -119,7 +119,7 @@ class CountedRows(Grouping):
         return self._populated
 
     def _look_at_all(self) -> None:
-        self._generation = self.of_label.generation
+        self._generation = self.of_label.numbers_stamp
         size = self.of_label.of_row.size
         self.of_row = np.zeros(size, np.intp)
         self.domains = np.zeros(size, np.intp) if self._wanted.missing_is_empty else self.of_label.of_row
@@ -135,7 +135,7 @@ class CountedRows(Grouping):
             counted = counted & test(rows)
         self.of_row[rows] = np.where(counted, domains, NO_DOMAIN)
         self._populated = None
-        self.version += 1
+        self.stamp += 1
 
 
 class Labelled:

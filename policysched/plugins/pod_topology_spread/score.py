@@ -122,7 +122,7 @@ class SoftOverDomains:
     def weighted(self, scored: Scored) -> Floats:
         """Return the weighted number of pods of each domain. Shapes: (K,), a new array."""
         self._sums.refresh()
-        domains = self._domains.among(self._rows.domains, self._rows.version, scored.mask)
+        domains = self._domains.among(self._rows.domains, self._rows.stamp, scored.mask)
         weighted: Floats = self._sums.values.astype(np.float64)
         weighted *= natural_log(domains.size + 2)
         weighted += self._offset
@@ -135,7 +135,7 @@ class SoftOverDomains:
 
     def present(self, scored: Scored) -> Places:
         """Return the distinct places of the scored rows, cached until the rows or domains change."""
-        return self._present.among(self._rows.of_label.of_row, self._rows.version, scored.mask)
+        return self._present.among(self._rows.of_label.of_row, self._rows.stamp, scored.mask)
 
 
 SoftConstraint = SoftOverNodes | SoftOverDomains

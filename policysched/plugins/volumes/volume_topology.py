@@ -193,14 +193,14 @@ class VolumeTopology:
         """
         storage = self._cluster.storage
         known = self._largest.get(name)
-        if known is None or known[0] != storage.capacities_version:
+        if known is None or known[0] != storage.capacities_stamp:
             largest = np.full(self._cluster.nodes.size, MIN, np.int64)
             for one in storage.capacities.values():
                 limit = one.capacity if one.maximum_volume_size is None else one.maximum_volume_size
                 if one.storage_class_name == name and limit is not None and one.node_topology is not None:
                     rows = self._rows_of_topology(one.node_topology)
                     largest[rows] = np.maximum(largest[rows], value(limit))
-            known = self._largest[name] = (storage.capacities_version, largest)
+            known = self._largest[name] = (storage.capacities_stamp, largest)
         return known[1]
 
     def _rows_of_topology(self, topology: LabelSelector) -> RowNumbers:

@@ -121,7 +121,7 @@ class ActivePolicy(BlockMember):
         """Return a value that changes with labels of placed pods' namespaces and with image sizes that rules read."""
         return (
             cluster.namespaces_stamp if self._reads_other_namespaces else 0,
-            cluster.images.generation if self._depends_on_images else 0,
+            cluster.images.stamp if self._depends_on_images else 0,
         )
 
     def events(self) -> Sequence[Hint]:
@@ -155,7 +155,7 @@ class ActivePolicy(BlockMember):
             known = self._rejections[cluster] = Rejections(context)
         independent = known.independent
         own = cluster.namespaces_stamp if self.reads_own_namespace else 0
-        classes = cluster.storage.claim_classes_generation if self._reads_classes else 0
+        classes = cluster.storage.claim_classes_stamp if self._reads_classes else 0
         times = context.values(pod, self._time_keys) if self._time_keys else ()
         version = (own, classes, self.generation(cluster), times)
 

@@ -182,7 +182,7 @@ class AggregateDomains(Grouping):
         old, new = (self.of_row, self.heads, self.none), (of_row, heads, none)
         if not all(map(np.array_equal, old, new)):
             self.of_row, self.heads, self.none = new
-            self.version += 1
+            self.stamp += 1
 
 
 class Aggregate:
@@ -305,7 +305,7 @@ class Aggregate:
     def _refresh(self) -> None:
         if self._domains is not None:
             self._domains.refresh()
-        domains = self._domains.version if self._domains is not None else 0
+        domains = self._domains.stamp if self._domains is not None else 0
         if self._version.is_past() or domains != self._seen:
             if domains != self._seen or not self._adjust():
                 self._compute()

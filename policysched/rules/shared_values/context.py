@@ -63,8 +63,8 @@ class EvaluationContext:
             cluster.journal.position,
             cluster.time.seconds,
             cluster.namespaces_stamp,
-            cluster.strings.generation,
-            cluster.storage.claim_classes_generation,
+            cluster.strings.stamp,
+            cluster.storage.claim_classes_stamp,
         )
 
     def inputs(self, pod: Pod) -> PodInputs:

@@ -107,9 +107,9 @@ class DerivedColumn:
         """Compute it anew where what it reads changed."""
         if self._domains is not None:
             self._domains.refresh()
-        domains = self._domains.version if self._domains is not None else -1
+        domains = self._domains.stamp if self._domains is not None else -1
         cluster = self._context.cluster
-        before, self._generation = self._generation, cluster.strings.generation
+        before, self._generation = self._generation, cluster.strings.stamp
         same = before == self._generation
         if not self._version.is_past() and domains == self._seen and same:
             return
@@ -141,7 +141,7 @@ class DerivedColumn:
     def _compare(self, values: NDArray[np.int64]) -> None:
         """Stamp the rows that see another value."""
         before, domains = self._values, self._domains
-        if domains is not None and domains.version != self._seen:
+        if domains is not None and domains.stamp != self._seen:
             before, values, domains = before[self._of_row], values[domains.of_row], None
         differs = values != before
         if np.count_nonzero(differs):
@@ -156,11 +156,11 @@ class ImageSizes:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.stamp = cluster.images.generation
+        self.stamp = cluster.images.stamp
 
     def refresh(self) -> None:
         """Bring it up to date."""
-        self.stamp = self._cluster.images.generation
+        self.stamp = self._cluster.images.stamp
 
     def moved(self, since: int) -> Rows:  # noqa: ARG002 - every row may see it
         """Return all rows."""

@@ -364,7 +364,7 @@ class Reads:
 
     def counted(self) -> bool:
         """Return whether a counter moved since this was last asked."""
-        versions = [counter.version for counter in self._counters]
+        versions = [counter.stamp for counter in self._counters]
         before, self._versions = self._versions, versions
         return versions != before
 

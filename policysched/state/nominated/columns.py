@@ -172,8 +172,8 @@ class NominatedColumns:
 
         Cost: O(kinds) after a signature was added or removed, else O(new kinds).
         """
-        known = self.numbers.size if self._seen == signatures.generation else 0
-        self._seen = signatures.generation
+        known = self.numbers.size if self._seen == signatures.stamp else 0
+        self._seen = signatures.stamp
         if known == len(self.samples):
             return
         numbers = [signatures.number(key) for key in islice(self._kinds, known, None)]

@@ -20,10 +20,10 @@ from policysched.state.placed.pods import Measured, measure, pod_id
 class Nominations:
     """Nominated pods by identity and by node."""
 
-    __slots__ = ("_by_id", "_by_node", "_columns", "generation", "terms")
+    __slots__ = ("_by_id", "_by_node", "_columns", "stamp", "terms")
 
     def __init__(self) -> None:
-        self.generation = 0
+        self.stamp = 0
         """Changes when a nomination is added or removed, or its pod changes in a field that decisions read."""
         self.terms = RepellingTerms()
         """The required anti-affinity of nominated pods."""
@@ -47,7 +47,7 @@ class Nominations:
         measured = _measure(pod)
         repelling = self.terms.enter(pod)  # before the earlier version leaves: both may have equal terms
         self._take_out(identity)
-        self.generation += 1
+        self.stamp += 1
         self._by_id[identity] = one = Nomination(pod, node)
         self._columns.enter(identity, one, measured, repelling)
         self._by_node.setdefault(node, {})[identity] = pod
@@ -125,7 +125,7 @@ class Nominations:
     def _take_out(self, identity: str) -> Nomination | None:
         known = self._by_id.pop(identity, None)
         if known is not None:
-            self.generation += 1
+            self.stamp += 1
             pods = self._by_node[known.node]
             del pods[identity]
             if not pods:

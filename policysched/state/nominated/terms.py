@@ -53,11 +53,11 @@ class RepellingTerms:
         self._holders: list[_Holder | None] = [None]
         self._free: list[int] = []
         self._by_key: dict[tuple[str, bytes], int] = {}
-        self._first = self.version + 1
+        self._first = self.position + 1
         self._log = []
 
     @property
-    def version(self) -> int:
+    def position(self) -> int:
         """Number of assignments so far."""
         return self._first + len(self._log)
 
@@ -95,7 +95,7 @@ class RepellingTerms:
             self._free.append(number)
 
     def since(self, position: int) -> Sequence[int] | None:
-        """Return the numbers assigned since a version; None if the log does not reach back to it."""
+        """Return the numbers assigned since a position; None if the log does not reach back to it."""
         return None if position < self._first else self._log[position - self._first :]
 
     def stated(self, number: int) -> Stated:
@@ -133,12 +133,12 @@ class RepelledClass:
         pod: A pod of the class; only its namespace and labels are read.
     """
 
-    __slots__ = ("_generation", "_labels", "_matching", "_pod", "_position", "_terms")
+    __slots__ = ("_labels", "_matching", "_pod", "_position", "_stamp", "_terms")
 
     def __init__(self, pod: Pod) -> None:
         self._pod = Pod(metadata=Metadata(namespace=pod.metadata.namespace, labels=pod.metadata.labels))
         self._terms: RepellingTerms | None = None
-        self._position = self._generation = -1
+        self._position = self._stamp = -1
         self._labels: Mapping[str, str] = {}
         self._matching: dict[str, NDArray[np.bool_]] = {}
         """Whether each number matches the class, by topology key."""
@@ -157,14 +157,14 @@ class RepelledClass:
         Shapes: (numbers,), valid until the next change.
         """
         is_current = self._is_current(terms, nodes, namespace_labels)
-        if is_current and self._position == terms.version:
+        if is_current and self._position == terms.position:
             return self._matching
         appeared: Iterable[int] | None = terms.since(self._position) if is_current else None
         if appeared is None:
             self._matching, appeared = {}, range(1, terms.size)
         self._labels = namespace_labels
         self._evaluate(dict.fromkeys(appeared), terms, nodes)
-        self._terms, self._position, self._generation = terms, terms.version, nodes.label_keys_generation
+        self._terms, self._position, self._stamp = terms, terms.position, nodes.label_keys_stamp
         return self._matching
 
     @property
@@ -174,7 +174,7 @@ class RepelledClass:
 
     def _is_current(self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]) -> bool:
         """Return whether the results of known numbers are current."""
-        if self._terms is not terms or self._generation != nodes.label_keys_generation:
+        if self._terms is not terms or self._stamp != nodes.label_keys_stamp:
             return False
         return self._labels is namespace_labels or not terms.reads_namespaces or self._labels == namespace_labels
 

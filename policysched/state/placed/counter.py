@@ -36,7 +36,7 @@ Weigh = Callable[[PlacedPod], float]
 class PodCounter:
     """The sum of the weights of the pods on each row."""
 
-    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "reads", "version", "weights")
+    __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "reads", "stamp", "weights")
 
     def __init__(self, column: Column, weigh: Weigh, terms: int = 1) -> None:
         self.column = column
@@ -48,7 +48,7 @@ class PodCounter:
         self._dense: NDArray[Any] | None = None
         self.reads: tuple[object, ...] = ()
         """The label columns that it was weighed by, kept for other counters that use them."""
-        self.version = 0
+        self.stamp = 0
         """Changes when the sum of a row changes."""
 
     @property
@@ -174,7 +174,7 @@ class PodCounter:
 
     def add(self, placed: PlacedPod, sign: int, pods: PodTable) -> None:
         """Add the weight of a placed pod to its row, or subtract it with a sign of -1."""
-        self.version += 1
+        self.stamp += 1
         if self.column.data.dtype == np.int64:
             data, row = self.column.data, placed.row
             data[row] = wrap(data.item(row) + sign * int(self.of_signature(placed.signature)))
@@ -186,7 +186,7 @@ class PodCounter:
         was, now = self.of_signature(before.signature), self.of_signature(after.signature)
         if was == now:
             return
-        self.version += 1
+        self.stamp += 1
         if self.column.data.dtype == np.int64:
             data, row = self.column.data, after.row
             data[row] = wrap(data.item(row) + int(now) - int(was))

@@ -228,9 +228,9 @@ class PodCounters:
 
     def _all_kinds(self, alike: Alike) -> PodKinds:
         """Return the kinds of all placed pods, cached until a signature is added or removed."""
-        if self._kinds_of != self._signatures.generation:
+        if self._kinds_of != self._signatures.stamp:
             self._kinds.clear()
-            self._kinds_of = self._signatures.generation
+            self._kinds_of = self._signatures.stamp
         found = self._kinds.get(alike.key)
         if found is None:
             if (len(self._kinds) + 1) * len(self._signatures.present) > MOST_KINDS:

@@ -114,7 +114,7 @@ class ExistingTerms:
         return self._signatures[number][1] if number in self._signatures else ()
 
     @property
-    def version(self) -> int:
+    def next_number(self) -> int:
         """The number of the next new term. It does not change when a term is removed: no pods have it then."""
         return self._next
 

@@ -158,12 +158,12 @@ class PodSignatures:
     """The signatures of placed pods, numbered from 0; numbers of signatures without pods are reused."""
 
     __slots__ = ("_by_priority", "_columns", "_columns_of", "_counts", "_free", "_ids", "_keys", "_spaces",
-                 "generation", "present")  # fmt: skip
+                 "present", "stamp")  # fmt: skip
 
     def __init__(self) -> None:
         self.present: list[PlacedPod | None] = []
         """A pod of each signature, None for a free number. The pod's row and `assumed` are meaningless."""
-        self.generation = 0
+        self.stamp = 0
         """Changes when a signature is added or removed."""
         self._ids: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
@@ -192,9 +192,9 @@ class PodSignatures:
         return self._column(resource, lambda placed: dict(placed.pod_resources.amounts).get(resource, 0))
 
     def _column(self, key: str, value: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
-        if self._columns_of != self.generation:
+        if self._columns_of != self.stamp:
             self._columns.clear()
-            self._columns_of = self.generation
+            self._columns_of = self.stamp
         found = self._columns.get(key)
         if found is None:
             values = [0 if placed is None else value(placed) for placed in self.present]
@@ -234,7 +234,7 @@ class PodSignatures:
         self.present[signature] = None
         self._keys[signature] = None
         self._free.append(signature)
-        self.generation += 1
+        self.stamp += 1
         return True
 
     def _appear(self, key: Hashable, placed: PlacedPod) -> int:
@@ -250,7 +250,7 @@ class PodSignatures:
         self._spaces.setdefault(placed.pod.metadata.namespace, {})[signature] = None
         priority = pod_priority(placed.pod)
         self._by_priority[priority] = self._by_priority.get(priority, 0) + 1
-        self.generation += 1
+        self.stamp += 1
         return signature
 
     def _forget(self, pod: Pod, signature: int) -> None:

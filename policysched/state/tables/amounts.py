@@ -58,7 +58,7 @@ class AmountTables:
     """The three tables, and the amounts of resources without a place."""
 
     def __init__(self, columns: ColumnSet) -> None:
-        self.version = 0
+        self.stamp = 0
         """Changes when a node has a new resource, or the place of a resource changes."""
         self.odd = False
         """Whether an amount below 0 or above `WIDEST` was ever in the tables."""
@@ -178,7 +178,7 @@ class AmountTables:
                 del self._idle_on[name]
         if amounts:
             if not amounts.keys() <= self._idle_on.keys():
-                self.version += 1
+                self.stamp += 1
             self._idle[row] = amounts
             self._idle_on.update(amounts.keys())
 
@@ -197,7 +197,7 @@ class AmountTables:
             amount = self._unplaced[row][name]
             self._put(row, name, 0)
             self._requested.data[place, row] = self._counted.data[place, row] = self._sum(amount)
-        self.version += 1
+        self.stamp += 1
         return place
 
     def _remove(self, name: str) -> None:
@@ -216,7 +216,7 @@ class AmountTables:
         self._offers.pop()
         if last <= len(self.allocatable) // 4 or last <= FIRST_PLACES:
             self._resize(last)
-        self.version += 1
+        self.stamp += 1
 
     def _put(self, row: int, resource: str, amount: int) -> None:
         """Set the requested amount of a resource without a place."""

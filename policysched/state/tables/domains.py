@@ -1,7 +1,7 @@
 """Topology domains: the values of a node label as dense numbers, so that a sum by domain is one array operation.
 
 The values are numbered from 1; 0 means that a row does not have the label. If most numbers are unused, all values are
-numbered again, and `Domains.generation` changes.
+numbered again, and `Domains.numbers_stamp` changes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _READ = int(Aspect.LABELS | Aspect.PRESENCE)
 class Grouping(abc.ABC):
     """The domain of each row, as dense numbers. Call `refresh` before reading."""
 
-    __slots__ = ("__weakref__", "_alone", "_alone_at", "_nodes", "of_row", "version")
+    __slots__ = ("__weakref__", "_alone", "_alone_at", "_nodes", "of_row", "stamp")
 
     def __init__(self, nodes: NodeTable) -> None:
-        self.version = 0
+        self.stamp = 0
         """Changes when the domain of a row may have changed, or a number is added."""
         self.of_row: NDArray[np.intp] = np.zeros(0, np.intp)
         """The domain of each row. Shapes: (capacity,)."""
@@ -52,9 +52,9 @@ class Grouping(abc.ABC):
     @property
     def alone(self) -> bool:
         """Whether each domain has at most one row, as with host names; rows without the label are ignored."""
-        if self._alone_at != self.version:
+        if self._alone_at != self.stamp:
             self._alone = int(np.bincount(self.of_row)[NO_DOMAIN + 1 :].max(initial=0)) <= 1
-            self._alone_at = self.version
+            self._alone_at = self.stamp
         return self._alone
 
     def rows_in(self, chosen: NDArray[np.bool_]) -> RowNumbers:
@@ -71,12 +71,12 @@ class Grouping(abc.ABC):
 class Domains(Grouping):
     """The domains of a label."""
 
-    __slots__ = ("_journal", "_numbers", "_seen", "generation", "key")
+    __slots__ = ("_journal", "_numbers", "_seen", "key", "numbers_stamp")
 
     def __init__(self, key: str, nodes: NodeTable, journal: Journal) -> None:
         super().__init__(nodes)
         self.key = key
-        self.generation = 0
+        self.numbers_stamp = 0
         """Changes when numbers may have other values than before."""
         self._journal = journal
         self._numbers: dict[int, int] = {}
@@ -98,7 +98,7 @@ class Domains(Grouping):
         """Return the number of a value, which no node needs to have."""
         known = len(self._numbers)
         number = self._number(self._nodes.strings.code(value))
-        self.version += len(self._numbers) > known
+        self.stamp += len(self._numbers) > known
         return number
 
     def refresh(self) -> None:
@@ -125,7 +125,7 @@ class Domains(Grouping):
     def _renumber(self, rows: RowNumbers) -> None:
         codes = self._nodes.labels(self.key)[rows]
         numbers = np.array([self._number(code) for code in codes.tolist()], np.intp)
-        self.version += not np.array_equal(self.of_row[rows], numbers)
+        self.stamp += not np.array_equal(self.of_row[rows], numbers)
         self.of_row[rows] = numbers
         if is_sparse(len(self._numbers), self._nodes.count):
             self._number_all()
@@ -142,8 +142,8 @@ class Domains(Grouping):
         numbers = np.array([self._number(code) for code in values.tolist()], np.intp)
         self.of_row = numbers[inverse]
         self._seen = self._journal.position
-        self.generation += 1
-        self.version += 1
+        self.numbers_stamp += 1
+        self.stamp += 1
 
 
 class DomainTable:

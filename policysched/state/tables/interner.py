@@ -1,6 +1,6 @@
 """`Interner`: codes for values, so that columns compare integers; `TextColumns`: labels or annotations as code columns.
 
-If most codes are in no column any more, they are reused, and `generation` changes. Codes in the columns that the
+If most codes are in no column any more, they are reused, and `stamp` changes. Codes in the columns that the
 interner knows stay valid; other stored codes are invalid after that.
 
 A label or annotation has a column from its first use on. All keys that no row has share an empty column. Rules can
@@ -44,10 +44,10 @@ class Interner(Generic[T]):
         spare: Number of codes that are always kept.
     """
 
-    __slots__ = ("__weakref__", "_codes", "_free", "_holders", "_most", "_spare", "_values", "generation")
+    __slots__ = ("__weakref__", "_codes", "_free", "_holders", "_most", "_spare", "_values", "stamp")
 
     def __init__(self, spare: int = SPARE) -> None:
-        self.generation = 0
+        self.stamp = 0
         """Changes when codes are reused: a code that is in no column may have another value then."""
         self._codes: dict[T, int] = {}
         self._values: list[T | None] = []
@@ -102,7 +102,7 @@ class Interner(Generic[T]):
         return held[:-1]
 
     def _give_up(self, held: NDArray[np.bool_]) -> None:
-        self.generation += 1
+        self.stamp += 1
         values = self._values
         del values[int(held.nonzero()[0].max(initial=-1)) + 1 :]
         self._free = (~held[: len(values)]).nonzero()[0][::-1].tolist()
@@ -140,10 +140,10 @@ class Strings(Interner[str]):
 class TextColumns:
     """Code columns by key, over a map of texts for each row."""
 
-    __slots__ = ("_by_key", "_columns", "_empty", "_rows_with", "_strings", "generation")
+    __slots__ = ("_by_key", "_columns", "_empty", "_rows_with", "_strings", "stamp")
 
     def __init__(self, columns: ColumnSet, strings: Strings) -> None:
-        self.generation = 0
+        self.stamp = 0
         """Changes when a key appears on its first row, or disappears from its last row."""
         self._columns = columns
         self._strings = strings
@@ -196,10 +196,10 @@ class TextColumns:
         rows_with, known = self._rows_with, len(self._rows_with)
         for key in texts.keys() - old.keys():
             rows_with[key] = rows_with.get(key, 0) + 1
-        self.generation += len(rows_with) > known
+        self.stamp += len(rows_with) > known
         for key in old.keys() - texts.keys():
             rows_with[key] -= 1
             if not rows_with[key]:
                 del rows_with[key]
-                self.generation += 1
+                self.stamp += 1
                 self._by_key.pop(key, None)

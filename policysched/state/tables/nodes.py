@@ -3,7 +3,7 @@
 A row may have pods without a node: the node was deleted before its pods, or is not known yet. Such a row is not
 `present`, is not evaluated, and keeps its counts for the node. The order of rows never affects results.
 
-The size of an image is the size that the first node reported. `ImageTable.generation` changes with images and with the
+The size of an image is the size that the first node reported. `ImageTable.stamp` changes with images and with the
 number of nodes, because scores of image locality depend on the share of nodes that have an image.
 
 Source: pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
@@ -88,9 +88,9 @@ class NodeTable:
         return key in self._label_columns
 
     @property
-    def label_keys_generation(self) -> int:
+    def label_keys_stamp(self) -> int:
         """Changes when a label appears on its first node, or disappears from its last node."""
-        return self._label_columns.generation
+        return self._label_columns.stamp
 
     def annotations(self, key: str) -> NDArray[np.int32]:
         """Return the codes of an annotation's values, −1 for rows without the annotation."""
@@ -231,12 +231,12 @@ class ImageState:
 class ImageTable:
     """The images on nodes, by name."""
 
-    __slots__ = ("_by_name", "_rows", "generation")
+    __slots__ = ("_by_name", "_rows", "stamp")
 
     def __init__(self) -> None:
         self._by_name: dict[str, ImageState] = {}
         self._rows: LRUCache[str, RowNumbers] = LRUCache(KEPT)
-        self.generation = 0
+        self.stamp = 0
 
     def rows_with(self, name: str) -> tuple[RowNumbers, int] | None:
         """Return the rows that have an image, in any order, and its size; None if no row has it.
@@ -261,7 +261,7 @@ class ImageTable:
         """Replace the images of a row."""
         if old == new:
             return
-        self.generation += 1
+        self.stamp += 1
         for name in old:
             self._remove(row, name)
         for name, size in new.items():

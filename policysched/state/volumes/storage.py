@@ -146,9 +146,9 @@ class Storage:
         self.csi_drivers = objects.of(CSIDriver)
         self.capacities = objects.of(CSIStorageCapacity)
         """By `namespace/name`."""
-        self.capacities_version = 0
+        self.capacities_stamp = 0
         """Changes when a CSIStorageCapacity is added, changed or deleted."""
-        self.claim_classes_generation = 0
+        self.claim_classes_stamp = 0
         """Changes when a claim is added or deleted, or gets another StorageClass."""
         self.attachments = objects.of(VolumeAttachment)
         self.volume_users = VolumeUsers()
@@ -206,8 +206,8 @@ class Storage:
 
     def _index(self, old: Stored | None, new: Stored | None) -> None:
         """Update the indexes of claims and VolumeAttachments, and the stamps of capacities and classes."""
-        self.capacities_version += isinstance(new or old, CSIStorageCapacity) and old != new
-        self.claim_classes_generation += _class_of(old) != _class_of(new)
+        self.capacities_stamp += isinstance(new or old, CSIStorageCapacity) and old != new
+        self.claim_classes_stamp += _class_of(old) != _class_of(new)
         claim = new or old
         if isinstance(claim, PersistentVolumeClaim):
             self._selectors.put(claim.key, None if new is None else claim.spec.selector)
