@@ -45,7 +45,7 @@ Key = tuple[str, str]
 """Namespace and name."""
 OnBroken = Callable[[ObjectError, bytes], None]
 """Callback for an unusable object, with its JSON."""
-_NOBODY: Key = ("", "")
+_NO_KEY: Key = ("", "")
 _NO_NAMES = frozenset(("", ".", ".."))
 
 
@@ -301,7 +301,7 @@ class Replacement(Generic[T]):
                 ones.
         """
         cache, found = self._cache, self._found
-        if _NOBODY in found.broken and not cache._watched.malformed_is_gone:
+        if _NO_KEY in found.broken and not cache._watched.malformed_is_gone:
             # An object without a readable name may be one of those that are missing in the list.
             for key in self._gone.keys() - found.known.keys() - set(self._replaced):
                 cache._keep(found, key, self._gone.pop(key))
@@ -375,30 +375,30 @@ class LeftOutObjects:
             registry=registry,
         )
         self._monotonic = monotonic
-        self._lines, self._filled_at, self._unsaid = float(BURST), monotonic(), 0
+        self._lines, self._filled_at, self._unlogged = float(BURST), monotonic(), 0
 
     def malformed(self, error: ObjectError, _: bytes = b"") -> None:
         """Record an unreadable object."""
         self._counter.labels(error.kind, LeftOutReason.MALFORMED.value).inc()
         unforeseen = error if isinstance(error, ReadingFailedError) else None  # the log then shows the traceback
-        self._say(f"left out an object that cannot be used: {error}", unforeseen)
+        self._log(f"left out an object that cannot be used: {error}", unforeseen)
 
     def failed(self, kind: str, obj: HasMetadata, error: Exception) -> None:
         """Record an object that is readable, but whose addition or deletion failed."""
         self._counter.labels(kind, LeftOutReason.FAILED.value).inc()
         namespace, name = obj.metadata.namespace, obj.metadata.name
         key = f"{namespace}/{name}" if namespace else name
-        self._say(str(ObjectError(kind, key, f"left out, because processing it failed: {error!r}")), error)
+        self._log(str(ObjectError(kind, key, f"left out, because processing it failed: {error!r}")), error)
 
-    def _say(self, text: str, error: Exception | None = None) -> None:
+    def _log(self, text: str, error: Exception | None = None) -> None:
         now = self._monotonic()
         self._lines = min(BURST, self._lines + (now - self._filled_at) * PER_SECOND)
         self._filled_at = now
         if self._lines < 1:
-            self._unsaid += 1
+            self._unlogged += 1
             return
         self._lines -= 1
-        if self._unsaid:
-            log.error("%d more object(s) were left out and not logged one by one", self._unsaid)
-            self._unsaid = 0
+        if self._unlogged:
+            log.error("%d more object(s) were left out and not logged one by one", self._unlogged)
+            self._unlogged = 0
         log.error("%s", text, exc_info=error)

@@ -182,7 +182,7 @@ class Reflector(Generic[T]):
             version = await self._take_list(WHOLE)  # which cannot expire between pages
         self._version = self._newest = version
         self.absent = False
-        self._well()
+        self._clear_problem()
 
     async def _take_list(self, limit: int) -> str:
         """Process a whole list page by page and return its version.
@@ -250,9 +250,9 @@ class Reflector(Generic[T]):
         try:
             async with aclosing(self._transport.lines(self.watched.path + query, seconds + GRACE, SILENCE)) as stream:
                 async for lines in stream:
-                    self._well()
+                    self._clear_problem()
                     answered = min(answered, clock())
-                    heard = await self._hear_all(lines) or heard
+                    heard = await self._process_lines(lines) or heard
                     if heard:
                         self._retry.reset()
                         self._unheard = 0
@@ -270,12 +270,12 @@ class Reflector(Generic[T]):
             self._retry.reset()
             await self._retry.pause()
 
-    async def _hear_all(self, lines: Sequence[bytes]) -> bool:
+    async def _process_lines(self, lines: Sequence[bytes]) -> bool:
         """Process lines of a watch; return whether there were any."""
         heard, clock = False, asyncio.get_running_loop().time
         turn_ends = clock() + TURN
         for line in filter(None, lines):
-            self._hear(line)
+            self._process_line(line)
             heard = True
             if clock() >= turn_ends:
                 await asyncio.sleep(0)
@@ -294,7 +294,7 @@ class Reflector(Generic[T]):
         if self._unheard >= MOST_BROKEN:
             self._version, self._unheard = None, 0
 
-    def _hear(self, line: bytes) -> None:
+    def _process_line(self, line: bytes) -> None:
         try:
             event = _read_line(line)
         except UNREADABLE as error:
@@ -313,7 +313,7 @@ class Reflector(Generic[T]):
         version = identify(event.object)[1]
         if event.type != "BOOKMARK" or not version:
             self._cache.skip(event.object, f"an event of type {event.type!r} without content")
-        self._move(version)
+        self._advance(version)
 
     def _is_ours(self, raw: msgspec.Raw) -> bool:
         """Return whether an object has the watched kind, or a kind that cannot be read.
@@ -328,13 +328,13 @@ class Reflector(Generic[T]):
             return True
 
     def _change(self, event: _Line) -> None:
-        before, after = self._cache.take(event.object, deleted=event.type == "DELETED", reach=self._move)
+        before, after = self._cache.take(event.object, deleted=event.type == "DELETED", reach=self._advance)
         if before is not None:
             self._handler.delete(before)
         if after is not None:
             self._handler.upsert(after)
 
-    def _move(self, version: str) -> None:
+    def _advance(self, version: str) -> None:
         """Set the version from which to watch; raise `ApiError` if it is older than the newest version seen."""
         if is_older(version, self._newest):
             self._version = None
@@ -359,7 +359,7 @@ class Reflector(Generic[T]):
             retry.failures = 1
             log.info("the watch of %s is too old; listing again", self.watched.plural)
             return
-        self._trouble(f"{self.watched.plural}: {error}; {HELD if self.synced.is_set() else AWAITED}")
+        self._set_problem(f"{self.watched.plural}: {error}; {HELD if self.synced.is_set() else AWAITED}")
         await retry.pause((isinstance(error, ApiError) and error.retry_after) or 0.0)
         if self._retry.failures >= MOST_BROKEN and status != HTTPStatus.TOO_MANY_REQUESTS:
             self._version = None
@@ -384,16 +384,16 @@ class Reflector(Generic[T]):
             log.warning("continuing without %s: %s%s", self.watched.plural, error, remedy)
             self.absent = True
             await self._end_list(self._cache.replacement())
-        self._well()
+        self._clear_problem()
         self._retry.reset()
         await self._retry.pause(ABSENT)
 
-    def _trouble(self, problem: str) -> None:
+    def _set_problem(self, problem: str) -> None:
         if problem != self.problem:
             log.warning("%s", problem)
         self.problem = problem
 
-    def _well(self) -> None:
+    def _clear_problem(self) -> None:
         if self.problem:
             log.info("%s: up to date again", self.watched.plural)
         self.problem = ""

@@ -46,11 +46,11 @@ def test_stack_of_a_plugin_that_hangs_is_logged_once(
     watch, clock, free = hung
     watchdog = Watchdog(lambda: {"a": PluginWatch(), "b": watch})
     clock.at = 30.0
-    watchdog.look()
+    watchdog.check()
     assert (watchdog.hanging, caplog.messages) == (None, [])
     clock.at = 30.5
-    watchdog.look()
-    watchdog.look()
+    watchdog.check()
+    watchdog.check()
     found = watchdog.hanging
     assert found is not None
     assert (found.plugin, found.point) == ("Slow", "Filter")
@@ -71,13 +71,13 @@ def test_watchdog_looks_by_itself_until_it_is_stopped(
     clock.at = 31.0
     looked = threading.Event()
     watchdog = Watchdog(lambda: {"a": watch})
-    look = watchdog.look
+    look = watchdog.check
 
     def noted() -> None:
         look()
         looked.set()
 
-    monkeypatch.setattr(watchdog, "look", noted)
+    monkeypatch.setattr(watchdog, "check", noted)
     watchdog.start()
     assert looked.wait(30)
     watchdog.stop()

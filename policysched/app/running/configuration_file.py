@@ -148,7 +148,7 @@ class ConfigurationFile:
             try:
                 data = await asyncio.to_thread(read_bytes, str(self._path))
             except UsageError as error:
-                self._say(f"cannot read the configuration file, the configuration stays as it is: {error}")
+                self._log_problem(f"cannot read the configuration file, the configuration stays as it is: {error}")
                 continue
             self._problem = ""
             if data != self._data or clock() >= again:
@@ -203,7 +203,7 @@ class ConfigurationFile:
             changed |= {EXTENDER}
         return Reloaded(made, changed, _backoff(found.completed), found.completed)
 
-    def _say(self, problem: str) -> None:
+    def _log_problem(self, problem: str) -> None:
         if problem != self._problem:
             log.error("%s", problem)
         self._problem = problem

@@ -75,7 +75,7 @@ class Leadership:
         """Set in the scheduler's loop when the lease is held."""
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
-        self._ended, self._told = asyncio.Event(), threading.Event()
+        self._ended, self._notified = asyncio.Event(), threading.Event()
         self._elector: Elector | None = None
         self._stop: Callable[[], object] = _nothing
         self._thread: threading.Thread | None = None
@@ -124,7 +124,7 @@ class Leadership:
 
     async def stop(self) -> None:
         """End the thread and release the lease; nothing may rely on the lease afterwards."""
-        self._told.set()
+        self._notified.set()
         if self._thread is None:
             return
         self._stop()
@@ -152,7 +152,7 @@ class Leadership:
         electing = asyncio.ensure_future(self._elect())
         own = asyncio.get_running_loop()
         self._stop = lambda: _call(own, electing.cancel)
-        if self._told.is_set():
+        if self._notified.is_set():
             electing.cancel()
         await asyncio.wait((electing,))
         if not electing.cancelled():
@@ -175,7 +175,7 @@ class Leadership:
             await elector.acquire()
             self._gauge.set(1)
             _call(self._loop, self.leading.set)
-            saying = asyncio.ensure_future(self._say(lock, "became leader"))
+            saying = asyncio.ensure_future(self._write_event(lock, "became leader"))
             try:
                 why = await elector.hold()
             finally:
@@ -197,7 +197,7 @@ class Leadership:
             log.warning("lease %s could not be released; a standby has to wait until it expires: %s", self.lease, error)
             return
         log.info("lease %s is released", self.lease)
-        await self._say(lock, "stopped leading")
+        await self._write_event(lock, "stopped leading")
 
     async def _connect(self) -> Connection:
         while True:
@@ -207,7 +207,7 @@ class Leadership:
                 log.warning("the leader election cannot connect to the API server; retrying: %s", error)
                 await self._around.pacing.sleep(self._timing.retry_period)
 
-    async def _say(self, lock: LeaseLock, what: str) -> None:
+    async def _write_event(self, lock: LeaseLock, what: str) -> None:
         """Write an event about the lease; failures have no effect on the election."""
         try:
             async with asyncio.timeout(EVENT_WITHIN):
@@ -219,12 +219,12 @@ class Leadership:
         """Stop the scheduler; end the process if its loop does not react."""
         log.error("%s: %s", LOST, why)
         _call(self._loop, lambda: self._on_lost(why))
-        if not self._told.wait(END_WITHIN):
+        if not self._notified.wait(END_WITHIN):
             log.critical("%s, and the scheduler did not stop in time; ending the process", LOST)
             self._around.end_process(1)
 
     def _on_lost(self, why: str) -> None:
-        self._told.set()
+        self._notified.set()
         if not self._lost.done():
             self._lost.set_result(why)
 

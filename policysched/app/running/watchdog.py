@@ -32,7 +32,7 @@ class Watchdog:
     def __init__(self, watches: Callable[[], Mapping[str, PluginWatch]]) -> None:
         self._watches = watches
         self._stop = threading.Event()
-        self._told: Running | None = None
+        self._reported: Running | None = None
 
     @property
     def hanging(self) -> Running | None:
@@ -51,12 +51,12 @@ class Watchdog:
         """Stop checking."""
         self._stop.set()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Log the stack of a hanging plugin, once."""
         running = self.hanging
-        if running is None or running is self._told:
+        if running is None or running is self._reported:
             return
-        self._told = running
+        self._reported = running
         frame = sys._current_frames().get(running.thread)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)\n"
         log.error(
@@ -69,4 +69,4 @@ class Watchdog:
 
     def _run(self) -> None:
         while not self._stop.wait(EVERY):
-            self.look()
+            self.check()

@@ -92,10 +92,10 @@ NO_LIMITS: Final = TlsLimits()
 
 def _had(curves: tuple[int, ...]) -> tuple[int, ...]:
     """Return the curves that OpenSSL supports."""
-    return tuple(one for one in curves if one in _CURVES and _is_had(_CURVES[one]))
+    return tuple(one for one in curves if one in _CURVES and _is_supported(_CURVES[one]))
 
 
-def _is_had(curve: str) -> bool:
+def _is_supported(curve: str) -> bool:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).set_ecdh_curve(curve)
     except (ValueError, ssl.SSLError):

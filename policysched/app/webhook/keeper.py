@@ -71,7 +71,7 @@ class CertificateKeeper:
 
     def __init__(self, requests: ApiRequests, place: CertificatePlace, clock: Clock) -> None:
         self._requests, self._place, self._clock = requests, place, clock
-        self._said = ""
+        self._logged = ""
         self._served: Material | None = None
 
     async def run(self, use: Callable[[Material], None]) -> None:
@@ -79,16 +79,16 @@ class CertificateKeeper:
         while True:
             try:
                 use(await self.look())
-                self._said = ""
+                self._logged = ""
             except (ApiError, ConnectionProblemError) as error:  # reviews are answered nevertheless
-                self._say(error)
+                self._log_once(error)
             await asyncio.sleep(EVERY)
 
-    def _say(self, error: Exception) -> None:
+    def _log_once(self, error: Exception) -> None:
         """Log an error of the renewal, once in a row."""
-        if str(error) != self._said:
+        if str(error) != self._logged:
             log.warning("cannot check or renew the webhook's certificates; retrying: %s", error)
-        self._said = str(error)
+        self._logged = str(error)
 
     async def look(self) -> Material:
         """Renew what is due, and return the certificates to serve.
@@ -116,7 +116,7 @@ class CertificateKeeper:
             if error.status != HTTPStatus.CONFLICT:
                 await self._announce_served(configuration)
             raise
-        if configuration is not None and not _says(configuration, made.bundle):
+        if configuration is not None and not _has_bundle(configuration, made.bundle):
             await self._announce(configuration, made.bundle)
         self._served = made
         return made
@@ -238,5 +238,5 @@ def _trusts(configuration: Object, authorities: tuple[bytes, ...]) -> bool:
     return all(set(authorities) <= set(bundle) for bundle in _bundles(configuration))
 
 
-def _says(configuration: Object, bundle: tuple[bytes, ...]) -> bool:
+def _has_bundle(configuration: Object, bundle: tuple[bytes, ...]) -> bool:
     return all(one == bundle for one in _bundles(configuration))

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 JITTER: Final = 1.2
 """Largest pause between two attempts to acquire, as an addition in multiples of the retry period."""
 
-MOST_SAID: Final = 10
+MOST_LOGGED: Final = 10
 """Largest number of different failure reasons that the log shows; further ones are not logged."""
 
 
@@ -85,7 +85,7 @@ class Elector:
         """The leader that was logged last."""
         self._problem = ""
         """Reason for which the last attempt failed."""
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
         """Failure reasons logged since the last success."""
 
     @property
@@ -107,7 +107,7 @@ class Elector:
         """Wait until this candidate holds the lease."""
         log.info("attempting to acquire leader lease %s", self._lock)
         while not await self._try():
-            self._say_holder()
+            self._log_holder()
             await self._pacing.sleep(self._timing.retry_period * (1 + JITTER * self._pacing.random()))
         self._holder = self.identity
         log.info("successfully acquired lease %s as %s", self._lock, self.identity)
@@ -163,7 +163,7 @@ class Elector:
     async def _try(self) -> bool:
         """Acquire or renew the lease once; return whether this candidate holds it now."""
         try:
-            return await self._renewed_at_once() or await self._taken()
+            return await self._renewed_at_once() or await self._read_and_write()
         except ApiError as error:
             self._failed(error)
             return False
@@ -185,7 +185,7 @@ class Elector:
             return False
         return True
 
-    async def _taken(self) -> bool:
+    async def _read_and_write(self) -> bool:
         """Read the Lease and write it if it is free or already held by this candidate.
 
         Return whether it was written.
@@ -198,7 +198,7 @@ class Elector:
             now = self._clock.monotonic()
             self._until = self._believed_until(now)
             if not self.leads and self._observed.holder and self._is_valid(now):
-                self._worked()
+                self._log_recovery()
                 return False  # the Lease was deleted; its holder recreates it
             await self._write(self._own_record(), new=True)
             return True
@@ -210,7 +210,7 @@ class Elector:
         if self.leads:
             record = replace(record, acquire_time=found.acquire_time, transitions=found.transitions)
         elif self._is_valid(self._clock.monotonic()):
-            self._worked()
+            self._log_recovery()
             return False
         else:
             record = replace(record, transitions=min(found.transitions + 1, MOST))
@@ -230,7 +230,7 @@ class Elector:
         self._sent = record.renew_time, sent
         await (self._lock.create(record) if new else self._lock.update(record))
         self._observed, self._observed_at, self._until = record, sent, sent + record.duration_seconds
-        self._worked()
+        self._log_recovery()
 
     def _changed_at(self, found: LeaseRecord, now: float) -> float:
         """Return the monotonic time from which a record that was read is valid.
@@ -255,23 +255,23 @@ class Elector:
         """Return until when the holder may act according to its own record, before changes by others."""
         return min(self._until, now + self._seconds)
 
-    def _say_holder(self) -> None:
+    def _log_holder(self) -> None:
         holder = self._observed.holder
         if holder and holder != self._holder:
             log.info("lease %s is held by %s; waiting for it", self._lock, holder)
         self._holder = holder
 
-    def _worked(self) -> None:
-        if self._said:
+    def _log_recovery(self) -> None:
+        if self._logged:
             log.info("lease %s can be read and written again", self._lock)
-            self._said.clear()
+            self._logged.clear()
 
     def _failed(self, error: ApiError) -> None:
         """Log an error about the lease, once per reason; a conflict only means that another candidate was faster."""
         self._problem = str(error)
-        if error.status == HTTPStatus.CONFLICT or self._problem in self._said or len(self._said) == MOST_SAID:
+        if error.status == HTTPStatus.CONFLICT or self._problem in self._logged or len(self._logged) == MOST_LOGGED:
             return
-        self._said.add(self._problem)
+        self._logged.add(self._problem)
         cost = (
             "leadership is lost unless a renewal succeeds in time"
             if self.leads

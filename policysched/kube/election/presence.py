@@ -84,14 +84,14 @@ class PresenceWatch:
         self._seen: dict[int, tuple[tuple[str, str], float, bool]] = {}
         """For each place: holder and renewal time, when they were first seen, and whether the place was seen to be
         renewed."""
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         """Identities of the competing processes that were logged."""
         self._problems: set[str] = set()
 
     @property
     def competing(self) -> frozenset[str]:
         """Identities of processes that act on the same pods without a common leader election."""
-        return frozenset(self._told)
+        return frozenset(self._logged)
 
     @asynccontextmanager
     async def shown(self, leave_within: float) -> AsyncIterator[None]:
@@ -101,7 +101,7 @@ class PresenceWatch:
             leave_within: Limit for freeing the place at the end. Units: seconds.
         """
         running = asyncio.ensure_future(self.run())
-        running.add_done_callback(_tell_end)
+        running.add_done_callback(_log_failure)
         try:
             yield
         finally:
@@ -114,25 +114,25 @@ class PresenceWatch:
     async def run(self) -> None:
         """Renew the own place and read the others, until cancelled."""
         while True:
-            await self._surely(self._look())
+            await self._log_errors(self._update())
             await self._pacing.sleep(EVERY * (1 + self._pacing.random() / 10))
 
     async def leave(self) -> None:
         """Free the own place."""
-        await self._surely(self._leave())
+        await self._log_errors(self._leave())
 
     async def _leave(self) -> None:
         for place in await self._places.read():
             if place.holder == self._own.holder:
                 await self._places.write(Place(place.number, place.version))
 
-    async def _look(self) -> None:
+    async def _update(self) -> None:
         places = {place.number: place for place in await self._places.read()}
         now = self._clock.monotonic()
         self._seen = {number: seen for number, seen in self._seen.items() if number in places}
         for place in places.values():
             self._note(place, now)
-        self._tell([places[number].holder for number in sorted(self._competing(places))])
+        self._log_changes([places[number].holder for number in sorted(self._competing(places))])
         for number in sorted(self._silent(now)):
             places[number] = await self._written(Place(number, places[number].version))
         await self._renew(places)
@@ -168,46 +168,46 @@ class PresenceWatch:
             version = places[number].version if number in places else ""
             await self._written(replace(self._own, number=number, version=version, renewed=renewed))
             return
-        self._say(f"all {PLACES} presence Leases are in use, so other processes cannot detect this process")
+        self._log_once(f"all {PLACES} presence Leases are in use, so other processes cannot detect this process")
 
     async def _written(self, place: Place) -> Place:
         await self._places.write(place)
         return place
 
-    def _tell(self, competing: Iterable[str]) -> None:
+    def _log_changes(self, competing: Iterable[str]) -> None:
         """Log which competing processes appeared and which ended."""
         found = set(competing)
-        for holder in sorted(found - self._told):
+        for holder in sorted(found - self._logged):
             log.warning(
                 "%s schedules for the same scheduler name, and no common leader election chooses between it and this "
                 "process: together they may overcommit nodes; give both the same lease, or different scheduler names",
                 holder,
             )
-        for holder in sorted(self._told - found):
+        for holder in sorted(self._logged - found):
             log.info("%s no longer competes with this process", holder)
-        self._told = found
+        self._logged = found
 
-    async def _surely(self, work: Any) -> None:
+    async def _log_errors(self, work: Any) -> None:
         """Run a coroutine and log its API errors; the scheduler does not depend on it."""
         try:
             await work
         except ApiError as error:
             if error.status != HTTPStatus.CONFLICT:
-                self._say(
+                self._log_once(
                     f"cannot detect other processes with the same scheduler name: {error}",
                     forbidden=error.status == HTTPStatus.FORBIDDEN,
                 )
         else:
             self._problems.clear()
 
-    def _say(self, problem: str, *, forbidden: bool = True) -> None:
+    def _log_once(self, problem: str, *, forbidden: bool = True) -> None:
         """Log a problem once; a server that is unreachable is only a debug message, because others log it."""
         if problem not in self._problems and len(self._problems) < PLACES:
             self._problems.add(problem)
             log.log(logging.WARNING if forbidden else logging.DEBUG, "%s (logged once)", problem)
 
 
-def _tell_end(running: asyncio.Future[None]) -> None:
+def _log_failure(running: asyncio.Future[None]) -> None:
     """Log the exception that ended the detection, if there is one."""
     if not running.cancelled() and (error := running.exception()) is not None:
         log.error("detecting other processes with the same scheduler name failed and is stopped", exc_info=error)

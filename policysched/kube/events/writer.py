@@ -34,7 +34,7 @@ FALLEN_BEHIND: Final = 64
 value, a thousand pods that are bound at once are bound before a tenth of their events is written."""
 TRIES = 12
 """Number of server errors (5xx) after which an event is dropped, as in client-go."""
-MOST_SAID = 100
+MOST_LOGGED = 100
 """Largest number of different refusal reasons that the log shows; further ones are only counted."""
 _NEVER_MADE = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.GONE))
 MOST: Final = 16_384
@@ -162,8 +162,8 @@ class EventWriter:
         self._queue = EventQueue(most, most_bytes)
         self._memory = SeriesMemory()
         self._workers: set[asyncio.Task[None]] = set()
-        self._said: set[tuple[int, str]] = set()
-        self._recorded = self._requests = self._refused = self._waiting = self._given_up = 0
+        self._logged: set[tuple[int, str]] = set()
+        self._recorded = self._requests = self._refused = self._waiting = self._dropped = 0
 
     def start(self) -> None:
         """Start the workers in the running event loop."""
@@ -197,8 +197,8 @@ class EventWriter:
                     await self._queue.join()
         except TimeoutError:
             log.warning("%d event(s) could not be written before shutdown", self._waiting)
-        if self._given_up:
-            log.warning("%d event(s) were dropped because too many waited for the API server", self._given_up)
+        if self._dropped:
+            log.warning("%d event(s) were dropped because too many waited for the API server", self._dropped)
         tasks = [*self._workers, *(hold.pause for hold in self._held.values() if hold.pause is not None)]
         for task in tasks:
             task.cancel()
@@ -208,7 +208,7 @@ class EventWriter:
     @property
     def counts(self) -> EventCounts:
         """Numbers of events by outcome since the start."""
-        return EventCounts(self._recorded, self._requests, self._refused, self._waiting, self._given_up)
+        return EventCounts(self._recorded, self._requests, self._refused, self._waiting, self._dropped)
 
     def _enqueue(self, entry: QueuedEvent) -> None:
         entry.queued = True
@@ -225,9 +225,9 @@ class EventWriter:
         self._waiting -= 1
         if entry.written_count and self._memory.follows(entry):
             return
-        if not self._given_up:
+        if not self._dropped:
             log.warning("too many events wait for the API server; dropping the least important")
-        self._given_up += self._drop(entry)
+        self._dropped += self._drop(entry)
 
     async def _work(self) -> None:
         while True:
@@ -343,8 +343,8 @@ class EventWriter:
 
     def _refuse(self, entry: QueuedEvent, error: ApiError) -> None:
         self._refused += self._drop(entry)
-        if (error.status, error.reason) not in self._said and len(self._said) < MOST_SAID:
-            self._said.add((error.status, error.reason))
+        if (error.status, error.reason) not in self._logged and len(self._logged) < MOST_LOGGED:
+            self._logged.add((error.status, error.reason))
             log.warning("the API server refuses events (logged once per reason): %d %s", error.status, error)
 
     def _drop(self, entry: QueuedEvent) -> int:

@@ -71,7 +71,7 @@ def _shape(root: Typed) -> Typed:
             length = len(node.data) if isinstance(node.data, tuple) else None
             made[node] = node if root.normalizes else make(_ANY, (), node.type, length)
         else:
-            args = [arg if _is_told_apart(node, arg) else made[arg] for arg in node.args]
+            args = [arg if _is_distinguished(node, arg) else made[arg] for arg in node.args]
             made[node] = make(node.op, args, node.type, node.data)
     return made[root]
 
@@ -82,7 +82,7 @@ def _is_leaf(node: Typed) -> bool:
     return any(arg.type.kind is Kind.VERSION for arg in node.args)
 
 
-def _is_told_apart(node: Typed, arg: Typed) -> bool:
+def _is_distinguished(node: Typed, arg: Typed) -> bool:
     """Return whether an argument must be equal in all graphs, because kernels accept only one text or list for it.
 
     A text that a column is compared with may differ, and so may a short list in which a column is searched.

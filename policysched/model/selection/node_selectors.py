@@ -128,7 +128,9 @@ def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
     Raises:
         SelectorError: a term is invalid.
     """
-    return NodeSelectorMatcher(terms=tuple(_term(one) for one in selector.node_selector_terms if _says_something(one)))
+    return NodeSelectorMatcher(
+        terms=tuple(_term(one) for one in selector.node_selector_terms if _has_requirements(one))
+    )
 
 
 def lenient_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
@@ -168,17 +170,17 @@ def preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[WeightedT
     return tuple(
         WeightedTerm(one.weight, _term(one.preference))
         for one in terms
-        if one.weight and _says_something(one.preference)
+        if one.weight and _has_requirements(one.preference)
     )
 
 
-def _says_something(term: NodeSelectorTerm) -> bool:
+def _has_requirements(term: NodeSelectorTerm) -> bool:
     return bool(term.match_expressions or term.match_fields)
 
 
 def _valid_terms(terms: Iterable[NodeSelectorTerm]) -> Iterable[NodeTerm]:
     for one in terms:
-        if _says_something(one):
+        if _has_requirements(one):
             try:
                 yield _term(one)
             except SelectorError:

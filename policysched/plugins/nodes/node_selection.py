@@ -86,7 +86,7 @@ class AskedRows:
         """Return the rows that have all these label keys."""
         if not all(map(self._nodes.has_label, keys)):
             return False
-        return _all(map(self._there, keys))
+        return _all(map(self._has_label, keys))
 
     def any_of(self, terms: Iterable[NodeTerm]) -> Held:
         """Return the rows that match any of the terms.
@@ -169,21 +169,21 @@ class AskedRows:
             return one.admits(None)
         held = self._held.get(one)
         if held is None:
-            held = self._asked(one)
+            held = self._compute(one)
             if len(self._held) < MOST_HELD:
                 self._held[one] = held
         return held
 
-    def _asked(self, one: LabelRequirement) -> Held:
+    def _compute(self, one: LabelRequirement) -> Held:
         match one.operator:
             case Operator.IN:
                 return self._among(self._codes(one.key), one.values)
             case Operator.NOT_IN:
                 return _not(self._among(self._codes(one.key), one.values))
             case Operator.EXISTS:
-                return self._there(one.key)
+                return self._has_label(one.key)
             case Operator.DOES_NOT_EXIST:
-                return ~self._there(one.key)
+                return ~self._has_label(one.key)
         numbers, valid = self._read(one.key)
         beyond = numbers > one.bound if one.operator is Operator.GREATER else numbers < one.bound
         return valid & beyond
@@ -191,7 +191,7 @@ class AskedRows:
     def _codes(self, key: str) -> NDArray[np.int32]:
         return self._nodes.labels(key)[self._rows]
 
-    def _there(self, key: str) -> Mask:
+    def _has_label(self, key: str) -> Mask:
         there: Mask = self._codes(key) != MISSING
         return there
 

@@ -27,7 +27,7 @@ class Controller(ABC):
         self._queue: dict[Name, None] = {}
 
     @abstractmethod
-    def hear(self, event: StoreEvent) -> None:
+    def on_event(self, event: StoreEvent) -> None:
         """Enqueue the objects that a change affects."""
 
     @abstractmethod
@@ -61,11 +61,11 @@ class ControllerLoop:
         self._task: asyncio.Task[None] | None = None
         self._controllers = [] if seconds is None else [kind(backend, self._wake.set) for kind in kinds]
         if self._controllers:
-            backend.store.listen(ANY, self._hear)
+            backend.store.listen(ANY, self._notify)
 
-    def _hear(self, event: StoreEvent) -> None:
+    def _notify(self, event: StoreEvent) -> None:
         for controller in self._controllers:
-            controller.hear(event)
+            controller.on_event(event)
 
     def start(self) -> None:
         """Start the controllers in the running event loop."""

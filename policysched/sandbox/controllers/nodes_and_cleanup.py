@@ -40,7 +40,7 @@ class Kubelets(Controller):
         self._without_node: dict[str, set[Name]] = {}
         self._addresses = 0
 
-    def hear(self, event: StoreEvent) -> None:
+    def on_event(self, event: StoreEvent) -> None:
         """Enqueue pods that are new on a node or being deleted."""
         if event.key == "nodes" and event.type == "ADDED":
             for name in self._without_node.pop(event.entry.key[1], ()):
@@ -111,7 +111,7 @@ def _container(container: Json, now: str) -> Json:
 class NodeLifecycleController(Controller):
     """Sets the NoSchedule taints of nodes from their conditions and cordons."""
 
-    def hear(self, event: StoreEvent) -> None:
+    def on_event(self, event: StoreEvent) -> None:
         """Enqueue added and changed nodes."""
         if event.key == "nodes" and event.type != "DELETED":
             self.enqueue(event.entry.key)
@@ -156,7 +156,7 @@ class GarbageCollector(Controller):
         self._dependents: dict[str, set[Place]] = {}
         self._owners: dict[str, Place] = {}
 
-    def hear(self, event: StoreEvent) -> None:
+    def on_event(self, event: StoreEvent) -> None:
         """Index the object's owners, and enqueue owners that were deleted or wait for their dependents."""
         metadata, place = event.entry.object["metadata"], (event.key, event.entry.key)
         owners = [reference["uid"] for reference in metadata.get("ownerReferences") or ()]
@@ -230,7 +230,7 @@ class NamespaceController(Controller):
         super().__init__(backend, wake)
         self._ending: set[str] = set()
 
-    def hear(self, event: StoreEvent) -> None:
+    def on_event(self, event: StoreEvent) -> None:
         """Enqueue added and terminating namespaces, the latter also when an object in them is deleted."""
         if event.key == "namespaces":
             if event.type != "DELETED":

@@ -36,7 +36,7 @@ class TemplateController(Controller):
         super().__init__(backend, wake)
         self._without_template: dict[Name, set[Name]] = {}
 
-    def hear(self, event: StoreEvent) -> None:
+    def on_event(self, event: StoreEvent) -> None:
         """Enqueue pods that lack a claim."""
         if event.key == TEMPLATES.key and event.type == "ADDED":
             for name in self._without_template.pop(event.entry.key, ()):
@@ -119,7 +119,7 @@ class ReservationController(Controller):
         self._claims_of: dict[str, set[Name]] = {}
         """Names of claims that are reserved for a pod, by the pod's UID."""
 
-    def hear(self, event: StoreEvent) -> None:
+    def on_event(self, event: StoreEvent) -> None:
         """Enqueue changed claims, and claims of pods that ended."""
         obj = event.entry.object
         if event.key == CLAIMS.key and event.type != "DELETED":

@@ -70,7 +70,7 @@ class ReplicaSetController(Controller):
         super().__init__(backend, wake)
         self._pods: dict[str, dict[Name, None]] = {}
 
-    def hear(self, event: StoreEvent) -> None:
+    def on_event(self, event: StoreEvent) -> None:
         """Enqueue ReplicaSets that changed, and those whose pods changed."""
         if event.key == REPLICA_SETS.key and event.type != "DELETED":
             self.enqueue(event.entry.key)
@@ -141,7 +141,7 @@ def _is_active(pod: Json) -> bool:
 class DeploymentController(Controller):
     """Rolls out every Deployment: one ReplicaSet per template, scaled step by step."""
 
-    def hear(self, event: StoreEvent) -> None:
+    def on_event(self, event: StoreEvent) -> None:
         """Enqueue Deployments that changed, and those whose ReplicaSets changed."""
         if event.key == DEPLOYMENTS.key and event.type != "DELETED":
             self.enqueue(event.entry.key)

@@ -99,14 +99,14 @@ class ObjectStore:
         objects = self._objects.setdefault(key, {})
         before = objects.get(entry.key)
         objects[entry.key] = entry
-        self._tell(key, StoreEvent(key, "MODIFIED" if before else "ADDED", entry.revision, entry, before))
+        self._notify(key, StoreEvent(key, "MODIFIED" if before else "ADDED", entry.revision, entry, before))
         return entry
 
     def remove(self, key: str, namespace: str, name: str, last: Json | None = None) -> Stored:
         """Remove an object and call the listeners; the event contains `last`, or else the stored object."""
         before = self._objects[key].pop((namespace, name))
         entry = self._version(last or before.object)
-        self._tell(key, StoreEvent(key, "DELETED", entry.revision, entry, before))
+        self._notify(key, StoreEvent(key, "DELETED", entry.revision, entry, before))
         return entry
 
     def _version(self, obj: Json) -> Stored:
@@ -115,7 +115,7 @@ class ObjectStore:
         made = obj | {"metadata": metadata}
         return Stored(made, self.revision, len(encode(made)))
 
-    def _tell(self, key: str, event: StoreEvent) -> None:
+    def _notify(self, key: str, event: StoreEvent) -> None:
         events = self._events.setdefault(key, deque())
         events.append(event)
         self._sizes[key] += event.entry.size

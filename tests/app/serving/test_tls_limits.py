@@ -129,7 +129,7 @@ def test_of_several_curves_openssl_chooses_and_the_log_says_so(caplog: pytest.Lo
 def test_a_curve_that_openssl_lacks_is_left_out_beside_one_that_it_has(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("policysched.app.serving.tls_limits._is_had", lambda curve: curve in CURVES.values())
+    monkeypatch.setattr("policysched.app.serving.tls_limits._is_supported", lambda curve: curve in CURVES.values())
     ServingOptions(tls=TlsLimits(curves=(4588, 29))).check()
     assert "--tls-curve-preferences: OpenSSL supports only 29 (X25519)" in caplog.text
     server = server_context(self_signed("a", datetime.now(UTC)), limits=TlsLimits(curves=(4588, 29)))
