@@ -74,6 +74,7 @@ from policysched.framework.plugin import (
     RowScore,
     ScorePlugin,
     Scores,
+    SizedState,
     default_normalize,
     plugin_name,
 )
@@ -164,6 +165,7 @@ __all__ = [
     "Sample",
     "ScorePlugin",
     "Scores",
+    "SizedState",
     "Status",
     "VictimGuard",
     "Wait",

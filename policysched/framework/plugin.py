@@ -104,6 +104,26 @@ ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resour
 """The hints of a plugin without `events`: every change of an object or metric retries the pod."""
 
 
+class SizedState:
+    """A prepared state whose memory depends on more than the size of the pod.
+
+    The cache of pod classes estimates its memory; the memory of other states follows from the size of the pod. What
+    several classes share is counted for each of them.
+    """
+
+    __slots__ = ()
+
+    @property
+    def arrays(self) -> int:
+        """Number of arrays over all rows."""
+        return 0
+
+    @property
+    def nbytes(self) -> int:
+        """Further memory. Units: bytes."""
+        return 0
+
+
 class Plugin:
     """The members of all plugins."""
 

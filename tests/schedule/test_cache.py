@@ -6,7 +6,6 @@ import gc
 import random
 import tracemalloc
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
-from policysched.framework import Aspect, Cluster, Codes, Rows
+from policysched.framework import Aspect, Cluster, Codes, Rows, SizedState
 from policysched.model.objects import LabelSelector, Pod, Requirement, TopologySpreadConstraint
 from policysched.schedule.cycle import class_cache
 from policysched.schedule.cycle.class_cache import LARGEST
@@ -243,14 +242,17 @@ class Growing(FakeFilter):
         return State(cluster)
 
     def filter(self, state: Any, rows: Rows) -> Codes:
-        state.nbytes += 1000
+        state.size += 1000
         return super().filter(state.cluster, rows)
 
 
-@dataclass
-class State:
-    cluster: Cluster
-    nbytes: int = 0
+class State(SizedState):
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.size = cluster, 0
+
+    @property
+    def nbytes(self) -> int:
+        return self.size
 
 
 def test_what_a_class_grows_by_after_it_was_kept_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Cluster, Codes, RowNumbers, Rows, Scores
+from policysched.framework import NO_ROWS, ChangedRow, ChangedRows, Cluster, Codes, RowNumbers, Rows, Scores, SizedState
 from policysched.plugins.columns import row_count
 from policysched.plugins.inter_pod_affinity.matching_terms import MatchingExistingTerms
 from policysched.plugins.inter_pod_affinity.sums import (
@@ -26,7 +26,7 @@ NEAR, AWAY, REPELLED = 1, 2, 3
 """Reason codes: affinity of the pod, anti-affinity of the pod, anti-affinity of placed pods."""
 
 
-class RequiredState:
+class RequiredState(SizedState):
     """The filter's state: which rows a pod may go to.
 
     Args:
@@ -176,7 +176,7 @@ class RequiredState:
         return codes
 
 
-class PreferredState:
+class PreferredState(SizedState):
     """The score's state: which rows a pod, and the placed pods, prefer.
 
     Args:

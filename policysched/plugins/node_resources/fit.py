@@ -33,6 +33,7 @@ from policysched.framework import (
     Rows,
     ScorePlugin,
     Scores,
+    SizedState,
     Status,
     WhatIfFilter,
 )
@@ -73,7 +74,7 @@ ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class FitState:
+class FitState(SizedState):
     """The filter state of NodeResourcesFit."""
 
     requested: ShortageTest

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Incremental, Rows, ScorePlugin, Scores
+from policysched.framework import MAX_NODE_SCORE, Aspect, Cluster, Incremental, Rows, ScorePlugin, Scores, SizedState
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import container_count, pod_images
 from policysched.plugins.bases import ScoresInRange
@@ -29,12 +28,16 @@ MOST_PER_CONTAINER = 1000 * MEBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
-class ImageScores:
+class ImageScores(SizedState):
     """Scores of rows for the pod's images; None if no node has any of them."""
 
     nodes: NodeTable
     scores: Scores | None
-    arrays: ClassVar[int] = 1
+
+    @property
+    def arrays(self) -> int:
+        """Number of arrays over all rows."""
+        return 1
 
 
 class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageScores]):

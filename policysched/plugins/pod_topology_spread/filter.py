@@ -14,7 +14,17 @@ from typing import Final
 
 import numpy as np
 
-from policysched.framework import ChangedRow, ChangedRows, Codes, Mask, RowNumbers, Rows, unresolvable, unschedulable
+from policysched.framework import (
+    ChangedRow,
+    ChangedRows,
+    Codes,
+    Mask,
+    RowNumbers,
+    Rows,
+    SizedState,
+    unresolvable,
+    unschedulable,
+)
 from policysched.model.objects import Pod
 from policysched.plugins.columns import row_count
 from policysched.plugins.pod_topology_spread.constraints import ARRAYS_PER_CONSTRAINT, Constraint
@@ -151,7 +161,7 @@ class DomainVerdicts:
         self.changed = changed if changed.any() else None
 
 
-class HardState:
+class HardState(SizedState):
     """The filter state: the hard constraints of a pod class.
 
     All nodes violate a constraint over a label that no node has. So the constraints after the first such constraint are

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores
+from policysched.framework import MAX_NODE_SCORE, Cluster, Mask, Scores, SizedState
 from policysched.plugins.columns import PresentNumbers, levelled
 from policysched.plugins.pod_topology_spread.constraints import ARRAYS_PER_CONSTRAINT, Constraint
 from policysched.plugins.pod_topology_spread.rows import CountedRows, Labelled
@@ -141,7 +141,7 @@ class SoftOverDomains:
 SoftConstraint = SoftOverNodes | SoftOverDomains
 
 
-class SoftState:
+class SoftState(SizedState):
     """The score state: the soft constraints of a pod class.
 
     While no node has a required label, all rows are ignored, and no constraint is evaluated.

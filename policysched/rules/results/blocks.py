@@ -15,7 +15,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import NO_ROWS, ChangedRow, Codes, RowNumbers, Rows, Scores
+from policysched.framework import NO_ROWS, ChangedRow, Codes, RowNumbers, Rows, Scores, SizedState
 from policysched.rules.results.matrix import FilterMatrix, PolicyMatrix, ScoreMatrix
 from policysched.rules.results.rule_rows import CODES, RowT
 from policysched.rules.shared_values.derived import AffectedRows, together
@@ -26,7 +26,7 @@ BYTES_PER_POLICY = 1024
 """The memory of a policy's row and rules beside the arrays. Units: bytes."""
 
 
-class PolicyBlock(ABC, Generic[RowT]):
+class PolicyBlock(SizedState, ABC, Generic[RowT]):
     """The results of policies at one extension point.
 
     Args:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policysched.framework import Mask, Rows, Scores
+from policysched.framework import Mask, Rows, Scores, SizedState
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.results.rule_rows import ScoreRow, Values
@@ -37,7 +37,7 @@ class ScorePart:
     """Clipped and weighted. Shapes: (N,)."""
 
 
-class NormalizedScores:
+class NormalizedScores(SizedState):
     """The values of the rules that speak for a pod class, and the final scores made of them."""
 
     __slots__ = ("_context", "_held", "_independent", "_last", "_own", "_parts", "_pod", "_stamps", "affected",

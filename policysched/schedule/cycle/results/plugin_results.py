@@ -38,6 +38,7 @@ from policysched.framework import (
     Rows,
     RowScore,
     Scores,
+    SizedState,
     Status,
     unresolvable,
 )
@@ -95,12 +96,8 @@ def _selected(differs: Mask, rows: Rows) -> RowNumbers:
 
 
 def state_bytes(state: object, rows: int) -> int:
-    """Estimate the memory of a prepared state, without what follows from the size of the pod.
-
-    A state can have the attributes `arrays`, its number of arrays over all rows, and `nbytes`, its further memory.
-    Arrays that several classes share are counted for each of them.
-    """
-    return memory_of(getattr(state, "arrays", 0), rows) + int(getattr(state, "nbytes", 0))
+    """Estimate the memory of a prepared state, without what follows from the size of the pod."""
+    return memory_of(state.arrays, rows) + state.nbytes if isinstance(state, SizedState) else 0
 
 
 @dataclass(frozen=True, slots=True)
