@@ -246,13 +246,13 @@ print([row.qualified for row in Registry() if row.kind == "Rack"])
     assert copy.run(program).splitlines() == ["{'n/r': 42}", "['/apis/example.io/v1/racks']", "['racks.example.io']"]
 
 
-def test_extension_point_is_a_protocol_a_tuple_of_the_profile_and_who_asks(copy: Copy) -> None:
+def test_extension_point_is_a_base_class_a_tuple_of_the_profile_and_its_caller(copy: Copy) -> None:
     protocol, profile, enabled, asks = recipe("An extension point")
     asked = "            await at_point(self.timing, POST_BIND, profile.scheduler_name, posting)\n"
     edits: dict[str, list[Edit]] = {
         protocol: [
             before("class PostBindPlugin(")(
-                'class TellPlugin(Plugin, Protocol):\n    """A plugin that is told where pods are."""\n\n'
+                'class TellPlugin(Plugin):\n    """A plugin that is told where pods are."""\n\n'
                 "    def tell(self, assumed: AssumedPod) -> None:\n"
                 '        """Take note of a bound pod."""\n\n\n'
             )
@@ -262,7 +262,9 @@ def test_extension_point_is_a_protocol_a_tuple_of_the_profile_and_who_asks(copy:
             ("import BindPlugin, ", "import BindPlugin, TellPlugin, "),
         ],
         enabled: [
-            before("            post_binds=self._having(")('            tells=self._having("postBind", "tell"),\n')
+            before("            post_binds=tuple(")(
+                '            tells=tuple(one for one in self._at("postBind") if hasattr(one, "tell")),\n'
+            )
         ],
         asks: [(asked, f"{asked}        for one in profile.tells:\n            one.tell(assumed)\n")],
     }
