@@ -10,10 +10,6 @@ import numpy as np
 
 _FEW: Final = 8
 """Number of rows up to which bits are set and read one by one, not as arrays."""
-_SPARSE: Final = 16
-"""Number of rows up to which a set is handled row by row."""
-_FEW_SETS: Final = 4
-"""Number of sets up to which rows are split by one set after the other."""
 _AT_ONCE: Final = 1 << 22
 """Size of the table of memberships that is unpacked at once. Units: bytes."""
 
@@ -58,56 +54,27 @@ class Parted:
     __slots__ = ("mostly", "parts")
 
     def __init__(self, rows: int, sets: Sequence[int]) -> None:
-        self.parts: list[tuple[int, Sequence[int]]]
         self.mostly: list[int] = []
-        by_row: dict[int, list[int]] = {}
-        others: dict[int, list[int]] = {}
-        total = rows.bit_count()
-        half = total // 2
+        differing: dict[int, list[int]] = {}
+        """By set, the rows whose membership differs from that of most rows, with the places of the set."""
+        half = rows.bit_count() // 2
         for place, one in enumerate(sets):
             apart = one & rows
-            count = apart.bit_count()
-            if count > half:
+            if apart.bit_count() > half:
                 self.mostly.append(place)
-                apart, count = apart ^ rows, total - count
-            if count > _SPARSE:
-                others.setdefault(apart, []).append(place)
-            elif apart:
-                for row in rows_of(apart):
-                    by_row.setdefault(row, []).append(place)
-        self.parts = list(_parts(rows, by_row, others)) if by_row or others else [(rows, ())] if rows else []
+                apart ^= rows
+            if apart:
+                differing.setdefault(apart, []).append(place)
+        special = 0
+        for apart in differing:
+            special |= apart
+        self.parts: list[tuple[int, Sequence[int]]] = [(rows & ~special, ())] if rows & ~special else []
+        places = list(differing.values())
+        for part, inside in _split(special, [*differing]) if differing else ():
+            self.parts.append((part, [place for number in inside for place in places[number]]))
 
 
-def _parts(
-    rows: int, by_row: dict[int, list[int]], others: dict[int, list[int]]
-) -> Iterator[tuple[int, Sequence[int]]]:
-    """Split rows by sets of many rows, and by the sets of single rows."""
-    special = bits_of(by_row)
-    columns = list(others.values())
-    for part, inside in (_one_by_one if len(others) <= _FEW_SETS else _at_once)(rows, [*others]):
-        places = [place for column in inside for place in columns[column]]
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for row in rows_of(part & special):
-            alike.setdefault(tuple(by_row[row]), []).append(row)
-        for own, together in alike.items():
-            yield bits_of(together), (*places, *own)
-        if part & ~special:
-            yield part & ~special, places
-
-
-def _one_by_one(rows: int, sets: Sequence[int]) -> list[tuple[int, list[int]]]:
-    parts: list[tuple[int, list[int]]] = [(rows, [])] if rows else []
-    for place, one in enumerate(sets):
-        parts = [
-            (each, inside)
-            for part, before in parts
-            for each, inside in ((part & one, [*before, place]), (part & ~one, before))
-            if each
-        ]
-    return parts
-
-
-def _at_once(rows: int, sets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+def _split(rows: int, sets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
     """Split rows by many sets, using for each row a string of bits that has its sets."""
     width = (rows.bit_length() + 7) // 8
     packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8).reshape(-1, width)

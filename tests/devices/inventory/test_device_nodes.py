@@ -137,9 +137,7 @@ def seen(tables: DeviceTables) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", range(40))
 def test_many_nodes_see_what_each_would_see_that_is_asked_by_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, made, asked = random.Random(seed), DeviceTables(), DeviceTables()
-    monkeypatch.setattr("policysched.devices.inventory.row_bits._SPARSE", rng.choice((0, 2, 16)))
     monkeypatch.setattr("policysched.devices.inventory.row_bits._AT_ONCE", rng.choice((1, 1 << 22)))
-    monkeypatch.setattr("policysched.devices.inventory.row_bits._FEW_SETS", rng.choice((0, 4)))
     monkeypatch.setattr("policysched.devices.inventory.node_groups._MOST_PARTS", rng.choice((1, 3, 64)))
     names = [*"abcdef", *(f"n{number}" for number in range(60))]
     for _ in range(60):
