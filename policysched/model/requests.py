@@ -10,11 +10,11 @@ NewResource), plugins/noderesources fit.go and resource_allocation.go, v1.36 wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, TypeAlias
 from weakref import ref
 
 from policysched.model import quantity
@@ -29,9 +29,6 @@ from policysched.model.objects import (
 )
 from policysched.model.quantity import ZERO, Quantity
 from policysched.model.selection.name_validation import is_pod_level_resource, is_scalar_resource_name
-
-if TYPE_CHECKING:
-    from policysched.model.many_containers import OwnAmounts
 
 Amounts = dict[str, Quantity]
 """Exact amounts by resource name; they are rounded once, at the end."""
@@ -179,22 +176,12 @@ def pod_amounts(pod: Pod, *, use_status: bool = False, missing: Mapping[str, Qua
     return _with_overhead(amounts, pod)
 
 
-class _Known(NamedTuple):
-    """Cached amounts of a pod with many containers."""
-
-    own: dict[bool, OwnAmounts]
-    """Amounts of each container, by whether statuses are considered."""
-    sums: dict[tuple[bool, tuple[tuple[str, Quantity], ...]], Amounts]
-    """Sums, by whether statuses are considered and by the amounts for containers without a request."""
-
-    def forget(self) -> None:
-        """Drop all amounts."""
-        self.own.clear()
-        self.sums.clear()
+_Sums: TypeAlias = dict[tuple[bool, tuple[tuple[str, Quantity], ...]], Amounts]
+"""Sums of a pod, by whether a status has other amounts and by the amounts for containers without a request."""
 
 
 class _LargePods:
-    """Cached amounts of the two pods with many containers that were counted last.
+    """Cached sums of the two pods with many containers that were counted last.
 
     A cycle and its plugins need several sums of the same pod; a comparison of two versions needs those of both.
     """
@@ -202,16 +189,16 @@ class _LargePods:
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._last: tuple[tuple[ref[Pod], _Known], ...] = ()
+        self._last: tuple[tuple[ref[Pod], _Sums], ...] = ()
 
-    def known_of(self, pod: Pod) -> _Known:
+    def sums_of(self, pod: Pod) -> _Sums:
         """Return the cache of a pod, to which callers add; it lives as long as the pod. Thread-safe."""
         last = self._last
-        for one, known in last:
+        for one, sums in last:
             if one() is pod:
-                return known
-        made = _Known({}, {})
-        self._last = (ref(pod, lambda _: made.forget()), made), *last[:1]
+                return sums
+        made: _Sums = {}
+        self._last = (ref(pod, lambda _: made.clear()), made), *last[:1]
         return made
 
 
@@ -230,37 +217,19 @@ def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quant
     statuses = _statuses(pod) if use_status else {}
     if len(pod.spec.containers) + len(pod.spec.init_containers) <= MANY_CONTAINERS:
         return _container_amounts(pod, statuses, missing)
-    known = _large_pods.known_of(pod)
+    sums = _large_pods.sums_of(pod)
     is_resized = any(one.resources is not None for one in statuses.values())
     key = is_resized, tuple(missing.items())
-    if key not in known.sums:
-        known.sums[key] = _sum_of_many(pod, statuses, missing, known, is_resized=is_resized)
-    return dict(known.sums[key])
+    if key not in sums:
+        sums[key] = _container_amounts(pod, statuses, missing)
+    return dict(sums[key])
 
 
-def _sum_of_many(
-    pod: Pod,
-    statuses: Mapping[str, ContainerStatus],
-    missing: Mapping[str, Quantity],
-    known: _Known,
-    *,
-    is_resized: bool,
-) -> Amounts:
-    from policysched.model.many_containers import added_up, own_amounts  # noqa: PLC0415 - few pods have so many
-
-    if is_resized not in known.own:
-        known.own[is_resized] = own_amounts(pod, statuses, resize_counts=not _resize_is_infeasible(pod))
-    total, odd = added_up(pod, known.own[is_resized], missing)
-    return total | _container_amounts(pod, statuses, missing, odd) if odd else total
-
-
-def _container_amounts(
-    pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, Quantity], only: Set[str] | None = None
-) -> Amounts:
+def _container_amounts(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, Quantity]) -> Amounts:
     counts = not _resize_is_infeasible(pod)
-    main = [_container(one, statuses, missing, only, resize_counts=counts) for one in pod.spec.containers]
+    main = [_container(one, statuses, missing, resize_counts=counts) for one in pod.spec.containers]
     initial = [
-        _container(one, statuses if _restarts(one) else {}, missing, only, resize_counts=counts)
+        _container(one, statuses if _restarts(one) else {}, missing, resize_counts=counts)
         for one in pod.spec.init_containers
     ]
     return _together(pod, main, initial)
@@ -308,27 +277,25 @@ def _with_overhead(amounts: Amounts, pod: Pod) -> Amounts:
     return amounts
 
 
-def parsed(resources: ResourceList, only: Set[str] | None = None) -> Amounts:
-    """Parse all quantities of a resource list, or those of some resources."""
-    return {name: quantity.parse(amount) for name, amount in resources.items() if only is None or name in only}
+def parsed(resources: ResourceList) -> Amounts:
+    """Parse all quantities of a resource list."""
+    return {name: quantity.parse(amount) for name, amount in resources.items()}
 
 
 def _container(
     container: Container,
     statuses: Mapping[str, ContainerStatus],
     missing: Mapping[str, Quantity],
-    only: Set[str] | None,
     *,
     resize_counts: bool,
 ) -> Amounts:
-    amounts = parsed(container.resources.requests, only)
+    amounts = parsed(container.resources.requests)
     status = statuses.get(container.name)
     if status is not None and status.resources is not None:
-        actual, allocated = parsed(status.resources.requests, only), parsed(status.allocated_resources, only)
+        actual, allocated = parsed(status.resources.requests), parsed(status.allocated_resources)
         amounts = _effective(amounts, actual, allocated, resize_counts=resize_counts)
     for name, amount in missing.items():
-        if only is None or name in only:
-            amounts.setdefault(name, amount)
+        amounts.setdefault(name, amount)
     return amounts
 
 

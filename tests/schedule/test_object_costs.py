@@ -19,7 +19,7 @@ from bench.hostile_shapes import REQUIRED, SHAPES, hostile
 from bench.workloads import HOST, ZONE, node, pod
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Action, Change, Resource
-from policysched.model import many_containers, requests
+from policysched.model import requests
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.objects.pods import ContainerStatus, ResourceRequirements
@@ -177,25 +177,26 @@ def test_selectors_of_namespaces_are_asked_of_namespaces_with_their_labels() -> 
 
 
 @pytest.mark.parametrize("shape", ["restartable init containers", "containers with images"])
-def test_requests_of_many_containers_are_read_once_a_decision(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_sum_of_many_containers_is_computed_once_a_decision(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made, one = engine(3), stating(shape, MANY)
-    read = Mock(side_effect=many_containers._effective)
-    monkeypatch.setattr(many_containers, "_effective", read)
+    read = Mock(side_effect=requests._container_amounts)
+    monkeypatch.setattr(requests, "_container_amounts", read)
     decision = made.decide(one)
     pod_resources.forget()
     pod_resources(one)
-    containers = len(one.spec.containers) + len(one.spec.init_containers)
-    assert read.call_count == containers
+    sums = [tuple(call.args[2].items()) for call in read.call_args_list]
+    assert len(sums) == len(set(sums))
     del decision
     made.classes.forget()
     pod_resources.forget()
-    known = requests._large_pods.known_of(one)
-    assert known.sums and known.own
-    del one
-    assert not known.sums and not known.own
+    known = requests._large_pods.sums_of(one)
+    assert known
+    monkeypatch.undo()
+    del one, read
+    assert not known
 
 
-def test_a_resize_of_many_containers_reads_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resize_of_many_containers_computes_each_sum_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made, one = engine(3), stating("containers with images", MANY)
     placed = replace(one, spec=replace(one.spec, node_name="node-0"))
 
@@ -208,10 +209,13 @@ def test_a_resize_of_many_containers_reads_them_once(monkeypatch: pytest.MonkeyP
 
     made.cluster.set_pod(resized(1))
     for millis in (2, 3):
-        after, read = resized(millis), Mock(side_effect=many_containers._effective)
-        monkeypatch.setattr(many_containers, "_effective", read)
-        made.cluster.set_pod(after)
-        assert read.call_count == len(placed.spec.containers)
+        after, sums = resized(millis), requests._container_amounts
+        read = Mock(side_effect=sums)
+        with monkeypatch.context() as patched:
+            patched.setattr(requests, "_container_amounts", read)
+            made.cluster.set_pod(after)
+        found = [(id(call.args[0]), tuple(call.args[2].items())) for call in read.call_args_list]
+        assert len(found) == len(set(found))
 
 
 def test_hints_look_up_what_was_compiled() -> None:
