@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework.plugin import Codes, FilterPlugin, Plugin, ScorePlugin, StateT
+from policysched.framework.plugin import Codes, FilterPlugin, Plugin, PreparedFilter, ScorePlugin, StateT
 from policysched.framework.status import Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -61,7 +61,12 @@ class Incremental(Plugin, Generic[StateT]):
         """Return a value; if it changes, all classes are prepared again."""
         return 0
 
-    def prepare_after(self, before: StateT, pod: Pod, cluster: Cluster) -> Any:  # noqa: ARG002 - for subclasses
+    def prepare_after(
+        self,
+        before: StateT,  # noqa: ARG002 - for subclasses
+        pod: Pod,  # noqa: ARG002 - for subclasses
+        cluster: Cluster,  # noqa: ARG002 - for subclasses
+    ) -> PreparedFilter[StateT] | None:
         """Prepare a class for which the plugin of the same name in an earlier profile prepared a state.
 
         Args:

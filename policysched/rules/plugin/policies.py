@@ -7,7 +7,7 @@ is a score plugin of its own, because its scores depend on all feasible nodes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from policysched.framework import (
     SKIP,
@@ -19,6 +19,7 @@ from policysched.framework import (
     Codes,
     Incremental,
     Mask,
+    Nothing,
     PluginBlock,
     RowNumbers,
     Rows,
@@ -80,11 +81,11 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         super().__init__(members, (rule for one in members for rule in one.filter_rows))
         self.filter_reads = _union(one.filter_reads for one in members)
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
         """Return the block of the policies that apply to the pod, or reject the pod while a namespace is unknown."""
         return self.prepare_after(None, pod, cluster)
 
-    def prepare_after(self, before: FilterBlock | None, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_after(self, before: FilterBlock | None, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
         """Return the same, with the results of policies that are the same in the block of an earlier profile."""
         results = self._results(cluster)
         context = results.context
@@ -143,11 +144,11 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         self.tier = members[0].tier
         self.name = f"{POLICIES} of tier {self.tier}"
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
         """Return the block of the policies that apply to the pod."""
         return self.prepare_after(None, pod, cluster)
 
-    def prepare_after(self, before: ScoreBlock | None, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_after(self, before: ScoreBlock | None, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
         """Return the same, with the results of policies that are the same in the block of an earlier profile."""
         results = self._results(cluster)
         context = results.context
@@ -195,11 +196,11 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         self.policy = policy
         self.name, self.tier, self.score_reads = policy.name, policy.tier, policy.score_reads
 
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_score(self, pod: Pod, cluster: Cluster) -> NormalizedScores | Nothing:
         """Return the values of the policy's rules that apply to the pod."""
         return self.prepare_after(None, pod, cluster)
 
-    def prepare_after(self, before: NormalizedScores | None, pod: Pod, cluster: Cluster) -> Any:
+    def prepare_after(self, before: NormalizedScores | None, pod: Pod, cluster: Cluster) -> NormalizedScores | Nothing:
         """Return the same, or the values of an earlier profile if the rules are the same."""
         results = self._results(cluster)
         rules = self.policy.scores_for(pod, results.context)

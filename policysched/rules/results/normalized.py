@@ -40,8 +40,8 @@ class ScorePart:
 class NormalizedScores(SizedState):
     """The values of the rules that speak for a pod class, and the final scores made of them."""
 
-    __slots__ = ("_context", "_held", "_independent", "_last", "_own", "_parts", "_pod", "_stamps", "affected",
-                 "arrays", "rules")  # fmt: skip
+    __slots__ = ("_arrays", "_context", "_held", "_independent", "_last", "_own", "_parts", "_pod", "_stamps",
+                 "affected", "rules")  # fmt: skip
 
     def __init__(self, independent: PodIndependentResults, pod: PodInputs, rules: Sequence[ScoreRow]) -> None:
         self._independent, self._pod, self.rules = independent, pod, rules
@@ -51,9 +51,8 @@ class NormalizedScores(SizedState):
         context.seed(pod, roots)
         dependencies = dependencies_of(context, roots, pod)
         self.affected = AffectedRows([*independent.dependencies(kept), *dependencies])
-        self.arrays = ARRAYS + ARRAYS_PER_RULE * len(rules) + own_arrays(roots, pod)
-        """Number of arrays over all rows, with those of the shared values that read the pod."""
-        self.arrays += ARRAYS_PER_DEPENDENCY * len(dependencies)
+        self._arrays = ARRAYS + ARRAYS_PER_RULE * len(rules) + own_arrays(roots, pod)
+        self._arrays += ARRAYS_PER_DEPENDENCY * len(dependencies)
         self._held = hold(context, roots, pod)
         self._own: dict[ScoreRow, Values] = {}
         """Values of rules that are not pod-independent. Shapes: (C,)."""
@@ -61,6 +60,11 @@ class NormalizedScores(SizedState):
         """How often those were written."""
         self._parts: dict[ScoreRow, ScorePart] = {}
         self._last: tuple[list[int | None], Mask, Scores] | None = None
+
+    @property
+    def arrays(self) -> int:
+        """Number of arrays over all rows, with those of the shared values that read the pod."""
+        return self._arrays
 
     @property
     def nbytes(self) -> int:
