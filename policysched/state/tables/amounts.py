@@ -44,6 +44,8 @@ ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")
 FIRST_PLACES: Final = 1 + len(ALWAYS)
 WIDEST: Final = 2**56 - 1
 """Largest ordinary amount, 64Pi bytes: its percentages fit into 64 bits."""
+MOST_KNOWN: Final = 64
+"""Maximum number of lists of resources with cached places; beyond it, all are dropped."""
 NOTHING: Final[Mapping[str, int]] = {}
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 HostPort = tuple[str, str, int]
@@ -67,6 +69,8 @@ class AmountTables:
         self._places = {name: place for place, name in enumerate(self._names) if place}
         self._offers = [0] * FIRST_PLACES
         """Number of rows with the resource of each place."""
+        self._known: dict[tuple[str, ...], Places] = {}
+        """Places by list of resources, until `stamp` changes."""
         self._idle: dict[int, dict[str, int]] = {}
         """Allocatable amounts of resources without a place, by row."""
         self._idle_on: Counter[str] = Counter()
@@ -105,7 +109,13 @@ class AmountTables:
 
     def places(self, resources: tuple[str, ...]) -> Places:
         """Return the places of some resources, as a slice if they are adjacent; valid until the next change."""
-        return _together([self.place(one) for one in resources])
+        found = self._known.get(resources)
+        if found is None:
+            found = _together([self.place(one) for one in resources])
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[resources] = found
+        return found
 
     def unplaced(self, row: int) -> Mapping[str, int]:
         """Return the requested amounts of a row for resources that no node has."""
@@ -178,7 +188,7 @@ class AmountTables:
                 del self._idle_on[name]
         if amounts:
             if not amounts.keys() <= self._idle_on.keys():
-                self.stamp += 1
+                self._changed()
             self._idle[row] = amounts
             self._idle_on.update(amounts.keys())
 
@@ -197,7 +207,7 @@ class AmountTables:
             amount = self._unplaced[row][name]
             self._put(row, name, 0)
             self._requested.data[place, row] = self._counted.data[place, row] = self._sum(amount)
-        self.stamp += 1
+        self._changed()
         return place
 
     def _remove(self, name: str) -> None:
@@ -216,6 +226,11 @@ class AmountTables:
         self._offers.pop()
         if last <= len(self.allocatable) // 4 or last <= FIRST_PLACES:
             self._resize(last)
+        self._changed()
+
+    def _changed(self) -> None:
+        """Change the stamp and drop cached places."""
+        self._known.clear()
         self.stamp += 1
 
     def _put(self, row: int, resource: str, amount: int) -> None:
