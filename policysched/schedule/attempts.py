@@ -24,7 +24,7 @@ from policysched.schedule.cycle import with_extenders
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, message_of, run_post_filters
-from policysched.schedule.observer import AttemptResult, Observers, tell
+from policysched.schedule.observer import AttemptResult, Observers, notify
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.shadow_guards import ShadowGuards
@@ -97,7 +97,7 @@ class Attempts:
         try:
             if not self._is_tried_now(queued):
                 return
-            self._changes.tell_time()
+            self._changes.update_time()
             self._began_at = self._clock.monotonic()
             decision = await self._decide(queued)
             if decision is None:
@@ -105,9 +105,9 @@ class Attempts:
                 return
             queued.completes_backoff = self._clock.monotonic() - self._began_at >= COSTLY
             if self._observers:
-                tell(self._observers, lambda one: one.on_decision(queued, decision))
+                notify(self._observers, lambda one: one.on_decision(queued, decision))
             if self._timing is not None:
-                self._tell_times(self._timing, queued.profile, decision)
+                self._record_times(self._timing, queued.profile, decision)
             if decision.row < 0:
                 await self._decided_against(queued, decision)
             else:
@@ -128,22 +128,22 @@ class Attempts:
         """
         outside = (*failure.undo, *before)
         if outside:
-            failure = self._binder.turn_away(queued, failure)
+            failure = self._binder.store_nomination(queued, failure)
             self._start(queued.pod, self._fail_after(queued, failure, outside))
             return
-        self._binder.take_back(queued, failure)
+        self._binder.requeue(queued, failure)
         self._start(queued.pod, self._binder.report_failure(queued.pod, failure))
 
     async def _fail_after(self, queued: QueuedPod, failure: Failure, outside: Iterable[Undo]) -> None:
         """Complete requests, then end a failed attempt. After `LISTENING` seconds, any change brings the pod back."""
         release = asyncio.get_running_loop().call_later(LISTENING, self._queue.release, queued)
         try:
-            await self._binder.take_back_outside(queued.pod, outside)
+            await self._binder.undo(queued.pod, outside)
         finally:
             release.cancel()
         if self._queue.get(queued.identity) is not queued or queued.identity in self._cluster.pods.by_id:
             self._queue.done(queued)
-        elif self._binder.take_back(queued, failure):
+        elif self._binder.requeue(queued, failure):
             await self._binder.report_failure(queued.pod, failure)
 
     async def finish(self, seconds: float) -> None:
@@ -199,10 +199,10 @@ class Attempts:
         self._began_at = self._clock.monotonic()
         if self._queue.get(queued.identity) is not queued or queued.identity in self._cluster.pods.by_id:
             return None
-        self._changes.tell_time()
+        self._changes.update_time()
         return with_extenders.choose(engine, pod, answers, moved=self._state_of(engine) != before)
 
-    def _tell_times(self, timing: Timing, profile: str, decision: Decision) -> None:
+    def _record_times(self, timing: Timing, profile: str, decision: Decision) -> None:
         """Record the durations of a decision's extension points."""
         times = self._engines[profile].times
         if times is None:
@@ -261,7 +261,7 @@ class Attempts:
         rejectors |= result.rejectors | self._queue.listening(queued, result.rejecting_anyway)
         failure = Failure(AttemptResult.UNSCHEDULABLE, message, rejectors, pending, nominated=result.nominated_node)
         if self._observers and result.victims:
-            tell(self._observers, lambda one: one.on_preemption(queued, result))
+            notify(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:
             self._start(pod, self._making_room(result.act(self._binder.handle)))
         self.fail(queued, failure, result.cleanups)

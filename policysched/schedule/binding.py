@@ -47,7 +47,7 @@ from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodCondition
 from policysched.schedule.binding_points import answer_of, awaited_answer, bound_by, pre_bind_groups, unreserve
-from policysched.schedule.observer import Attempt, AttemptResult, Observers, tell
+from policysched.schedule.observer import Attempt, AttemptResult, Observers, notify
 from policysched.schedule.pod_status_writes import ConditionWrites
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
@@ -94,7 +94,7 @@ class Failure:
     """The pod's nominated node from now on; empty for none, None to keep it."""
     undo: tuple[Undo, ...] = ()
     """Requests that undo what plugins wrote to the API server."""
-    is_told: bool = False
+    is_nomination_stored: bool = False
     """Whether the nominated node is already stored in the cluster."""
 
     @classmethod
@@ -149,8 +149,8 @@ class Binder:
             queue.activate,
             in_pre_bind,
             lambda change: on_change(change, ""),
-            lambda created: tell(observers, lambda one: one.on_claim_request(created=created)),
-            lambda wait: tell(observers, lambda one: one.on_device_wait(wait)),
+            lambda created: notify(observers, lambda one: one.on_claim_request(created=created)),
+            lambda wait: notify(observers, lambda one: one.on_device_wait(wait)),
         )
 
     def admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Failure | None:
@@ -212,7 +212,7 @@ class Binder:
             return ()
         return self._at(UNRESERVE, profile, unreserve, assumed, profile)
 
-    async def take_back_outside(self, pod: Pod, undo: Iterable[Undo]) -> None:
+    async def undo(self, pod: Pod, undo: Iterable[Undo]) -> None:
         """Send the requests that undo what plugins wrote to the API server; failures are logged."""
         for one in undo:
             try:
@@ -250,7 +250,7 @@ class Binder:
             status = await self._bind(assumed, profile)
             failure = Failure.of(status, node) if status is not None else None
         if failure is not None:
-            await self.take_back_outside(pod, self._unreserve(assumed, profile))
+            await self.undo(pod, self._unreserve(assumed, profile))
             await self._binding_failed(queued, assumed, failure)
             return
         self._queue.done(queued)
@@ -304,7 +304,7 @@ class Binder:
                 del self._waiting[identity]
         if self._observers:
             seconds = self._clock.monotonic() - since
-            tell(self._observers, lambda one: one.on_permit_wait(waiting, status, seconds))
+            notify(self._observers, lambda one: one.on_permit_wait(waiting, status, seconds))
         if status is not None and not status.rejects:
             status = Status(status.code, (f"waiting on permit for pod: {status.message}",), status.plugin)
         return None if status is None else Failure.at_permit(status)
@@ -365,7 +365,7 @@ class Binder:
             log.info('pod "%s" was bound by another client: %s', pod.key, failure.message)
             self._queue.done(queued)
             return
-        comes_back = self.take_back(queued, failure)
+        comes_back = self.requeue(queued, failure)
         if rejected and change.action is not Action.NONE:
             self._on_change(change, queued.identity)
         if comes_back:
@@ -373,22 +373,22 @@ class Binder:
         else:
             log.info('pod "%s" is deleted; its binding is dropped', pod.key)
 
-    def take_back(self, queued: QueuedPod, failure: Failure) -> bool:
+    def requeue(self, queued: QueuedPod, failure: Failure) -> bool:
         """Return the pod of a failed attempt to the queue; return whether the pod still exists."""
         if not self._queue.reject(queued, failure.rejectors, failure.pending):
             return False
-        if not failure.is_told:
+        if not failure.is_nomination_stored:
             self._note_nomination(queued.pod, failure)
         pod = queued.pod
         if self._observers:
-            is_news = not is_told(pod, failure)
+            is_news = not is_reported(pod, failure)
             self._ended(queued, failure.result, failure.node, failure.message, is_news=is_news)
         return True
 
-    def turn_away(self, queued: QueuedPod, failure: Failure) -> Failure:
-        """Store the nomination of a failed attempt now; `take_back` follows later, with the returned failure."""
+    def store_nomination(self, queued: QueuedPod, failure: Failure) -> Failure:
+        """Store the nomination of a failed attempt now; `requeue` follows later, with the returned failure."""
         self._note_nomination(self._queue.latest(queued), failure)
-        return replace_field(failure, is_told=True)
+        return replace_field(failure, is_nomination_stored=True)
 
     def _note_nomination(self, pod: Pod, failure: Failure) -> None:
         named = pod.status.nominated_node_name if failure.nominated is None else failure.nominated
@@ -415,13 +415,13 @@ class Binder:
         if self._observers:
             seconds = self._clock.monotonic() - queued.tried_at
             attempt = Attempt(queued, result, seconds, node, message, is_news)
-            tell(self._observers, lambda one: one.on_attempt(attempt))
+            notify(self._observers, lambda one: one.on_attempt(attempt))
 
     def _record(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
         self._client.record(Event(pod, kind, reason, action, note, self._clock.now()))
 
 
-def is_told(pod: Pod, failure: Failure) -> bool:
+def is_reported(pod: Pod, failure: Failure) -> bool:
     """Return whether a pod's condition already has the reason and message of a failure."""
     told = ("PodScheduled", "False", REASONS[failure.result], visible(failure.message))
     return any((one.type, one.status, one.reason, one.message) == told for one in pod.status.conditions)

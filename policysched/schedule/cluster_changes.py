@@ -24,16 +24,16 @@ class ClusterChanges:
         self.count = 0
         self.latest = NOTHING
 
-    def hear(self, change: Change, but: str = "") -> None:
+    def publish(self, change: Change, but: str = "") -> None:
         """Take a change, and requeue the pods that it may help, except the pod `but`."""
         self.count += 1
         if change.nothing:
             return
         self.latest = change
-        if self._queue.hears:
-            self.tell_time()
+        if self._queue.needs_changes:
+            self.update_time()
             self._queue.move(change, but)
 
-    def tell_time(self) -> None:
+    def update_time(self) -> None:
         """Set the time of the cluster to now, for a cycle or queueing hints."""
         self._cluster.time.move(self._clock.now().timestamp())

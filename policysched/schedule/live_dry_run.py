@@ -23,7 +23,7 @@ from policysched.state.cluster import Cluster
 
 
 async def dry_run(
-    engine: Engine, pod: Pod, policies: PolicySet, rng: random.Random, tell_time: Callable[[], None]
+    engine: Engine, pod: Pod, policies: PolicySet, rng: random.Random, update_time: Callable[[], None]
 ) -> Record:
     """Return the decision record of a pod.
 
@@ -32,7 +32,7 @@ async def dry_run(
         pod: A pod that is not placed, with or without a queued pod of its name.
         policies: The policies in force.
         rng: Draws among equal nodes.
-        tell_time: Sets the time of the cluster to now.
+        update_time: Sets the time of the cluster to now.
 
     Raises:
         UsageError: A pod of its name is on a node.
@@ -45,26 +45,26 @@ async def dry_run(
     nomination = engine.cluster.nominations.named(pod.key)
     uid = "" if nomination is None else nomination.pod.metadata.uid
     pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
-    decision, outcome = await _decided(engine, pod, rng, tell_time)
+    decision, outcome = await _decided(engine, pod, rng, update_time)
     return make_record(drawn(decision, rng), policies.acting(engine.profile), outcome)
 
 
 async def _decided(
-    engine: Engine, pod: Pod, rng: random.Random, tell_time: Callable[[], None]
+    engine: Engine, pod: Pod, rng: random.Random, update_time: Callable[[], None]
 ) -> tuple[Decision, PostFilterResult | None]:
     """Decide; if the cluster changed while extenders were called, decide again about the latest state."""
     extenders = engine.profile.extending(pod)
-    tell_time()
+    update_time()
     if not extenders:
         decision = engine.decide(pod)
         return decision, await post_filtered(engine, decision, rng)
     answers = await with_extenders.ask(engine, pod, extenders)
-    tell_time()
+    update_time()
     decision = with_extenders.choose(engine, pod, answers, moved=True)
     outcome = await post_filtered(engine, decision, rng, extenders)
     if outcome is None:
         return decision, None
-    tell_time()
+    update_time()
     decision = with_extenders.choose(engine, pod, answers, moved=True)
     return decision, None if decision.row >= 0 or decision.failed else outcome
 

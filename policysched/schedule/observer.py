@@ -84,7 +84,7 @@ class Observer:
 Observers = Sequence[Observer]
 
 
-def tell(observers: Observers, say: Callable[[Observer], None]) -> None:
+def notify(observers: Observers, say: Callable[[Observer], None]) -> None:
     """Call every observer."""
     for one in observers:
         try:

@@ -32,7 +32,7 @@ class PolicyEvents:
         """The last recorded Event by policy: UID, generation, and generation in force."""
         self._recent: dict[PolicyKey, deque[float]] = {}
 
-    def tell(self, entry: StoredPolicy) -> None:
+    def record(self, entry: StoredPolicy) -> None:
         """Record an Event about a policy's newest generation, unless this process or an earlier one did."""
         policy, active = entry.policy, entry.active.generation if entry.active is not None else 0
         of, status = policy.metadata, policy.status

@@ -75,12 +75,12 @@ class Reloader:
         self.store.settle()
         for policy in given:
             self._unwritten[policy.key] = 0
-            self._say_errors(policy.key)
+            self._log_errors(policy.key)
         self._swap(frozenset())
         for key in sorted(self.store.listed()):
             entry = self.store.get(key)
             if entry is not None and not entry.result.errors:
-                self._say_active(key)
+                self._log_active(key)
 
     @property
     def in_force(self) -> PolicySet:
@@ -107,7 +107,7 @@ class Reloader:
             changed |= {plugin.name for plugin in self._in_force.active}
         return self._scheduler.use_profiles(profiles, self._in_force, changed)
 
-    def look_soon(self) -> None:
+    def check_soon(self) -> None:
         """Check soon whether nodes have the values that policies read."""
         self._early.set()
 
@@ -152,7 +152,7 @@ class Reloader:
         await self._put_in_force(changed)
         known = _same_generation(before, policy)
         if not known and policy.status.observed_generation != policy.metadata.generation:
-            self._say_errors(policy.key)
+            self._log_errors(policy.key)
         if policy.key in changed:
             return
         if known:  # only its status or annotations changed
@@ -166,11 +166,11 @@ class Reloader:
             return
         self._swap(frozenset(map(plugin_name, changed)))
         for key in sorted(changed & self.store.listed()):
-            self._say_active(key)
+            self._log_active(key)
             self._report(key)
             await asyncio.sleep(0)
 
-    def _say_active(self, key: PolicyKey) -> None:
+    def _log_active(self, key: PolicyKey) -> None:
         entry = self.store.get(key)
         if entry is not None and entry.active is not None:
             log.info('policy "%s" %s', key, effect(entry.active))
@@ -212,7 +212,7 @@ class Reloader:
                     self._write_soon(key)
                 await asyncio.sleep(0)
 
-    def _say_errors(self, key: PolicyKey) -> None:
+    def _log_errors(self, key: PolicyKey) -> None:
         entry = self.store.get(key)
         if entry is None:
             return
@@ -321,7 +321,7 @@ class Reloader:
             return True
         written = await self._write(policy, version, status)
         if written:
-            self._events.tell(entry)
+            self._events.record(entry)
         self._repeats.wrote(entry)
         if written and version != policy.metadata.resource_version:
             self._superseded[policy.key] = version

@@ -35,7 +35,7 @@ from policysched.schedule.cluster_changes import NOTHING, ClusterChanges
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record
 from policysched.schedule.live_dry_run import dry_run
-from policysched.schedule.observer import LOG_LINES, Observers, tell
+from policysched.schedule.observer import LOG_LINES, Observers, notify
 from policysched.schedule.queue.hints import Interests, label
 from policysched.schedule.queue.queue import Queue, Waiter
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -93,10 +93,10 @@ class Scheduler:
         self.queue = Queue(clock, sort, self.cluster, profiles=_interests(self._profiles))
         self.queue.measure_with(timing)
         if observers:
-            self.queue.report_to(partial(_tell_queued, observers))
+            self.queue.report_to(partial(_notify_queued, observers))
         self._waiter = Waiter(self.queue, clock)
         self._changes = ClusterChanges(self.cluster, self.queue, clock)
-        self._binder = Binder(self.cluster, self.queue, client, clock, self._changes.hear, observers)
+        self._binder = Binder(self.cluster, self.queue, client, clock, self._changes.publish, observers)
         self._binder.timing = timing
         self.attempts = Attempts(
             self.cluster,
@@ -156,7 +156,7 @@ class Scheduler:
         for name, profile in active.items():
             self._engines[name].use(profile)
         if self._observers:
-            tell(self._observers, lambda one: one.on_swap(active, policies))
+            notify(self._observers, lambda one: one.on_swap(active, policies))
         return self.queue.move_rejected_by(changed, event)
 
     def _connect_plugins(self) -> None:
@@ -176,7 +176,7 @@ class Scheduler:
             UsageError: A pod of its name is on a node.
         """
         engine = self._engines[pod.spec.scheduler_name].beside(rng)
-        return await dry_run(engine, pod, policies, rng, self._changes.tell_time)
+        return await dry_run(engine, pod, policies, rng, self._changes.update_time)
 
     def plugin_watches(self) -> dict[str, PluginWatch]:
         """Return the durations of out-of-tree plugins, by profile. Safe to call from any thread."""
@@ -203,11 +203,11 @@ class Scheduler:
 
     def set_node(self, node: Node) -> None:
         """Add or replace a node."""
-        self._changes.hear(self.cluster.set_node(node))
+        self._changes.publish(self.cluster.set_node(node))
 
     def remove_node(self, name: str) -> None:
         """Remove a node."""
-        self._changes.hear(self.cluster.remove_node(name))
+        self._changes.publish(self.cluster.remove_node(name))
 
     def set_pod(self, pod: Pod) -> None:
         """Add or replace a pod, placed or pending."""
@@ -216,8 +216,8 @@ class Scheduler:
             self.cluster.nominations.discard(identity)
             self.queue.delete(identity)
             if self.cluster.is_elsewhere(pod):
-                self._changes.hear(self.cluster.remove_pod(identity))
-            self._changes.hear(self.cluster.set_pod(pod))
+                self._changes.publish(self.cluster.remove_pod(identity))
+            self._changes.publish(self.cluster.set_pod(pod))
             self._binder.reject_waiting(identity, "the pod was bound by another client")
         elif pod.status.phase in FINISHED:
             self.remove_pod(identity)
@@ -227,14 +227,14 @@ class Scheduler:
             else:
                 self.queue.renew(pod)
             if pod.metadata.deletion_timestamp is not None:
-                self._changes.hear(self.cluster.forget(identity))
+                self._changes.publish(self.cluster.forget(identity))
                 self._binder.reject_waiting(identity, "the pod is being deleted")
         else:
             self._set_pending(pod, identity)
 
     def _set_pending(self, pod: Pod, identity: str) -> None:
         if identity in self.cluster.pods.by_id:  # a new pod of the same identity: a pod never loses its node
-            self._changes.hear(self.cluster.remove_pod(identity))
+            self._changes.publish(self.cluster.remove_pod(identity))
         freed = self.cluster.nominations.update(pod) or self._nominated_before(pod, identity)
         if pod.spec.scheduler_name in self._profiles:
             self._changes.latest = PENDING_ADDED if self.queue.get(identity) is None else PENDING_UPDATED
@@ -256,7 +256,7 @@ class Scheduler:
         """Requeue the pods that may use the resources of a removed nomination, including the nominated pod."""
         if freed is not None:
             change = departure(freed.pod, freed.node, self.cluster.nodes.row_of.get(freed.node, -1))
-            self._changes.tell_time()
+            self._changes.update_time()
             self.queue.move(change, at_most=pod_priority(freed.pod))
 
     def remove_pod(self, identity: str) -> None:
@@ -264,7 +264,7 @@ class Scheduler:
         if self.queue.delete(identity):
             self._changes.latest = PENDING_DELETED
         self._nomination_ended(self.cluster.nominations.discard(identity))
-        self._changes.hear(self.cluster.remove_pod(identity))
+        self._changes.publish(self.cluster.remove_pod(identity))
         self._binder.reject_waiting(identity, "the pod was deleted")
 
     def take(self, obj: Any) -> None:
@@ -275,7 +275,7 @@ class Scheduler:
         if isinstance(obj, Pod):
             self.set_pod(obj)
         else:
-            self._changes.hear(self.cluster.take(obj))
+            self._changes.publish(self.cluster.take(obj))
 
     def drop(self, obj: Any) -> None:
         """Remove an object of any kind of `policysched.model.kinds`."""
@@ -285,7 +285,7 @@ class Scheduler:
         if isinstance(obj, Pod):
             self.remove_pod(pod_id(obj))
         else:
-            self._changes.hear(self.cluster.drop(obj))
+            self._changes.publish(self.cluster.drop(obj))
 
     def _handle(self, act: Callable[[Any], None], obj: Any) -> None:
         """Apply an object, and record the duration if it changed something."""
@@ -303,8 +303,8 @@ class Scheduler:
 
     def set_metric(self, answer: MetricAnswer) -> None:
         """Take a metric source's answer."""
-        self._changes.tell_time()
-        self._changes.hear(self.cluster.metrics.take(answer))
+        self._changes.update_time()
+        self._changes.publish(self.cluster.metrics.take(answer))
 
     @property
     def is_busy(self) -> bool:
@@ -335,8 +335,8 @@ class Scheduler:
         await self._waiter.wait()
 
 
-def _tell_queued(observers: Observers, queued: QueuedPod, queue: str, event: str) -> None:
-    tell(observers, lambda one: one.on_queued(queued, queue, event))
+def _notify_queued(observers: Observers, queued: QueuedPod, queue: str, event: str) -> None:
+    notify(observers, lambda one: one.on_queued(queued, queue, event))
 
 
 def _join(policies: PolicySet, profiles: Mapping[str, Profile]) -> dict[str, Profile]:

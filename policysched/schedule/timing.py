@@ -109,7 +109,7 @@ class CycleTimes:
         return answer
 
 
-def asked(
+def timed(
     times: CycleTimes | None, plugin: str | tuple[str, ...], point: str, ask: Callable[..., T], *arguments: Any
 ) -> T:
     """Call a plugin or block, given by name or names; report its duration if the decision's plugins are measured."""

@@ -169,7 +169,7 @@ def test_list_goes_on_behind_an_object_that_fails(monkeypatch: pytest.MonkeyPatc
 
 def test_object_that_cannot_be_taken_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     stand = Stand().take(*GOOD)
-    monkeypatch.setattr(stand.scheduler._changes, "hear", _raise_with)
+    monkeypatch.setattr(stand.scheduler._changes, "publish", _raise_with)
     stand.handler.delete(node("n1"))
     assert stand.failed("Node") == 1
     assert "n1" not in {one.metadata.name for one in stand.scheduler.cluster.nodes.nodes if one is not None}

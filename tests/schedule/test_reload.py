@@ -320,7 +320,7 @@ async def test_failure_to_count_what_nodes_have_ends_nothing(
     monkeypatch.setattr(CoverageReports, "refresh", failing)
     monkeypatch.setattr(reload, "NEWS_GATHER", 0)
     async with running(policy("a", **OPEN)) as stand:
-        stand.reloader.look_soon()
+        stand.reloader.check_soon()
         await stand.settled(policy(**GOOD))
         assert stand.in_force == {"a": 1, "p": 1}
         assert stand.written == [("a", 1, 1), ("p", 1, 1)]

@@ -28,7 +28,7 @@ def problems(stand: Stand) -> list[str]:
 
 def say(stand: Stand, problem: str) -> None:
     stand.scheduler.set_metric(MetricAnswer(LOAD, None, problem))
-    stand.reloader.look_soon()
+    stand.reloader.check_soon()
 
 
 async def test_news_is_told_before_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ async def test_news_is_gathered_so_that_a_crowd_of_it_is_told_once(monkeypatch: 
 async def test_news_that_is_none_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reload, "NEWS_GATHER", 0.01)
     async with running(policy("p", **READING)) as stand:
-        stand.reloader.look_soon()
+        stand.reloader.check_soon()
         await asyncio.sleep(0.1)
         assert problems(stand) == [""]
 

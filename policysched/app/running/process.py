@@ -108,7 +108,7 @@ class Process:
         self.watchdog = Watchdog(self.scheduler.plugin_watches)
         self.reloader = Reloader(self.scheduler, client, clock, lease_of(completed.leader_election))
         self.reloader.on_failure = partial(self.left_out.failed, KIND)
-        self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.look_soon, clock)
+        self.feed = MetricFeed(source, self.scheduler, options.metrics.interval, self.reloader.check_soon, clock)
         metrics.show(self.scheduler, self.reloader.store, self.feed.ages)
         self.reloader.on_swap = self._swapped
         self._policies = PolicyHandler(self.reloader)

@@ -25,7 +25,7 @@ from policysched.schedule.cycle.results.carried_over import EarlierResults
 from policysched.schedule.cycle.results.out_of_tree_results import KnownAnswers
 from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, RowChanges, ScoreResults
 from policysched.schedule.cycle.results.rejections import ABSENT, FEASIBLE, failure_of, judge
-from policysched.schedule.timing import FILTER, FILTERED, PRE_SCORED, PREPARED, SCORE, CycleTimes, asked
+from policysched.schedule.timing import FILTER, FILTERED, PRE_SCORED, PREPARED, SCORE, CycleTimes, timed
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources
 
@@ -224,7 +224,7 @@ class ClassResults:
         self.first = np.full(capacity, ABSENT, np.int16)
         self.sums = {0: np.full(capacity, self.infeasible, self._dtype)}
         for one in [one for one in self.filters if earlier is None or not earlier.reuse_codes(one)]:
-            asked(self._times, one.names, FILTER, one.recompute, capacity, nodes.size)
+            timed(self._times, one.names, FILTER, one.recompute, capacity, nodes.size)
         self._following = [one for one in self.filters if one.follows_changes]
         self._judge(slice(0, nodes.size))
         self._lap(FILTERED)
@@ -236,7 +236,7 @@ class ClassResults:
         nodes, self._scored_position = self.cluster.nodes, self._position
         capacity = nodes.columns.capacity
         for one in [one for one in self.scores if earlier is None or not earlier.reuse_scores(one)]:
-            asked(self._times, one.names, SCORE, one.recompute, capacity, nodes.size)
+            timed(self._times, one.names, SCORE, one.recompute, capacity, nodes.size)
         self._adding = _by_tier(self.scores)
         self.sums = {tier: np.full(capacity, self.infeasible, self._dtype) for tier in self._adding}
         self._rank(slice(0, nodes.size))

@@ -33,7 +33,7 @@ from policysched.schedule.cycle.results.plugin_results import (
 )
 from policysched.schedule.cycle.results.rejections import FEASIBLE, failure_of, with_rejections
 from policysched.schedule.cycle.what_if import Trial
-from policysched.schedule.timing import NORMALIZE, CycleTimes, asked
+from policysched.schedule.timing import NORMALIZE, CycleTimes, timed
 from policysched.state.cluster import Cluster
 from policysched.state.nominated.columns import PodsByRow
 from policysched.state.tables.amounts import PodResources
@@ -215,7 +215,7 @@ class Evaluation(NamedTuple):
             return sums
         feasible, further = self.feasible(), [one for one in self.further_scores if one.tier == tier]
         normalizing = [*uneven, *(one for one in further if one.normalizes and not one.flat)]
-        found = [asked(times, one.plugin.name, NORMALIZE, one.added, feasible) for one in normalizing]
+        found = [timed(times, one.plugin.name, NORMALIZE, one.added, feasible) for one in normalizing]
         added = [scores for scores in found if scores is not None]
         added += [one.values[: feasible.size] for one in further if not one.normalizes and not one.flat]
         if not added and not further and self.first is of_class.first:

@@ -25,7 +25,7 @@ from policysched.schedule.cycle.results.plugin_results import (
     ScoreResults,
 )
 from policysched.schedule.cycle.results.rejections import FEASIBLE, with_rejections
-from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, CycleTimes, asked
+from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, CycleTimes, timed
 
 
 def with_per_pod_results(evaluation: Evaluation, plugins: PerPodPlugins, times: CycleTimes | None) -> Evaluation:
@@ -91,11 +91,11 @@ class _PodPreFilter(PreFilter):
         if isinstance(plugin, OutOfTreePlugin):
             return self._cycle is not None and self._call_out_of_tree(place, plugin, self._cycle)
         of = self._evaluation
-        state = asked(self._times, plugin.name, PRE_FILTER, plugin.prepare_filter, of.pod, of.cluster)
+        state = timed(self._times, plugin.name, PRE_FILTER, plugin.prepare_filter, of.pod, of.cluster)
         return self.ends(place, plugin, state)
 
     def _call_out_of_tree(self, place: int, plugin: OutOfTreePlugin, cycle: PodCycle) -> bool:
-        answer = asked(self._times, plugin.name, PRE_FILTER, plugin.pre_filter, cycle)
+        answer = timed(self._times, plugin.name, PRE_FILTER, plugin.pre_filter, cycle)
         if answer is SKIP:
             return False
         if isinstance(answer, Status | frozenset) and self.ends_with(place, plugin.name, answer):
@@ -122,7 +122,7 @@ def _computed_filters(evaluation: Evaluation, prepared: _PodPreFilter, times: Cy
         narrowed.recompute(nodes.columns.capacity, nodes.size)
     for one in prepared.filters:
         if not isinstance(one, OutOfTreeResults):
-            asked(times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
+            timed(times, one.plugin.name, FILTER, one.recompute, nodes.columns.capacity, nodes.size)
     return prepared.filters if narrowed is None else [narrowed, *prepared.filters]
 
 
@@ -133,7 +133,7 @@ def _computed_scores(
     nodes = evaluation.cluster.nodes
     scores, failure = prepare_scores(plugins, evaluation.pod, evaluation.cluster, times)
     for one in scores:
-        asked(times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
+        timed(times, one.plugin.name, SCORE, one.recompute, nodes.columns.capacity, nodes.size)
     return scores, failure
 
 
@@ -158,7 +158,7 @@ def with_out_of_tree_filters(evaluation: Evaluation, cycle: PodCycle, times: Cyc
         left = ((first == FEASIBLE) | (first > one.place)).nonzero()[0]
         if not left.size:
             continue
-        results = asked(times, one.plugin.name, FILTER, one.called, cycle, left)
+        results = timed(times, one.plugin.name, FILTER, one.called, cycle, left)
         if isinstance(results, Status):
             failure = results
             break

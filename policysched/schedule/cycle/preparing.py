@@ -22,7 +22,7 @@ from policysched.schedule.cycle.results.plugin_results import (
     ScoreResults,
     member_names,
 )
-from policysched.schedule.timing import PRE_FILTER, PRE_SCORE, CycleTimes, asked
+from policysched.schedule.timing import PRE_FILTER, PRE_SCORE, CycleTimes, timed
 from policysched.state.cluster import Cluster
 
 
@@ -71,7 +71,7 @@ class PreFilter:
                 state = earlier.filter_state(plugin)
             else:
                 prepare = plugin.prepare_filter if earlier is None else earlier.prepare_filter(plugin)
-                state = asked(times, member_names(plugin), PRE_FILTER, prepare, pod, cluster)
+                state = timed(times, member_names(plugin), PRE_FILTER, prepare, pod, cluster)
             if made.ends(place, plugin, state):
                 return made
         made.settle(cluster)
@@ -149,7 +149,7 @@ def prepare_scores(
             state = earlier.score_state(plugin)
         else:
             prepare = plugin.prepare_score if earlier is None else earlier.prepare_score(plugin)
-            state = asked(times, member_names(plugin), PRE_SCORE, prepare, pod, cluster)
+            state = timed(times, member_names(plugin), PRE_SCORE, prepare, pod, cluster)
         if isinstance(state, Status):
             return [], state.by(plugin.name)
         if weight is None:

@@ -76,7 +76,7 @@ class InFlight:
             self._occurrences.append(occurrence)
 
     @property
-    def keeps(self) -> bool:
+    def is_recording(self) -> bool:
         """Whether occurrences are kept for some attempt."""
         return bool(self._listening)
 

@@ -232,9 +232,9 @@ class Queue:
         return None if earliest == math.inf else earliest
 
     @property
-    def hears(self) -> bool:
+    def needs_changes(self) -> bool:
         """Whether a change may help some pod, waiting or in flight."""
-        return self._in_flight.keeps or len(self._queues.waiting) > 0
+        return self._in_flight.is_recording or len(self._queues.waiting) > 0
 
     def move(self, change: Change, but: str = "", *, at_most: int | None = None) -> int:
         """Requeue the waiting pods that a change may help, and keep the change for pods in flight.
@@ -247,7 +247,7 @@ class Queue:
         Returns:
             How many pods were requeued at once. The other pods are judged later, before attempts.
         """
-        if change.nothing or not self.hears:
+        if change.nothing or not self.needs_changes:
             return 0
         concerned: dict[str, QueuedPod] = {}
         interesting = False

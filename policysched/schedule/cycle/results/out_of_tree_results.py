@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from policysched.framework import SKIP, Aspect, Code, Codes, RowNumbers, Rows, RowScore, Scores, Status
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin, PodCycle
 from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterResults, GivenCodes, ScoreResults
-from policysched.schedule.timing import NORMALIZE, PRE_SCORE, SCORE, CycleTimes, asked
+from policysched.schedule.timing import NORMALIZE, PRE_SCORE, SCORE, CycleTimes, timed
 from policysched.state.cluster import Cluster
 
 ScoreWeights = tuple[tuple[OutOfTreePlugin, int | None], ...]
@@ -157,21 +157,21 @@ def call_scores(
     scoring = []
     for plugin, weight in plugins:
         measuring = _measuring(times, plugin, "pre_score")
-        answer = asked(measuring, plugin.name, PRE_SCORE, plugin.pre_score, cycle, rows)
+        answer = timed(measuring, plugin.name, PRE_SCORE, plugin.pre_score, cycle, rows)
         if isinstance(answer, Status):
             return _failure('running PreScore plugin "{}": {}', plugin, answer)
         if answer is not SKIP and weight is not None:
             scoring.append((plugin, weight))
     given = []
     for plugin, weight in scoring:
-        scores = asked(times, plugin.name, SCORE, _scored, cycle, plugin, rows, known)
+        scores = timed(times, plugin.name, SCORE, _scored, cycle, plugin, rows, known)
         if isinstance(scores, Status):
             return _failure('running Score plugins: plugin "{}" failed with: {}', plugin, scores)
         given.append((plugin, weight, scores))
     results = []
     for plugin, weight, raw in given:
         measuring = _measuring(times, plugin, "normalize_score")
-        final = asked(measuring, plugin.name, NORMALIZE, plugin.normalize_rows, cycle, rows, raw)
+        final = timed(measuring, plugin.name, NORMALIZE, plugin.normalize_rows, cycle, rows, raw)
         if isinstance(final, Status):
             return _failure('running Normalize on Score plugins: plugin "{}" failed with: {}', plugin, final)
         results.append(_results(cycle.cluster, plugin, weight, rows, final))
