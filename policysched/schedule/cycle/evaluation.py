@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import MAX_NODE_SCORE, Code, Mask, RowNumbers, Scores, Status
+from policysched.framework import MAX_NODE_SCORE, NO_ROWS, Code, Mask, RowNumbers, Scores, Status
 from policysched.framework.out_of_tree.adapter import PodCycle
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
@@ -191,16 +191,14 @@ class Evaluation(NamedTuple):
 
         The totals of a lower tier decide between rows with equal totals in all higher tiers.
         """
-        first, *lower = self.tiers
-        ranking = self.ranking(first, times)
-        best: RowNumbers
-        [best] = (ranking == ranking[ranking.argmax()]).nonzero()
-        for tier in lower:
+        best: RowNumbers | None = None
+        for tier in self.of_class.sums:
+            totals = self.ranking(tier, times) if best is None else self.ranking(tier, times).take(best)
+            [highest] = (totals == totals[totals.argmax()]).nonzero()
+            best = highest if best is None else best.take(highest)
             if best.size == 1:
                 break
-            totals = self.ranking(tier, times).take(best)
-            best = best.take((totals == totals[totals.argmax()]).nonzero()[0])
-        return best
+        return NO_ROWS if best is None else best
 
     def ranking(self, tier: int = 0, times: CycleTimes | None = None) -> NDArray[np.signedinteger]:
         """Return the totals of a tier in order to compare rows; infeasible rows have the lowest value.
@@ -232,8 +230,8 @@ class Evaluation(NamedTuple):
 
         Source: pkg/scheduler/framework/runtime/framework.go (RunScorePlugins).
         """
-        for one in [one for one in self.scores if one.may_leave_range]:
-            if (score := one.score_out_of_range(self.feasible())) is not None:
+        for one in [*self.of_class.scores, *self.further_scores]:
+            if one.may_leave_range and (score := one.score_out_of_range(self.feasible())) is not None:
                 return Status(Code.ERROR, (_OUT_OF_RANGE.format(one.plugin.name, score),), one.plugin.name)
         return None
 
