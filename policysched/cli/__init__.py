@@ -23,7 +23,7 @@ from policysched.cli.collector import uncollected
 from policysched.cli.command_modules import function_of
 from policysched.cli.flags.base import Flags
 from policysched.cli.options import CommandGroup
-from policysched.cli.output import FAILED, INTERRUPTED, NO_READER, say_error, show_every_record
+from policysched.cli.output import FAILED, INTERRUPTED, NO_READER, print_error, show_every_record
 from policysched.errors import LeadershipLostError, PolicyschedError, SeveralProblemsError
 
 SECTIONS: Final = {
@@ -100,7 +100,7 @@ def _no_options() -> None:
 
 def _print_version(given: bool) -> None:
     if given:
-        function_of("settings", "version", "say_version")()
+        function_of("settings", "version", "print_version")()
         raise typer.Exit
 
 
@@ -202,5 +202,5 @@ def call(arguments: list[str]) -> int:
 
 
 def _fail(message: str) -> int:
-    say_error(" ".join(message.split()))
+    print_error(" ".join(message.split()))
     return FAILED

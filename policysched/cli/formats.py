@@ -17,7 +17,7 @@ from typing import Any, Final
 import yaml
 
 from policysched.cli.flags.formats import OutputFormat
-from policysched.cli.output import say_json, say_lines
+from policysched.cli.output import print_json, print_lines
 from policysched.visible import visible
 
 _DATA: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
@@ -34,7 +34,7 @@ API_VERSION: Final = "output.policysched.io/v1alpha1"
 """The apiVersion of JSON and YAML outputs."""
 
 
-def say_document(kind: str, value: Mapping[str, Any] | Sequence[Any], output: enum.StrEnum) -> None:
+def print_document(kind: str, value: Mapping[str, Any] | Sequence[Any], output: enum.StrEnum) -> None:
     """Print a value with `apiVersion` and `kind` as JSON or YAML; a list becomes the `items` of a list kind.
 
     Args:
@@ -43,19 +43,19 @@ def say_document(kind: str, value: Mapping[str, Any] | Sequence[Any], output: en
         output: `json` or `yaml`, of any enumeration of formats.
     """
     if isinstance(value, Mapping):
-        say_value({"apiVersion": API_VERSION, "kind": kind, **value}, output)
+        print_value({"apiVersion": API_VERSION, "kind": kind, **value}, output)
     else:
-        say_value({"apiVersion": API_VERSION, "kind": f"{kind}List", "items": [*value]}, output)
+        print_value({"apiVersion": API_VERSION, "kind": f"{kind}List", "items": [*value]}, output)
 
 
-def say_value(value: Any, output: enum.StrEnum) -> None:
+def print_value(value: Any, output: enum.StrEnum) -> None:
     """Print a plain value as JSON or YAML; invisible characters are escaped."""
     if output.value == OutputFormat.YAML.value:
-        say_lines(
+        print_lines(
             yaml.safe_dump(value, sort_keys=False, allow_unicode=False, width=120).removesuffix("\n"), commands=True
         )
     else:
-        say_json(value)
+        print_json(value)
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

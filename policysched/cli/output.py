@@ -25,17 +25,17 @@ NO_READER: Final = 141
 """Exit code after a broken pipe, as of a program that SIGPIPE ends."""
 
 
-def say(text: str, *, stderr: bool = False) -> None:
+def print_text(text: str, *, stderr: bool = False) -> None:
     """Print one line; line breaks in the text are escaped."""
     typer.echo(visible(text, None), err=stderr)
 
 
-def say_command(text: str) -> None:
+def print_command(text: str) -> None:
     """Print a workflow command; line breaks in the text are escaped."""
     typer.echo(visible_lines(text.replace("\n", r"\n"), commands=True))
 
 
-def say_lines(text: str, *, commands: bool = False) -> None:
+def print_lines(text: str, *, commands: bool = False) -> None:
     """Print a text of several lines.
 
     Args:
@@ -45,20 +45,20 @@ def say_lines(text: str, *, commands: bool = False) -> None:
     typer.echo(visible_lines(text.rstrip("\n"), commands=commands))
 
 
-def say_error(problem: object) -> None:
+def print_error(problem: object) -> None:
     """Print an error as one line on stderr; long errors are cut."""
     typer.echo(f"error: {visible(str(problem))}", err=True)
 
 
-def say_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     """Print a value as JSON."""
     typer.echo(visible_json(value))
 
 
-def say_left_out(objects: Iterable[object]) -> None:
+def print_left_out(objects: Iterable[object]) -> None:
     """Print the objects that were left out on stderr, with reasons."""
     for one in objects:
-        say(f"left out: {one}", stderr=True)
+        print_text(f"left out: {one}", stderr=True)
 
 
 def count(number: int, one: str, many: str = "") -> str:

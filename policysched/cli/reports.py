@@ -13,13 +13,13 @@ from policysched.app.checking.findings import Finding
 from policysched.app.plan.results import Plan
 from policysched.app.plan.tables import plan_parts
 from policysched.cli.flags.formats import OutputFormat
-from policysched.cli.formats import markdown_table, markdown_text, say_document, workflow_command
-from policysched.cli.output import FAILED, INTERRUPTED, say, say_command, say_lines
+from policysched.cli.formats import markdown_table, markdown_text, print_document, workflow_command
+from policysched.cli.output import FAILED, INTERRUPTED, print_command, print_lines, print_text
 from policysched.cli.rich_output import print_finding, print_parts
 from policysched.errors import UsageError
 
 
-def say_report(
+def print_report(
     value: Mapping[str, Any], parts: Iterable[RenderableType], output: OutputFormat, kind: str, title: str
 ) -> None:
     """Print a report.
@@ -33,17 +33,17 @@ def say_report(
     """
     match output:
         case OutputFormat.JSON | OutputFormat.YAML:
-            say_document(kind, value, output)
+            print_document(kind, value, output)
         case OutputFormat.TABLE | OutputFormat.WIDE:
             print_parts(parts, wide=output is OutputFormat.WIDE)
         case OutputFormat.MARKDOWN:
-            say_lines("\n\n".join(_markdown(parts)))
+            print_lines("\n\n".join(_markdown(parts)))
         case OutputFormat.GITHUB:
             lines = [str(part) for part in parts if isinstance(part, Text)]
-            say_command(workflow_command("notice", "\n".join(lines), {"title": title}))
+            print_command(workflow_command("notice", "\n".join(lines), {"title": title}))
 
 
-def say_plan(plan: Plan, notes: Iterable[str], output: OutputFormat, title: str) -> int:
+def print_plan(plan: Plan, notes: Iterable[str], output: OutputFormat, title: str) -> int:
     """Print a plan, and its notes on stderr; return the exit code.
 
     Args:
@@ -53,8 +53,8 @@ def say_plan(plan: Plan, notes: Iterable[str], output: OutputFormat, title: str)
         title: The title of an annotation.
     """
     for note in (*notes, *plan.notes):
-        say(f"note: {note}", stderr=True)
-    say_report(plan.to_dict(), plan_parts(plan), output, "Plan", title)
+        print_text(f"note: {note}", stderr=True)
+    print_report(plan.to_dict(), plan_parts(plan), output, "Plan", title)
     if plan.interrupted:
         return INTERRUPTED
     return FAILED if plan.failed else int(plan.changes)

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from policysched.cli.output import say
+from policysched.cli.output import print_text
 from policysched.cli.tables import table_lines
 from policysched.visible import visible, visible_lines, without_commands
 
@@ -85,10 +85,10 @@ def print_finding(text: str, *, stderr: bool = False) -> None:
     console(stderr=stderr).print(finding_text(text), "", sep="\n", soft_wrap=True)
 
 
-def say_beside(notes: Iterable[str], findings: Iterable[str]) -> None:
+def print_notes(notes: Iterable[str], findings: Iterable[str]) -> None:
     """Print notes and findings on stderr, apart from the output that programs read."""
     for note in notes:
-        say(f"note: {note}", stderr=True)
+        print_text(f"note: {note}", stderr=True)
     for one in findings:
         print_finding(one, stderr=True)
 

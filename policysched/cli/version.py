@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
-from policysched.cli.output import say
+from policysched.cli.output import print_text
 
 
-def say_version() -> None:
+def print_version() -> None:
     """Print the version."""
-    say(f"policysched {version('policysched')} (Python {platform.python_version()})")
+    print_text(f"policysched {version('policysched')} (Python {platform.python_version()})")

@@ -10,7 +10,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from policysched.cli.flags.formats import OutputFormat
-from policysched.cli.formats import markdown_table, markdown_text, say_value, workflow_command
+from policysched.cli.formats import markdown_table, markdown_text, print_value, workflow_command
 
 VALUE = {"name": "a\u202eb", "list": [1, 2.5, None], "text": "yes"}
 
@@ -19,7 +19,7 @@ VALUE = {"name": "a\u202eb", "list": [1, 2.5, None], "text": "yes"}
 def test_a_value_is_read_as_it_was_written(
     capsys: pytest.CaptureFixture[str], output: OutputFormat, read: Callable[[str], object]
 ) -> None:
-    say_value(VALUE, output)
+    print_value(VALUE, output)
     written = capsys.readouterr().out
     assert "\u202e" not in written
     assert read(written) == VALUE

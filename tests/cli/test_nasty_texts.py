@@ -18,7 +18,7 @@ from rich.text import Text
 
 from policysched.app.demo.demo import decision_parts as demo_parts
 from policysched.app.dry_run.tables import plain_table
-from policysched.cli.output import say, say_error, say_json
+from policysched.cli.output import print_error, print_json, print_text
 from policysched.cli.rich_output import print_parts
 from policysched.framework import Cluster, Event
 from policysched.klog import TextFormatter
@@ -169,13 +169,13 @@ def test_file_names_do_not_control_what_commands_print(command: Command, tmp_pat
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
 def test_what_is_printed_is_one_line_each(capsys: pytest.CaptureFixture[str], text: str) -> None:
-    say(text)
-    say_error(text)
+    print_text(text)
+    print_error(text)
     captured = capsys.readouterr()
     assert (captured.out.count("\n"), captured.err.count("\n")) == (1, 1)
     check_shown(captured.out, limit=len(text))
     check_shown(captured.err.removeprefix("error: "), limit=LIMIT)
-    say_json({text: [text]})
+    print_json({text: [text]})
     out = capsys.readouterr().out
     assert json.loads(out) == {text: [text]}
     check_shown(out, limit=len(text))

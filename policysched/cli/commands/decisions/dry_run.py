@@ -12,9 +12,9 @@ from policysched.cli.commands.decisions.evaluating import prepare
 from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.decisions import DryRunFlags
 from policysched.cli.flags.formats import OutputFormat
-from policysched.cli.output import FAILED, say_left_out
-from policysched.cli.reports import say_report
-from policysched.cli.rich_output import say_beside, working
+from policysched.cli.output import FAILED, print_left_out
+from policysched.cli.reports import print_report
+from policysched.cli.rich_output import print_notes, working
 
 
 def dry_run(flags: DryRunFlags) -> int:
@@ -30,12 +30,12 @@ def dry_run(flags: DryRunFlags) -> int:
             context=access.context,
         )
         inputs = wait_for(read)
-        say_left_out(inputs.cluster.left_out)
+        print_left_out(inputs.cluster.left_out)
         found = inputs.findings()
         inputs = replace(inputs, metrics=evaluation.metrics, plugins=evaluation.plugins.registry)
         report = inputs.evaluate(found, flags.evaluation.seed, evaluation.now)
     notes = (*evaluation.plugins.problems, *inputs.notes, *report.notes, *report.metric_problems)
-    say_beside(notes, (one.text() for one in found))
+    print_notes(notes, (one.text() for one in found))
     _print(report, flags.output)
     if report.result == "Error":
         return FAILED
@@ -44,4 +44,4 @@ def dry_run(flags: DryRunFlags) -> int:
 
 def _print(report: Report, output: OutputFormat) -> None:
     told = report.to_dict()
-    say_report(told, decision_parts(told), output, "DryRun", f"dry-run {told['pod']}")
+    print_report(told, decision_parts(told), output, "DryRun", f"dry-run {told['pod']}")

@@ -14,8 +14,8 @@ from policysched.cli.collector import uncollected
 from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare
 from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.decisions import PlanFlags
-from policysched.cli.output import say_left_out
-from policysched.cli.reports import refuse_broken, say_plan
+from policysched.cli.output import print_left_out
+from policysched.cli.reports import print_plan, refuse_broken
 from policysched.cli.rich_output import console
 from policysched.errors import UsageError
 from policysched.reading.documents import Document, metadata_of
@@ -36,13 +36,13 @@ def plan(flags: PlanFlags) -> int:
             context=access.context,
         )
         inputs = wait_for(read)
-        say_left_out(inputs.left_out)
+        print_left_out(inputs.left_out)
         _refuse_broken(inputs)
         notes: list[str] = []
         nodes = load_cluster(flags.nodes or (), notes)
         refuse_twins(nodes)
         told = _predict(flags, inputs, nodes, replicas, evaluation, progress)
-    return say_plan(told, (*evaluation.plugins.problems, *inputs.notes, *notes), flags.output, "plan")
+    return print_plan(told, (*evaluation.plugins.problems, *inputs.notes, *notes), flags.output, "plan")
 
 
 def _predict(

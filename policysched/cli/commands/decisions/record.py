@@ -15,8 +15,8 @@ from policysched.cli.collector import uncollected
 from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.decisions import RecordFlags
 from policysched.cli.flags.formats import OutputFormat
-from policysched.cli.formats import say_value
-from policysched.cli.output import say, say_left_out
+from policysched.cli.formats import print_value
+from policysched.cli.output import print_left_out, print_text
 from policysched.cli.rich_output import working
 from policysched.errors import UsageError
 
@@ -30,16 +30,18 @@ def record(flags: RecordFlags) -> int:
         made, broken = snapshot(inputs.objects)
         _write(made, output)
     for note in inputs.notes:
-        say(f"note: {note}", stderr=True)
+        print_text(f"note: {note}", stderr=True)
     left_out = (*inputs.left_out, *broken)
-    say_left_out(left_out)
-    say(f"{len(made['items']):,} objects written to {'standard output' if output == '-' else output}", stderr=True)
+    print_left_out(left_out)
+    print_text(
+        f"{len(made['items']):,} objects written to {'standard output' if output == '-' else output}", stderr=True
+    )
     return int(bool(left_out))
 
 
 def _write(made: dict[str, Any], output: str) -> None:
     if output == "-":
-        say_value(made, OutputFormat.YAML)
+        print_value(made, OutputFormat.YAML)
         return
     path = Path(output)
     try:

@@ -12,8 +12,8 @@ from policysched.app.replay.tables import replayed_parts
 from policysched.app.replay.what_if import what_if
 from policysched.cli.collector import uncollected
 from policysched.cli.flags.decisions import ReplayFlags
-from policysched.cli.output import INTERRUPTED, say
-from policysched.cli.reports import refuse_broken, say_plan, say_report
+from policysched.cli.output import INTERRUPTED, print_text
+from policysched.cli.reports import print_plan, print_report, refuse_broken
 from policysched.cli.rich_output import working
 from policysched.framework.registry import PluginRegistry
 from policysched.reading.loading import load_one
@@ -23,7 +23,7 @@ def replay(flags: ReplayFlags) -> int:
     """Repeat the decisions of a record and print the differences; return the exit code."""
     known = configurable_plugins(flags.plugin, flags.config)
     for problem in known.problems:
-        say(f"note: {problem}", stderr=True)
+        print_text(f"note: {problem}", stderr=True)
     with uncollected(), working("replaying") as tell:
 
         def progress(done: int) -> None:
@@ -36,7 +36,7 @@ def replay(flags: ReplayFlags) -> int:
 
 def _compare(flags: ReplayFlags, plugins: PluginRegistry, progress: Callable[[int], None]) -> int:
     told = repeat(flags.files, plugins=plugins, progress=progress)
-    say_report(told.to_dict(), replayed_parts(told), flags.output, "Replay", "replay")
+    print_report(told.to_dict(), replayed_parts(told), flags.output, "Replay", "replay")
     return INTERRUPTED if told.interrupted else told.exit_code
 
 
@@ -53,4 +53,4 @@ def _what_if(flags: ReplayFlags, plugins: PluginRegistry, progress: Callable[[in
         plugins=plugins,
         progress=progress,
     )
-    return say_plan(told, notes, flags.output, "replay")
+    return print_plan(told, notes, flags.output, "replay")

@@ -13,9 +13,9 @@ from policysched.cli.collector import uncollected
 from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare
 from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.decisions import WhyFlags
-from policysched.cli.output import FAILED, INTERRUPTED, say_left_out
-from policysched.cli.reports import say_report
-from policysched.cli.rich_output import say_beside, working
+from policysched.cli.output import FAILED, INTERRUPTED, print_left_out
+from policysched.cli.reports import print_report
+from policysched.cli.rich_output import print_notes, working
 
 
 def why(flags: WhyFlags) -> int:
@@ -30,11 +30,11 @@ def why(flags: WhyFlags) -> int:
             context=access.context,
         )
         inputs = wait_for(read)
-        say_left_out(inputs.left_out)
+        print_left_out(inputs.left_out)
         found = inputs.findings()
         told = _explain(flags, inputs, found, evaluation)
-    say_beside((*evaluation.plugins.problems, *told.notes), (one.text() for one in found))
-    say_report(told.to_dict(), explanation_parts(told), flags.output, "Explanation", f"why {told.pod}")
+    print_notes((*evaluation.plugins.problems, *told.notes), (one.text() for one in found))
+    print_report(told.to_dict(), explanation_parts(told), flags.output, "Explanation", f"why {told.pod}")
     if told.interrupted:
         return INTERRUPTED
     if told.state == "Error":

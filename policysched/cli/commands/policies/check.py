@@ -13,8 +13,8 @@ from policysched.app.checking.unselected import unselected
 from policysched.cli.flags.formats import CheckFormat
 from policysched.cli.flags.policies import CheckFlags
 from policysched.cli.flags.shared import ClusterAccess
-from policysched.cli.formats import markdown_table, placed_error, say_document, workflow_command
-from policysched.cli.output import count, say, say_command, say_error, say_json, say_lines
+from policysched.cli.formats import markdown_table, placed_error, print_document, workflow_command
+from policysched.cli.output import count, print_command, print_error, print_json, print_lines, print_text
 from policysched.cli.rich_output import print_finding, working
 from policysched.errors import UsageError
 from policysched.reading.files import STDIN, shown
@@ -30,19 +30,19 @@ def check(flags: CheckFlags) -> int:
     find_absent = _find_absent(flags.cluster, flags.access, pods) if flags.cluster else None
     found = check_files(flags.files, find_absent, lenient=flags.allow_none)
     if not (found.policies or found.selecting or found.problems or flags.allow_none):
-        _say_ignored(found)
+        _print_ignored(found)
         raise UsageError(f"no SchedulingPolicy in {', '.join(flags.files)}")
     _print(found, flags.output)
-    _say_unselected(found, pods)
+    _print_unselected(found, pods)
     if found.problems:
         return 2
     return int(bool(found.errors or (flags.warnings_as_errors and found.warnings)))
 
 
-def _say_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> None:
+def _print_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> None:
     """Print a note about each policy that selects no pod of the cluster's files."""
     for note in unselected(found.documents, pods):
-        say(f"note: {note}", stderr=True)
+        print_text(f"note: {note}", stderr=True)
 
 
 def _find_absent(names: list[str], access: ClusterAccess, pods: list[Mapping[str, Any]]) -> FindAbsent:
@@ -54,30 +54,30 @@ def _find_absent(names: list[str], access: ClusterAccess, pods: list[Mapping[str
     with working("reading the nodes"):
         nodes = wait_for(read_nodes(names, access.kubeconfig, access.context, pods, notes))
     for note in notes:
-        say(f"note: {note}", stderr=True)
+        print_text(f"note: {note}", stderr=True)
     return absent_on(nodes)
 
 
 def _print(found: CheckedPolicies, output: CheckFormat) -> None:
     if output in {CheckFormat.JSON, CheckFormat.YAML}:
-        say_document("Finding", [one.to_dict() for one in found.findings], output)
+        print_document("Finding", [one.to_dict() for one in found.findings], output)
     elif output is CheckFormat.SARIF:
-        say_json(sarif_log(found))
+        print_json(sarif_log(found))
     elif output is CheckFormat.MARKDOWN:
         _print_markdown(found)
     else:
         _print_findings(found, output)
-    _say_ignored(found)
+    _print_ignored(found)
     for problem in found.problems:
-        say_error(problem)
+        print_error(problem)
     is_for_people = output in {CheckFormat.TABLE, CheckFormat.GITHUB, CheckFormat.MARKDOWN}
     if is_for_people and (found.policies or found.selecting or not found.problems):
-        say(_summary(found))
+        print_text(_summary(found))
 
 
-def _say_ignored(found: CheckedPolicies) -> None:
+def _print_ignored(found: CheckedPolicies) -> None:
     for note in found.ignored.notes():
-        say(f"note: {note}", stderr=True)
+        print_text(f"note: {note}", stderr=True)
 
 
 def _print_findings(found: CheckedPolicies, output: CheckFormat) -> None:
@@ -86,9 +86,9 @@ def _print_findings(found: CheckedPolicies, output: CheckFormat) -> None:
             print_finding(one.text())
         return
     for one in found.findings:
-        say_command(_annotation(one))
+        print_command(_annotation(one))
     for problem in found.problems:
-        say_command(placed_error(str(problem)))
+        print_command(placed_error(str(problem)))
 
 
 def _print_markdown(found: CheckedPolicies) -> None:
@@ -98,8 +98,8 @@ def _print_markdown(found: CheckedPolicies) -> None:
         where = f"{one.file}:{place.line}:{place.column}" if place else one.file
         rows.append([where, f"{one.severity} {one.code}", one.policy, one.message, one.help or ""])
     if rows:
-        say_lines(markdown_table(["place", "code", "policy", "message", "help"], rows))
-        say("")
+        print_lines(markdown_table(["place", "code", "policy", "message", "help"], rows))
+        print_text("")
 
 
 def _annotation(one: Finding) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 from policysched.app.examples import example_table, find_example, list_examples, write_example
 from policysched.cli.flags.formats import TableFormat
 from policysched.cli.flags.policies import ExampleFlags
-from policysched.cli.formats import say_document
-from policysched.cli.output import say
+from policysched.cli.formats import print_document
+from policysched.cli.output import print_text
 from policysched.cli.rich_output import print_parts
 from policysched.errors import UsageError
 
@@ -25,7 +25,7 @@ def example(flags: ExampleFlags) -> int:
         if flags.force:
             raise UsageError("--force needs NAME")
         if output.is_value:
-            say_document("Example", [one.to_dict() for one in list_examples()], output)
+            print_document("Example", [one.to_dict() for one in list_examples()], output)
         else:
             print_parts([example_table(list_examples())], wide=output is TableFormat.WIDE)
         return 0
@@ -33,7 +33,7 @@ def example(flags: ExampleFlags) -> int:
     target = flags.folder or Path(found.short_name)
     write_example(found, target, overwrite=flags.force)
     if output.is_value:
-        say_document("Example", {**found.to_dict(), "folder": str(target)}, output)
+        print_document("Example", {**found.to_dict(), "folder": str(target)}, output)
     else:
-        say(f"{target}: {', '.join(found.files)}")
+        print_text(f"{target}: {', '.join(found.files)}")
     return 0

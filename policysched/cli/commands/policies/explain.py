@@ -10,7 +10,7 @@ from rich.text import Text
 from policysched.app.checking.explain import Explained, explain_all, shortened
 from policysched.app.checking.explain import explain as look_up
 from policysched.cli.flags.policies import ExplainFlags
-from policysched.cli.formats import say_document
+from policysched.cli.formats import print_document
 from policysched.cli.rich_output import console, finding_text
 
 PROSE_WIDTH: Final = 100
@@ -29,12 +29,12 @@ def explain(flags: ExplainFlags) -> int:
     if flags.code is not None:
         found = look_up(flags.code)
         if output.is_value:
-            say_document("ErrorCode", found.to_dict(), output)
+            print_document("ErrorCode", found.to_dict(), output)
         else:
             _print(found)
     elif output.is_value:
         listed = [{"code": one.code, "severity": one.severity, "title": one.title} for one in explain_all()]
-        say_document("ErrorCode", listed, output)
+        print_document("ErrorCode", listed, output)
     else:
         _list(explain_all())
     return 0

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from policysched.app.formatting.policies import FormattedFile, format_files, write
 from policysched.cli.flags.policies import FmtFlags
-from policysched.cli.output import count, say, say_error
+from policysched.cli.output import count, print_error, print_text
 from policysched.cli.rich_output import console, print_finding
 from policysched.errors import PolicyschedError
 from policysched.reading.files import STDIN
@@ -44,7 +44,7 @@ class _Run:
             self._deal(one)
         except PolicyschedError as error:
             self.unusable += 1
-            say_error(error)
+            print_error(error)
             return
         self.broken += bool(findings)
         self.changed += one.count > 0
@@ -60,7 +60,7 @@ class _Run:
             write(one.name, one.after)
         if one.count:
             done = "would reformat" if self.check or self.diff else "reformatted"
-            say(f"{done} {one.shown} ({count(one.count, 'expression')})", stderr=self.err)
+            print_text(f"{done} {one.shown} ({count(one.count, 'expression')})", stderr=self.err)
 
     def summary(self) -> str:
         """Return the number of files with each outcome."""
@@ -84,8 +84,8 @@ def fmt(flags: FmtFlags) -> int:
     for outcome in format_files(flags.files, notes):
         run.take(outcome)
     for note in notes:
-        say(f"note: {note}", stderr=True)
-    say(run.summary(), stderr=run.err)
+        print_text(f"note: {note}", stderr=True)
+    print_text(run.summary(), stderr=run.err)
     return run.code()
 
 

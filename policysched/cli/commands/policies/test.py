@@ -20,8 +20,8 @@ from policysched.app.policy_tests.watching import watch
 from policysched.cli.collector import uncollected
 from policysched.cli.flags.formats import OutputFormat
 from policysched.cli.flags.policies import TestFlags
-from policysched.cli.formats import markdown_table, markdown_text, placed_error, say_document, workflow_command
-from policysched.cli.output import INTERRUPTED, count, say, say_command, say_error, say_json
+from policysched.cli.formats import markdown_table, markdown_text, placed_error, print_document, workflow_command
+from policysched.cli.output import INTERRUPTED, count, print_command, print_error, print_json, print_text
 from policysched.cli.rich_output import print_finding, working
 from policysched.errors import UsageError
 from policysched.reading.positions import SourcePosition
@@ -34,7 +34,7 @@ PAUSE: Final = 0.3
 def test(flags: TestFlags) -> int:
     """Run policy tests and print the results; return the exit code."""
     if flags.schema:
-        say_json(json_schema())
+        print_json(json_schema())
         return 0
     choices = RunChoices(
         chosen_by(flags.keyword) if flags.keyword is not None else lambda _: True,
@@ -71,11 +71,11 @@ def _watch(names: list[str], once: Callable[[], int]) -> int:
         try:
             code = once()
         except UsageError as error:
-            say_error(error)
+            print_error(error)
             code = 2
         if code == INTERRUPTED:
             raise KeyboardInterrupt
-        say("waiting for changes; Ctrl-C stops")
+        print_text("waiting for changes; Ctrl-C stops")
 
     with suppress(KeyboardInterrupt):
         watch(names, run, lambda: time.sleep(PAUSE))
@@ -91,39 +91,39 @@ def _run(paths: list[str], plugin: list[str] | None, choices: RunChoices) -> Pol
 
 def _print(run: PolicyTestRun, output: OutputFormat) -> None:
     if output in {OutputFormat.JSON, OutputFormat.YAML}:
-        say_document("TestRun", run.to_dict(), output)
+        print_document("TestRun", run.to_dict(), output)
     elif output is OutputFormat.MARKDOWN:
         _print_markdown(run)
     elif output is OutputFormat.GITHUB:
         _print_annotations(run)
     else:
         _print_lines(run)
-    _say_problems(run, with_text=output in {OutputFormat.TABLE, OutputFormat.WIDE})
+    _print_problems(run, with_text=output in {OutputFormat.TABLE, OutputFormat.WIDE})
 
 
-def _say_problems(run: PolicyTestRun, *, with_text: bool) -> None:
+def _print_problems(run: PolicyTestRun, *, with_text: bool) -> None:
     """Print each problem of files once on stderr; with_text adds the text of policies that do not compile."""
     texts = {str(broken): [one.text() for one in broken.errors] for broken in run.broken} if with_text else {}
     for problem in dict.fromkeys(run.problems):
         for text in texts.get(problem, ()):
             print_finding(text, stderr=True)
         if problem not in texts:
-            say_error(problem)
+            print_error(problem)
 
 
 def _print_lines(run: PolicyTestRun) -> None:
     for file, results in groupby(run.results, lambda one: one.file):
         tests = list(results)
         passed = sum(one.passed for one in tests)
-        say(f"{file}: {passed} of {len(tests)} passed")
+        print_text(f"{file}: {passed} of {len(tests)} passed")
         for one in tests:
             if not one.passed:
-                say(f"  {'ERROR' if one.problem else 'FAILED'} {_where(one)}: {one.given}")
+                print_text(f"  {'ERROR' if one.problem else 'FAILED'} {_where(one)}: {one.given}")
                 for line in one.told():
-                    say(f"    {line}")
+                    print_text(f"    {line}")
     for line in _beside(run):
-        say(line)
-    say(run.summary())
+        print_text(line)
+    print_text(run.summary())
 
 
 def _beside(run: PolicyTestRun) -> list[str]:
@@ -138,7 +138,7 @@ def _beside(run: PolicyTestRun) -> list[str]:
 
 
 def _print_markdown(run: PolicyTestRun) -> None:
-    say(f"**{markdown_text(run.summary())}**")
+    print_text(f"**{markdown_text(run.summary())}**")
     rows = [
         [_where(one), one.given, found.what, found.expected, found.got, "; ".join(found.reasons)]
         for one in run.failed
@@ -146,9 +146,9 @@ def _print_markdown(run: PolicyTestRun) -> None:
     ]
     rows += [[_where(one), one.given, "invalid test", "", "", one.problem] for one in run.errors]
     if rows:
-        say("")
+        print_text("")
         for line in markdown_table(["file", "test", "field", "expected", "got", "reason"], rows).splitlines():
-            say(line)
+            print_text(line)
     texts = dict.fromkeys(one.text() for broken in run.broken for one in broken.errors)
     told = {str(broken) for broken in run.broken}
     beside = [line for text in texts for line in text.splitlines()]
@@ -156,27 +156,27 @@ def _print_markdown(run: PolicyTestRun) -> None:
     beside += _beside(run)
     if beside:
         for line in ("", "```", *beside, "```"):
-            say(line)
+            print_text(line)
 
 
 def _print_annotations(run: PolicyTestRun) -> None:
     for one in [one for one in run.failed if not one.problem]:
         where: dict[str, object] = {"file": one.file, "line": one.line, "col": one.column} if one.line else {}
         text = "\n".join(visible(line) for line in one.told())
-        say_command(workflow_command("error", text, {**where, "title": visible(one.given)}))
+        print_command(workflow_command("error", text, {**where, "title": visible(one.given)}))
     for one in run.errors:
-        say_command(placed_error(one.problem, {"title": visible(one.given)}))
+        print_command(placed_error(one.problem, {"title": visible(one.given)}))
     for problem in dict.fromkeys(run.problems):
-        say_command(placed_error(problem))
+        print_command(placed_error(problem))
     for policy in run.coverage:
         for statement, place in policy.missed_places():
             where = _at(policy.file, place) | {"title": "not covered"}
-            say_command(workflow_command("warning", visible(statement), where))
+            print_command(workflow_command("warning", visible(statement), where))
     for report in run.mutation:
         for change in report.unnoticed:
             where = _at(*report.places.get(change, (report.file, None))) | {"title": "not noticed"}
-            say_command(workflow_command("warning", visible(change), where))
-    say(run.summary())
+            print_command(workflow_command("warning", visible(change), where))
+    print_text(run.summary())
 
 
 def _at(file: str, place: SourcePosition | None) -> dict[str, object]:

@@ -26,7 +26,7 @@ from policysched.cli.flags.sections import (
     without_effect,
 )
 from policysched.cli.log_setup import log_as
-from policysched.cli.version import say_version
+from policysched.cli.version import print_version
 from policysched.errors import UsageError
 from policysched.reading.durations import nanoseconds
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def run(flags: RunFlags) -> int:
     """Run the scheduler until a signal, or write its configuration; return the exit code."""
     if flags.everywhere.version not in {None, "false"}:
-        say_version()
+        print_version()
         return 0
     check_gates(flags.features.feature_gates, flags.features.emulated_version, flags.features.min_compatibility_version)
     verbosity = log_as(flags.logs, shown_flags(flags.given))

@@ -7,7 +7,7 @@ from pathlib import Path
 from policysched.app.demo.sandbox_setup import SandboxOptions, serve_sandbox
 from policysched.cli.event_loop import serve
 from policysched.cli.flags.processes import SandboxFlags
-from policysched.cli.output import say
+from policysched.cli.output import print_text
 
 
 def sandbox(flags: SandboxFlags) -> int:
@@ -18,6 +18,6 @@ def sandbox(flags: SandboxFlags) -> int:
 
 
 def _announce(url: str, kubeconfig: Path) -> None:
-    say(f"sandbox listens on {url} (this machine only); Ctrl-C stops it")
-    say(f"  kubectl --kubeconfig {kubeconfig} get nodes")
-    say(f"  policysched run --kubeconfig {kubeconfig}")
+    print_text(f"sandbox listens on {url} (this machine only); Ctrl-C stops it")
+    print_text(f"  kubectl --kubeconfig {kubeconfig} get nodes")
+    print_text(f"  policysched run --kubeconfig {kubeconfig}")

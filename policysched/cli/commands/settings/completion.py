@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from policysched.cli.flags.settings import CompletionFlags, Shell
-from policysched.cli.output import say_lines
+from policysched.cli.output import print_lines
 
 _BASH: Final = """\
 _policysched_completion() {
@@ -42,4 +42,4 @@ _SCRIPTS: Final = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
 
 def completion(flags: CompletionFlags) -> None:
     """Print a completion script."""
-    say_lines(_SCRIPTS[flags.shell], commands=True)
+    print_lines(_SCRIPTS[flags.shell], commands=True)

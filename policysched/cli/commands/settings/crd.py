@@ -5,7 +5,7 @@ from __future__ import annotations
 from policysched.app.definition import definition_text
 from policysched.cli.flags.formats import TextFormat
 from policysched.cli.flags.settings import CrdFlags
-from policysched.cli.output import say_json, say_lines
+from policysched.cli.output import print_json, print_lines
 from policysched.reading import bounded_yaml
 
 
@@ -13,7 +13,7 @@ def crd(flags: CrdFlags) -> int:
     """Print the definition; return the exit code."""
     text = definition_text()
     if flags.output is TextFormat.JSON:
-        say_json(bounded_yaml.load(text))
+        print_json(bounded_yaml.load(text))
     else:
-        say_lines(text)
+        print_lines(text)
     return 0

@@ -9,8 +9,8 @@ from policysched.app.plugins.listing import plugin_rows, plugin_table
 from policysched.app.plugins.measuring import measured_times
 from policysched.cli.flags.formats import TableFormat
 from policysched.cli.flags.settings import PluginsFlags
-from policysched.cli.formats import say_document
-from policysched.cli.output import say_error
+from policysched.cli.formats import print_document
+from policysched.cli.output import print_error
 from policysched.cli.rich_output import print_parts, working
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
@@ -23,12 +23,12 @@ def plugins(flags: PluginsFlags) -> int:
     found = find_plugins(flags.plugin or ())
     rows = list(plugin_rows(found, _prices(flags.config, flags.measure, found.registry)))
     if output.is_value:
-        say_document("Plugin", [row.to_dict() for row in rows], output)
+        print_document("Plugin", [row.to_dict() for row in rows], output)
     else:
         print_parts([plugin_table(rows)], wide=output is TableFormat.WIDE)
     problems = list(dict.fromkeys([*found.problems, *(row.problem for row in rows if row.problem)]))
     for problem in problems:
-        say_error(problem)
+        print_error(problem)
     return int(bool(problems))
 
 

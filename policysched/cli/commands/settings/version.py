@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from policysched.cli.flags.settings import VersionFlags
-from policysched.cli.version import say_version
+from policysched.cli.version import print_version
 
 
 def version(_flags: VersionFlags) -> None:
     """Print the version."""
-    say_version()
+    print_version()
