@@ -71,20 +71,18 @@ class PolicyMatrix(ABC, Generic[RowT]):
         self.rules: list[tuple[RowT, ...]] = [tuple(own) for own in rules.values()]
         self._independent, self._context = independent, independent.context
         self._all: list[RowT] = [rule for own in self.rules for rule in own]
-        index, direct = independent.index, independent.direct
+        index = independent.index
         self._own: tuple[RowT, ...] = tuple(rule for rule in self._all if rule not in index)
         own_roots = [rule.root for rule in self._own]
         self._context.seed(pod, own_roots)
-        direct_roots = [rule.root for rule in self._all if rule in direct]
-        own = hold(self._context, own_roots, pod)
-        self._held = own + hold(self._context, direct_roots, self._context.no_pod)
-        self.counters = [one for one in own if isinstance(one, PodCounter)]
+        self._held = hold(self._context, own_roots, pod)
+        self.counters = [one for one in self._held if isinstance(one, PodCounter)]
         """The pod counters of the rules that read the pod."""
         own_dependencies = [
             dependencies_of(self._context, [rule.root for rule in own if rule not in index], pod) for own in self.rules
         ]
         self.dependencies: list[list[Dependency]] = [
-            independent.dependencies(rule for rule in rules if rule in index and rule not in direct) + own
+            independent.dependencies(rule for rule in rules if rule in index) + own
             for rules, own in zip(self.rules, own_dependencies, strict=True)
         ]
         """The shared values that each policy depends on."""
@@ -93,11 +91,10 @@ class PolicyMatrix(ABC, Generic[RowT]):
 
     def evaluate(self, rows: Rows) -> Array:
         """Return the results of all policies. Shapes: (P, R)."""
+        self._independent.refresh()
         frame = self._context.frame(self.pod, rows)
         if isinstance(rows, np.ndarray) and rows.size <= FEW:
-            self._independent.refresh(whole=False)
             return self._final(self._evaluate_few(rows, frame))
-        self._independent.refresh()
         batch = self._independent.evaluator(self._own).batch
         if frame.has_room(len(batch)):
             batch.evaluate(frame)
@@ -155,10 +152,8 @@ class PolicyMatrix(ABC, Generic[RowT]):
         begins = np.cumsum([0, *counts])
         of_rules = [(policy, place) for policy, own in enumerate(self.rules) for place in range(len(own))]
         places = np.array([begins[place] + policies[policy] for policy, place in of_rules])
-        index, direct = self._independent.index, self._independent.direct
-        is_kept = np.array([rule in index and rule not in direct for rule in self._all])
-        evaluated = tuple(rule for rule, kept in zip(self._all, is_kept, strict=True) if not kept)
-        stacks, batch = self._independent.evaluator(evaluated).stacks
+        is_kept = np.array([rule in self._independent.index for rule in self._all])
+        stacks, batch = self._independent.evaluator(self._own).stacks
         at = places[~is_kept]
         return Layout(
             is_kept.nonzero()[0],

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,24 +22,14 @@ from policysched.rules.shared_values.context import RuleFrame
 from policysched.rules.shared_values.derived import ARRAYS_PER_DEPENDENCY, AffectedRows, dependencies_of
 from policysched.state.placed.counter import PodCounter
 
-ARRAYS, ARRAYS_PER_RULE = 1, 2
+ARRAYS, ARRAYS_PER_RULE = 1, 1
 """Numbers of arrays over all rows: of the final scores, and of each rule."""
 
 
-@dataclass(slots=True)
-class ScorePart:
-    """What one rule adds to the scores, and what it was made of."""
-
-    made_of: tuple[int | None, float, int]
-    """The stamp of the values, the largest of them, and how many rows there were."""
-    values: Values
-    """Clipped and weighted. Shapes: (N,)."""
-
-
 class NormalizedScores(SizedState):
-    """The values of the rules that speak for a pod class, and the final scores made of them."""
+    """The values of a policy's rules for a pod class, and the final scores."""
 
-    __slots__ = ("_arrays", "_context", "_held", "_independent", "_last", "_own", "_parts", "_pod", "_stamps",
+    __slots__ = ("_arrays", "_context", "_held", "_independent", "_last", "_own", "_pod", "_stamps",
                  "affected", "rules")  # fmt: skip
 
     def __init__(self, independent: PodIndependentResults, pod: PodInputs, rules: Sequence[ScoreRow]) -> None:
@@ -55,11 +44,10 @@ class NormalizedScores(SizedState):
         self._arrays += ARRAYS_PER_DEPENDENCY * len(dependencies)
         self._held = hold(context, roots, pod)
         self._own: dict[ScoreRow, Values] = {}
-        """Values of rules that are not pod-independent. Shapes: (C,)."""
+        """The values of rules that read the pod. Shapes: (C,)."""
         self._stamps: Counter[ScoreRow] = Counter()
-        """How often those were written."""
-        self._parts: dict[ScoreRow, ScorePart] = {}
-        self._last: tuple[list[int | None], Mask, Scores] | None = None
+        """Number of writes of these values."""
+        self._last: tuple[list[tuple[int, int] | None], Mask, Scores] | None = None
 
     @property
     def arrays(self) -> int:
@@ -72,11 +60,11 @@ class NormalizedScores(SizedState):
         return sum(one.nbytes for one in self._held if isinstance(one, PodCounter))
 
     def affected_rows(self, rows: Rows) -> Rows:
-        """Add the rows that see something else of what many rows look at together."""
+        """Add the rows for which shared values changed."""
         return self.affected.extend(rows)
 
     def answers(self, rows: Rows) -> Scores:
-        """Have the values of rows kept. Shapes: (R,)."""
+        """Evaluate rows and cache the values. Shapes: (R,)."""
         frame = self._context.frame(self._pod, rows)
         for rule in self.rules:
             if rule not in self._independent.index and not rule.root.normalizes:
@@ -87,7 +75,7 @@ class NormalizedScores(SizedState):
         return np.ones(frame.rows, np.int64)
 
     def final(self, feasible: Mask) -> Scores:
-        """Normalise over the feasible rows; the answer is not to be changed, it may be given again.
+        """Normalise over the feasible rows; callers must not change the result, which is cached.
 
         Shapes: (N,) -> (N,).
         """
@@ -99,7 +87,7 @@ class NormalizedScores(SizedState):
         return scores
 
     def by_rule(self, feasible: Mask) -> list[tuple[ScoreRow, Values]]:
-        """Return each rule's values on all rows, normalised over the feasible ones; `answers` was asked before.
+        """Return each rule's values on all rows, normalised over the feasible rows; call `answers` before.
 
         Shapes: (N,) each, NaN where a rule has no value.
         """
@@ -113,13 +101,13 @@ class NormalizedScores(SizedState):
     def _capacity(self) -> int:
         return self._context.cluster.nodes.columns.capacity
 
-    def _stamp(self, rule: ScoreRow) -> int | None:
-        """Return a number that grows whenever a value of the rule changes, None where they are not kept."""
+    def _stamp(self, rule: ScoreRow) -> tuple[int, int] | None:
+        """Return a value that changes with the values of the rule, None if they are not cached."""
         index = self._independent.index.get(rule)
         if index is None:
-            return self._stamps.get(rule)
+            return (-1, self._stamps[rule]) if rule in self._stamps else None
         self._independent.refresh()
-        return self._independent.stamps[index]
+        return index, self._independent.stamps[index]
 
     def _raw(self, rule: ScoreRow, feasible: Mask) -> Values:
         """Return a rule's values on all rows before its own normalising. Shapes: (N,)."""
@@ -136,23 +124,13 @@ class NormalizedScores(SizedState):
     def _combined(self, feasible: Mask) -> Scores:
         total: Values | None = None
         for rule in self.rules:
-            part = self._part(rule, feasible).values
+            values = self._raw(rule, feasible)
+            part = rule.part(by_maximum(values, highest(values, feasible)) if rule.rule.takes_maximum else values)
             total = part if total is None else total + part
         weights = sum(rule.rule.weight for rule in self.rules)
         if total is None or not weights:
             return np.zeros(feasible.size, np.int64)
         return np.floor(total / weights + 0.5).astype(np.int64)
-
-    def _part(self, rule: ScoreRow, feasible: Mask) -> ScorePart:
-        stamp, takes_maximum = self._stamp(rule), rule.rule.takes_maximum
-        values = self._raw(rule, feasible)
-        top = highest(values, feasible) if takes_maximum else 0.0
-        known = self._parts.get(rule)
-        if known is not None and stamp is not None and known.made_of == (stamp, top, feasible.size):
-            return known
-        part = ScorePart((stamp, top, feasible.size), rule.part(by_maximum(values, top) if takes_maximum else values))
-        self._parts[rule] = part
-        return part
 
 
 def highest(values: Values, feasible: Mask) -> float:

@@ -18,9 +18,9 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Aspect, Rows
-from policysched.language.ir.graph import Typed, per_graph
+from policysched.language.ir.graph import Typed
 from policysched.language.ir.types import Shape
-from policysched.rules.compile.graphs import is_pod_independent, reads_image_sizes, reads_namespaces, shared_parts
+from policysched.rules.compile.graphs import is_pod_independent, reads_namespaces, shared_parts
 from policysched.rules.inputs import aspects_read
 from policysched.rules.results.rule_rows import FINE, FilterRow, FilterStack, RuleEvaluator, RuleRow, ScoreRow
 from policysched.rules.shared_values.aggregates import hold
@@ -37,21 +37,10 @@ LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
 """The aspects that change with most placements."""
 
 
-@per_graph
-def is_direct(root: Typed) -> bool:
-    """Return whether placements change the value of a pod-independent graph, and only on their own rows."""
-    if not aspects_read(root.inputs) & (Aspect.USAGE | Aspect.PODS):
-        return False
-    elsewhere = any(True for _ in shared_parts([root], timed=True))
-    return not (elsewhere or reads_image_sizes([root]) or reads_namespaces(root))
-
-
 class RefreshGroup:
     """Pod-independent rules that are refreshed together. It is a dependency of everything that reads their results."""
 
-    def __init__(self, results: PodIndependentResults, *, is_direct: bool) -> None:
-        self.is_direct = is_direct
-        """Whether readers of few rows evaluate the rules themselves."""
+    def __init__(self, results: PodIndependentResults) -> None:
         self.rules: Sequence[tuple[int, RuleRow]] = ()
         """The rules, each with its row in the matrix of its kind."""
         self.stamp = 0
@@ -71,7 +60,7 @@ class RefreshGroup:
     def refresh(self) -> None:
         """Bring the results up to date."""
         if (results := self._results()) is not None:
-            results.refresh(whole=self.is_direct)
+            results.refresh()
 
     def forget(self) -> None:
         """Have all rows evaluated again at the next refresh."""
@@ -128,8 +117,6 @@ class PodIndependentResults:
         self.context = context
         self.index: dict[RuleRow, int] = {}
         """The row of each rule in the matrix of its kind."""
-        self.direct: set[RuleRow] = set()
-        """Rules that readers of few rows evaluate: placements change their results, only on their own rows."""
         capacity = context.cluster.nodes.columns.capacity
         self.codes: NDArray[np.int32] = np.zeros((0, capacity), np.int32)
         """Codes of filter rules, FINE where they hold. Shapes: (F, C)."""
@@ -144,8 +131,7 @@ class PodIndependentResults:
         self._groups: dict[Hashable, RefreshGroup] = {}
         self._group_of: dict[RuleRow, Hashable] = {}
         self._version: object = None
-        """The cluster's version of the results, perhaps without those of direct rules."""
-        self._whole_version: object = None
+        """The context's version for which the results are current."""
 
     def use(self, owner: object, rules: Iterable[RuleRow]) -> None:
         """Cache the results of some rules as long as their owner lives."""
@@ -170,21 +156,19 @@ class PodIndependentResults:
         """Return what tells when results of some rules changed on rows that did not change themselves."""
         return list(dict.fromkeys(self._groups[self._group_of[rule]] for rule in rules))
 
-    def refresh(self, *, whole: bool = True) -> None:
-        """Evaluate again what changed; direct rules only if all results are needed."""
+    def refresh(self) -> None:
+        """Evaluate again what changed."""
         version = self.context.version
-        if version == (self._whole_version if whole else self._version):
+        if version == self._version:
             return
         try:
-            self._write_due(whole=whole)
+            self._write_due()
         except BaseException:  # the results are partly written
-            self._version = self._whole_version = None
+            self._version = None
             for group in self._groups.values():
                 group.forget()
             raise
         self._version = version
-        if whole:
-            self._whole_version = version
 
     def _regroup(self) -> None:
         """Drop the rules without an owner, and evaluate those that are new."""
@@ -200,7 +184,6 @@ class PodIndependentResults:
         for rule in gone:
             del self.index[rule]
             self._group_of.pop(rule, None)
-            self.direct.discard(rule)
         if gone:
             self.context.begin_anew()
         self.context.seed(self.context.no_pod, [rule.root for rule in (live if gone else new)])
@@ -237,24 +220,20 @@ class PodIndependentResults:
         for key, rules in found.items():
             group = self._groups.get(key)
             if group is None:
-                directly = is_direct(rules[0][1].root)
-                group = self._groups[key] = RefreshGroup(self, is_direct=directly)
+                group = self._groups[key] = RefreshGroup(self)
             if group.rules != rules:
                 group.use(rules)
-                self.direct |= {rule for _, rule in rules} if group.is_direct else set()
         # the groups of new rules have nothing to catch up with once these are written
         for group in self._groups.values():
             group.due()
 
-    def _write_due(self, *, whole: bool) -> None:
+    def _write_due(self) -> None:
         """Evaluate again where something changed."""
         capacity = self.context.cluster.nodes.columns.capacity
         if self.codes.shape[1] != capacity:
             self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
             self.values, self.parts = np.zeros((2, len(self.values), capacity))
         for group in self._groups.values():
-            if group.is_direct and not whole:
-                continue
             rows = group.due()
             if isinstance(rows, slice):
                 for index, rule in group.rules:
@@ -303,7 +282,7 @@ def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
     if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
         return rule
     reads = Reads([rule.root], context.no_pod, context)
-    return (reads.aspects, reads.counts, is_direct(rule.root))
+    return (reads.aspects, reads.counts)
 
 
 def _is_lively(node: Typed) -> bool:

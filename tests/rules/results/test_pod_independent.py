@@ -10,7 +10,6 @@ import pytest
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Aspect, Cluster
 from policysched.model.objects import Metadata, Namespace
-from policysched.rules.results.pod_independent import PodIndependentResults
 from policysched.rules.shared_values.aggregates import evaluation_context, hold
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
@@ -101,16 +100,3 @@ def test_a_class_asked_late_sees_what_placements_did_before(ring: int, monkeypat
             for record in records:
                 record.pop("selected", None)
             assert records[0] == records[1], number
-
-
-def test_what_placements_change_on_their_row_alone_is_not_written_for_all_classes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    around = cluster(*(node(f"n{number}") for number in range(6)))
-    live, written = engine(around, USED), []
-    live.decide(pod())
-    monkeypatch.setattr(PodIndependentResults, "_write_group", lambda *given: written.append(given))
-    for number in range(5):
-        around.set_pod(pod(f"p{number}", on=f"n{number}", requests={"cpu": "20m"}))
-        live.decide(pod())
-    assert written == []
