@@ -28,8 +28,8 @@ class Incremental(Plugin, Generic[StateT]):
     The scheduler reuses results until something changes, so the plugin says which results a change invalidates:
 
     - Results on other rows, such as the rows of a topology domain: `affected_rows` returns them.
-    - All results of one class, if labels of namespaces changed: `is_outdated`, or `reads_own_namespace`.
-    - All results of all classes: `generation` returns a different value.
+    - All results of one class, if labels of namespaces changed: `is_current`, or `reads_own_namespace`.
+    - All results of all classes: `stamp` returns a different value.
 
     A plugin that filters and scores gets the state of either method.
     """
@@ -50,14 +50,14 @@ class Incremental(Plugin, Generic[StateT]):
         """
         return rows
 
-    def is_outdated(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether labels of namespaces invalidate a state; called in a cycle of its class after they changed.
+    def is_current(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
+        """Return whether a state is valid for the labels of namespaces; called in a cycle after they changed.
 
-        It returns True until the class is prepared again.
+        It returns False until the class is prepared again.
         """
-        return False
+        return True
 
-    def generation(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - for subclasses
+    def stamp(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - for subclasses
         """Return a value; if it changes, all classes are prepared again."""
         return 0
 

@@ -239,9 +239,9 @@ class Profile:
         plugins: tuple[Plugin, ...] = self._cycle_plugins
         return tuple(plugin for plugin in plugins if isinstance(plugin, Incremental))
 
-    def generations(self, cluster: Cluster) -> Hashable:
+    def stamps(self, cluster: Cluster) -> Hashable:
         """Return a value; if it changes, all pod classes are prepared again."""
-        return tuple([plugin.generation(cluster) for plugin in self._incremental])
+        return tuple([plugin.stamp(cluster) for plugin in self._incremental])
 
     @cached_property
     def reads_own_namespace(self) -> bool:

@@ -63,18 +63,18 @@ class AnswersByCode(Generic[H]):
     Missing: the answer for the code -1 is 0.
     """
 
-    __slots__ = ("_answers", "_generation", "_interner", "_judge")
+    __slots__ = ("_answers", "_interner", "_judge", "_stamp")
 
     def __init__(self, interner: Interner[H], judge: Callable[[H], int]) -> None:
         self._interner = interner
         self._judge = judge
         self._answers = np.zeros(1, np.int16)
-        self._generation = interner.stamp
+        self._stamp = interner.stamp
 
     def of(self, codes: NDArray[np.int32]) -> NDArray[np.int16]:
         """Return the results for codes, calling the function for new values. Shapes: (R,) -> (R,)."""
-        if self._generation != self._interner.stamp:
-            self._generation = self._interner.stamp
+        if self._stamp != self._interner.stamp:
+            self._stamp = self._interner.stamp
             self._answers = np.zeros(1, np.int16)
         if len(self._answers) <= len(self._interner):
             self._grow()

@@ -121,7 +121,7 @@ def test_plugins_whose_answers_depend_on_their_row_alone_never_go_stale() -> Non
     before, after = cluster(), cluster(node(labels={"a": "b"}, images={"x": 1}), pod(on="n1"))
     for one in default_plugins():
         if isinstance(one.plugin, Incremental) and one.plugin.name not in generations:
-            assert one.plugin.generation(before) == one.plugin.generation(after)
+            assert one.plugin.stamp(before) == one.plugin.stamp(after)
 
 
 def test_a_plain_pod_is_let_through_and_scored_by_the_same_plugins_as_upstream() -> None:

@@ -94,9 +94,9 @@ def test_the_generation_moves_with_what_says_whether_rules_speak(spec: Spec, mov
     }
     moved = {"own namespace"} if made.reads_own_namespace else set()
     for name, step in steps.items():
-        before = made.generation(around)
+        before = made.stamp(around)
         step()
-        if made.generation(around) != before:
+        if made.stamp(around) != before:
             moved.add(name)
     assert moved == moves
 

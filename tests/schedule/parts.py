@@ -56,7 +56,7 @@ class Fake:
     def events(self) -> Sequence[Hint]:
         return (Hint(Resource.NODE, Action.ALL),)
 
-    def generation(self, cluster: Cluster) -> Hashable:
+    def stamp(self, cluster: Cluster) -> Hashable:
         return self.generations
 
     def _names(self, cluster: Cluster, rows: Rows) -> list[str]:

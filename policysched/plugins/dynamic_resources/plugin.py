@@ -260,7 +260,7 @@ class DynamicResources(
         """Return the status of a reason code."""
         return state.reason(code)
 
-    def generation(self, cluster: Cluster) -> Hashable:
+    def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes with the extended resources that device classes provide."""
         return cluster.mapped_resources.stamp
 

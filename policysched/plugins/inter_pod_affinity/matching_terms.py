@@ -74,16 +74,16 @@ class MatchingExistingTerms:
         """The memory of the terms, and of the evaluated terms of nominated pods. Units: bytes."""
         return BYTES_PER_EXISTING_TERM * self._known + self._nominated.nbytes
 
-    def are_outdated(self) -> bool:
-        """Return whether labels of the class's namespace changed so that other terms may match the class."""
+    def are_current(self) -> bool:
+        """Return whether the same terms match the class after changes of its namespace's labels."""
         cluster = self._cluster
         if self._labels_position == cluster.namespaces_stamp:
-            return False
+            return True
         labels = cluster.namespaces.get(self._pod.metadata.namespace, {})
         if labels != self._labels and cluster.existing_terms.read_any(self._labels, labels):
-            return True
+            return False
         self._labels, self._labels_position = labels, cluster.namespaces_stamp
-        return False
+        return True
 
     def refresh(self) -> bool:
         """Evaluate new existing terms; return whether others than before match the class.

@@ -158,7 +158,7 @@ class InterPodAffinity(
         """Return whether no placed pod has a weight for the class."""
         return state.idle
 
-    def generation(self, cluster: Cluster) -> Hashable:
+    def stamp(self, cluster: Cluster) -> Hashable:
         """Return whether there ever was an existing term: until then pods without terms are skipped."""
         return cluster.existing_terms.ever
 
@@ -166,9 +166,9 @@ class InterPodAffinity(
         """Return the rows whose results may change."""
         return state.refresh(rows)
 
-    def is_outdated(self, state: RequiredState | PreferredState) -> bool:
-        """Return whether labels of namespaces changed so that other pods, or other terms, may match."""
-        return state.is_outdated()
+    def is_current(self, state: RequiredState | PreferredState) -> bool:
+        """Return whether the same pods and terms match after changes of labels of namespaces."""
+        return state.is_current()
 
     def events(self) -> Sequence[Hint]:
         """Return the hints: placed pods, nodes, and labels of namespaces can make a rejected pod schedulable."""

@@ -38,7 +38,7 @@ class RequiredState(SizedState):
     """
 
     __slots__ = (
-        *("_affinity", "_anti_affinity", "_away", "_cluster", "_existing", "_first", "_generation", "_evaluated"),
+        *("_affinity", "_anti_affinity", "_away", "_cluster", "_existing", "_first", "_stamp", "_evaluated"),
         *("_may_be_first", "_near", "_nowhere", "_position", "_repelling", "_skips"),
     )
 
@@ -58,8 +58,8 @@ class RequiredState(SizedState):
         self._repelling: list[WeightedSums] = []
         self._nowhere = False
         """Whether the affinity has a topology key that no node has."""
-        self._generation = -1
-        """The generation of nodes' label keys that the sums are of."""
+        self._stamp = -1
+        """The stamp of the label keys of nodes at the last sums."""
         self._may_be_first = may_be_first
         self._first = False
         self._evaluated = slice(0, 0)
@@ -74,8 +74,8 @@ class RequiredState(SizedState):
             return NO_ROWS
         self._position, self._skips = cluster.journal.position, None
         other = self._existing.refresh()
-        if self._generation != cluster.nodes.label_keys_stamp:
-            self._generation, other = cluster.nodes.label_keys_stamp, True
+        if self._stamp != cluster.nodes.label_keys_stamp:
+            self._stamp, other = cluster.nodes.label_keys_stamp, True
             self._sum_own()
         if other:
             self._repelling = sums_by_key(self._existing.parts(), cluster)
@@ -87,9 +87,9 @@ class RequiredState(SizedState):
         self._first, self._evaluated = first, everything
         return self._evaluated if other else reached
 
-    def is_outdated(self) -> bool:
-        """Return whether labels of namespaces changed so that other pods, or other terms, may match."""
-        return any(one.are_outdated() for one in (self._existing, self._affinity, self._anti_affinity))
+    def is_current(self) -> bool:
+        """Return whether the same pods and terms match after changes of labels of namespaces."""
+        return all(one.are_current() for one in (self._existing, self._affinity, self._anti_affinity))
 
     def _sum_own(self) -> None:
         """Sum up the pods that the own terms match, by topology keys that nodes have."""
@@ -185,14 +185,14 @@ class PreferredState(SizedState):
         cluster: The cluster.
     """
 
-    __slots__ = ("_cluster", "_existing", "_generation", "_own", "_position", "_preferences", "_sums")
+    __slots__ = ("_cluster", "_existing", "_own", "_position", "_preferences", "_stamp", "_sums")
 
     def __init__(self, preferences: ResolvedTerms, existing: MatchingExistingTerms, cluster: Cluster) -> None:
         self._cluster = cluster
         self._preferences, self._existing = preferences, existing
         self._own: list[KeyedCounter] = []
         self._sums: list[WeightedSums] = []
-        self._position = self._generation = -1
+        self._position = self._stamp = -1
 
     def refresh(self, changed: RowNumbers) -> Rows:
         """Refresh the sums; return the rows whose scores may have changed."""
@@ -201,17 +201,17 @@ class PreferredState(SizedState):
             return NO_ROWS
         self._position = cluster.journal.position
         other = self._existing.refresh()
-        if self._generation != cluster.nodes.label_keys_stamp:
-            self._generation, other = cluster.nodes.label_keys_stamp, True
+        if self._stamp != cluster.nodes.label_keys_stamp:
+            self._stamp, other = cluster.nodes.label_keys_stamp, True
             self._own = self._preferences.parts()
         if other:
             self._sums = sums_by_key((*self._own, *self._existing.parts()), cluster)
         reached = refresh_all(self._sums, changed, signs=False)
         return slice(0, cluster.nodes.size) if other else reached
 
-    def is_outdated(self) -> bool:
-        """Return whether labels of namespaces changed so that other pods, or other terms, may match."""
-        return self._existing.are_outdated() or self._preferences.are_outdated()
+    def is_current(self) -> bool:
+        """Return whether the same pods and terms match after changes of labels of namespaces."""
+        return self._existing.are_current() and self._preferences.are_current()
 
     def score(self, rows: Rows) -> Scores:
         """Add up the weights of the pods in the domains of each row."""

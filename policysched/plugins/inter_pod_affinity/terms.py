@@ -132,17 +132,17 @@ class ResolvedTerms:
         }
         """The selectors that read labels of namespaces, each with the namespaces that it selects."""
 
-    def are_outdated(self) -> bool:
-        """Return whether labels of namespaces changed so that a selector may select others."""
+    def are_current(self) -> bool:
+        """Return whether the selectors select the same namespaces after changes of their labels."""
         cluster = self._cluster
         if self._position == cluster.namespaces_stamp:
-            return False
+            return True
         if self._selecting:
             selected = cluster.namespace_sets.select(self._selecting)
             if any(selected[selector] is not names for selector, names in self._selecting.items()):
-                return True
+                return False
         self._position = cluster.namespaces_stamp
-        return False
+        return True
 
     def parts(self) -> list[KeyedCounter]:
         """Count the pods that each term matches, by topology keys that nodes have, with what each count adds."""

@@ -235,7 +235,7 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         """Score rows by their allocation with the pod."""
         return state.of(rows).astype(np.int64)
 
-    def generation(self, cluster: Cluster) -> Hashable:
+    def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes if other resources have device classes, or scored devices change."""
         mapped = cluster.mapped_resources
         if mapped:

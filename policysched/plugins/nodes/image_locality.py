@@ -1,6 +1,6 @@
 """ImageLocality: prefer nodes that already have the pod's images, weighted by size and spread.
 
-The plugin uses image sizes by row. The spread of an image depends on all nodes, so the plugin's `generation` is that of
+The plugin uses image sizes by row. The spread of an image depends on all nodes, so the plugin's `stamp` is that of
 the images, and all rows are scored once when a class is prepared.
 
 Source: plugins/imagelocality/image_locality.go, v1.36.
@@ -66,6 +66,6 @@ class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageSc
         """Return the precomputed scores of rows."""
         return np.zeros(row_count(state.nodes, rows), np.int64) if state.scores is None else state.scores[rows]
 
-    def generation(self, cluster: Cluster) -> Hashable:
+    def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes when an image appears or disappears, or the number of nodes changes."""
         return cluster.images.stamp

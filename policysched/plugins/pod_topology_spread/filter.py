@@ -173,7 +173,7 @@ class HardState(SizedState):
         judge: computes the verdicts of a constraint.
     """
 
-    __slots__ = ("_constraints", "_generation", "_judge", "_verdicts", "nodes")
+    __slots__ = ("_constraints", "_judge", "_stamp", "_verdicts", "nodes")
 
     def __init__(
         self, nodes: NodeTable, constraints: Sequence[Constraint], judge: Callable[[Constraint], DomainVerdicts]
@@ -182,7 +182,7 @@ class HardState(SizedState):
         self._constraints = constraints
         self._judge = judge
         self._verdicts: list[DomainVerdicts] = []
-        self._generation = -1
+        self._stamp = -1
 
     @property
     def arrays(self) -> int:
@@ -215,9 +215,9 @@ class HardState(SizedState):
 
     def _renew(self) -> bool:
         """Update the constraints to evaluate; return whether they changed."""
-        if self._generation == self.nodes.label_keys_stamp:
+        if self._stamp == self.nodes.label_keys_stamp:
             return False
-        self._generation = self.nodes.label_keys_stamp
+        self._stamp = self.nodes.label_keys_stamp
         asked = list(takewhile(lambda one: self.nodes.has_label(one.topology_key), self._constraints))
         before = len(self._verdicts)
         self._verdicts = self._verdicts[: len(asked)] + [self._judge(one) for one in asked[before:]]

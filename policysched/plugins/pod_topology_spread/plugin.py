@@ -146,7 +146,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         """Return the hints for placed pods, nodes, and updates of the pod."""
         return spread_hints(self._defaults)
 
-    def generation(self, cluster: Cluster) -> Hashable:
+    def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes with the selectors of default constraints."""
         return cluster.workloads.stamp if self._defaults.constraints else 0
 

@@ -72,7 +72,7 @@ class Inclusions:
 class CountedRows(Grouping):
     """The domain of each included row; NO_DOMAIN for other rows."""
 
-    __slots__ = ("_cluster", "_generation", "_populated", "_seen", "_tests", "_wanted", "domains", "of_label")
+    __slots__ = ("_cluster", "_populated", "_seen", "_stamp", "_tests", "_wanted", "domains", "of_label")
 
     def __init__(self, wanted: Inclusion, cluster: Cluster) -> None:
         super().__init__(cluster.nodes)
@@ -83,7 +83,7 @@ class CountedRows(Grouping):
         self._cluster = cluster
         self._tests = tuple(_tests(wanted, cluster))
         self._seen = 0
-        self._generation = -1
+        self._stamp = -1
         self._populated: NDArray[np.intp] | None = None
 
     def refresh(self) -> None:
@@ -96,7 +96,7 @@ class CountedRows(Grouping):
             return
         self.of_label.refresh()
         changed = journal.since(self._seen)
-        renumbered = self._generation != self.of_label.numbers_stamp or self.of_row.size != self.of_label.of_row.size
+        renumbered = self._stamp != self.of_label.numbers_stamp or self.of_row.size != self.of_label.of_row.size
         if renumbered or changed is None:
             self._look_at_all()
         else:
@@ -119,7 +119,7 @@ class CountedRows(Grouping):
         return self._populated
 
     def _look_at_all(self) -> None:
-        self._generation = self.of_label.numbers_stamp
+        self._stamp = self.of_label.numbers_stamp
         size = self.of_label.of_row.size
         self.of_row = np.zeros(size, np.intp)
         self.domains = np.zeros(size, np.intp) if self._wanted.missing_is_empty else self.of_label.of_row

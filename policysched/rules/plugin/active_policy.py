@@ -117,7 +117,7 @@ class ActivePolicy(BlockMember):
         """Return the status of a code of the policy, with its rule and message."""
         return reason(self.policy.key, self.filter_rows, code).by(self.name)
 
-    def generation(self, cluster: Cluster) -> Hashable:
+    def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes with labels of placed pods' namespaces and with image sizes that rules read."""
         return (
             cluster.namespaces_stamp if self._reads_other_namespaces else 0,
@@ -157,7 +157,7 @@ class ActivePolicy(BlockMember):
         own = cluster.namespaces_stamp if self.reads_own_namespace else 0
         classes = cluster.storage.claim_classes_stamp if self._reads_classes else 0
         times = context.values(pod, self._time_keys) if self._time_keys else ()
-        version = (own, classes, self.generation(cluster), times)
+        version = (own, classes, self.stamp(cluster), times)
 
         def prepare() -> tuple[Hashable, Callable[[], RejectedPods]]:
             waiting, make = self.selection.awaits(pod, context), partial(RejectedPods, context, self.filter_reads)

@@ -60,9 +60,9 @@ class _Policies(Incremental[StateT]):
         """The policies, in the order in which their filters report."""
         return self._members
 
-    def generation(self, cluster: Cluster) -> Hashable:
+    def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes if one of the policies has to be prepared again."""
-        return tuple(one.generation(cluster) for one in self.members)
+        return tuple(one.stamp(cluster) for one in self.members)
 
     def evaluate(self, cluster: Cluster) -> None:
         """Evaluate the rules that do not read the pod."""

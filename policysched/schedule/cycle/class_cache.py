@@ -89,11 +89,11 @@ class ClassCache:
             self.relieve()
         if key is None or pod.spec.resource_claims:  # the shared part of the key depends on the state of the claims
             key = self.key(pod)
-        generations = self._generations(self.profile)
+        stamps = self._stamps(self.profile)
         found = self.cached.get(key)
-        if found is None or not found.is_current(self.profile, generations):
+        if found is None or not found.is_current(self.profile, stamps):
             earlier = None if found is None else self._earlier_results(self.cached.pop(key))
-            found = ClassResults(cluster, self.profile, pod, generations, times, earlier)
+            found = ClassResults(cluster, self.profile, pod, stamps, times, earlier)
             self._keep(key, found)
         else:
             if times is not None:
@@ -120,10 +120,10 @@ class ClassCache:
         earlier = found.profile
         if earlier is self.profile or earlier.extra_key != self.profile.extra_key:
             return None  # with another extra key, an equal key can stand for other pods
-        return found.handed_over(self._generations(earlier))
+        return found.handed_over(self._stamps(earlier))
 
-    def _generations(self, profile: Profile) -> Hashable:
-        return profile.generations(self.cluster), self.cluster.nodes.columns.capacity
+    def _stamps(self, profile: Profile) -> Hashable:
+        return profile.stamps(self.cluster), self.cluster.nodes.columns.capacity
 
     def _keep(self, key: Hashable, results: ClassResults) -> None:
         """Cache results, unless they are too large."""

@@ -51,7 +51,7 @@ class ClassResults:
         cluster: The cluster.
         profile: The plugins and their weights.
         pod: A pod of the class.
-        generations: The value of `Profile.generations` for which the results are valid.
+        stamps: The value of `Profile.stamps` for which the results are valid.
         times: Measures the plugins; None for no measurement.
         earlier: Results of the class under an earlier profile, to reuse.
     """
@@ -80,11 +80,11 @@ class ClassResults:
         cluster: Cluster,
         profile: Profile,
         pod: Pod,
-        generations: Hashable,
+        stamps: Hashable,
         times: CycleTimes | None = None,
         earlier: EarlierResults | None = None,
     ) -> None:
-        self.cluster, self.profile, self._generations, self._times = cluster, profile, generations, times
+        self.cluster, self.profile, self._stamps, self._times = cluster, profile, stamps, times
         self.nbytes = self._refreshes = 0
         self._position = cluster.journal.position
         """The journal's position up to which the verdicts are current."""
@@ -117,22 +117,22 @@ class ClassResults:
         prepared: tuple[FilterResults | ScoreResults, ...] = (*self.filters, *self.scores)
         self._incremental = [(one.plugin, one.state) for one in prepared if isinstance(one.plugin, Incremental)]
 
-    def is_current(self, profile: Profile, generations: Hashable) -> bool:
+    def is_current(self, profile: Profile, stamps: Hashable) -> bool:
         """Return whether `refresh` is enough for the next decision; otherwise all plugins have to prepare again."""
-        return self.profile is profile and self._generations == generations and not self._is_outdated()
+        return self.profile is profile and self._stamps == stamps and self._is_valid_for_namespaces()
 
-    def _is_outdated(self) -> bool:
-        """Return whether changed namespaces invalidate what a plugin prepared."""
-        generation = self.cluster.namespaces_stamp
-        if self._namespaces_stamp == generation:
-            return False
+    def _is_valid_for_namespaces(self) -> bool:
+        """Return whether the states of plugins are valid for the labels of namespaces."""
+        stamp = self.cluster.namespaces_stamp
+        if self._namespaces_stamp == stamp:
+            return True
         own = self.cluster.namespaces.get(self._namespace)
         if own is not self._namespace_labels and own != self._namespace_labels and self.profile.reads_own_namespace:
-            return True
-        if any(plugin.is_outdated(state) for plugin, state in self._incremental):
-            return True
-        self._namespaces_stamp = generation
-        return False
+            return False
+        if not all(plugin.is_current(state) for plugin, state in self._incremental):
+            return False
+        self._namespaces_stamp = stamp
+        return True
 
     def measure(self) -> None:
         """Measure the size: arrays, prepared states, and the share of states that several classes use."""
@@ -146,18 +146,18 @@ class ClassResults:
         """Whether the size has to be measured again."""
         return self._refreshes % MEASURED_EVERY == 1
 
-    def handed_over(self, generations: Hashable) -> EarlierResults | None:
+    def handed_over(self, stamps: Hashable) -> EarlierResults | None:
         """Return the refreshed results for the class under another profile; these results must not be used again.
 
         Args:
-            generations: The present value of `Profile.generations` of the profile of these results.
+            stamps: The present value of `Profile.stamps` of the profile of these results.
 
         Returns:
             None if a plugin rejected the pod or failed, or if `refresh` cannot make the results current.
         """
         if self.pre_filter.rejection is not None or self.score_failure is not None:
             return None
-        if not self.is_current(self.profile, generations) or self.cluster.journal.since(self._position) is None:
+        if not self.is_current(self.profile, stamps) or self.cluster.journal.since(self._position) is None:
             return None
         self._times = None
         try:

@@ -204,9 +204,9 @@ def test_a_pod_whose_terms_cannot_be_parsed_is_rejected_as_a_whole(affinity: Aff
 def test_a_pod_that_requires_nothing_is_skipped_where_no_placed_pod_states_anything(affinity: Affinity | None) -> None:
     plugin, around = InterPodAffinity(), scene(ONE, scan())
     assert filtered(plugin, pod(affinity=affinity), around) is SKIP
-    before = plugin.generation(around)
+    before = plugin.stamp(around)
     around.set_pod(scan(affinity=away(term(label("x")))))
-    assert plugin.generation(around) != before
+    assert plugin.stamp(around) != before
     assert filtered(plugin, pod(affinity=affinity), around) == {}
 
 
@@ -220,13 +220,13 @@ def test_match_label_keys_mean_nothing_but_what_the_api_server_made_of_them() ->
 def test_a_class_is_outdated_by_labels_of_namespaces_only_where_a_term_reads_them() -> None:
     plugin, around = InterPodAffinity(), scene(ONE)
     every: Any = plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=both()))), around)
-    before = plugin.generation(around)
+    before = plugin.stamp(around)
     around.remove_namespace("one-a")
-    assert not plugin.is_outdated(every)
+    assert plugin.is_current(every)
     of_one: Any = plugin.prepare_filter(pod(affinity=near(term(SERVICE, of=team("one")))), around)
-    assert not plugin.is_outdated(of_one)
+    assert plugin.is_current(of_one)
     around.remove_namespace("one-b")
-    assert plugin.is_outdated(of_one)
-    assert plugin.is_outdated(of_one)
-    assert not plugin.is_outdated(every)
-    assert plugin.generation(around) == before
+    assert not plugin.is_current(of_one)
+    assert not plugin.is_current(of_one)
+    assert plugin.is_current(every)
+    assert plugin.stamp(around) == before

@@ -112,10 +112,10 @@ def test_node_resources_fit_delegates_a_resource_that_only_a_device_class_has(
 def test_node_resources_fit_generation_moves_with_device_classes_only() -> None:
     state = cluster(node())
     plugin = NodeResourcesFit()
-    before = plugin.generation(state)
+    before = plugin.stamp(state)
     state.set_pod(pod(on="n1"))
-    assert plugin.generation(state) == before
-    assert plugin.generation(with_class(state)) != before
+    assert plugin.stamp(state) == before
+    assert plugin.stamp(with_class(state)) != before
 
 
 @pytest.mark.parametrize("count", [MOST_BITS, MOST_BITS + 1, 200])

@@ -190,15 +190,15 @@ def test_image_locality_equals_the_reference() -> None:
 def test_image_locality_generation_moves_with_images_and_the_number_of_nodes() -> None:
     state = cluster(node("a", images={"x:latest": 1}))
     plugin = ImageLocality()
-    generations = [plugin.generation(state)]
+    generations = [plugin.stamp(state)]
     state.set_pod(pod(on="a"))
-    assert plugin.generation(state) == generations[0]
+    assert plugin.stamp(state) == generations[0]
     state.set_node(node("b"))
-    generations.append(plugin.generation(state))
+    generations.append(plugin.stamp(state))
     state.set_node(node("b", images={"x:latest": 1}))
-    generations.append(plugin.generation(state))
+    generations.append(plugin.stamp(state))
     state.remove_node("b")
-    generations.append(plugin.generation(state))
+    generations.append(plugin.stamp(state))
     assert len(set(generations)) == 4
 
 

@@ -109,16 +109,16 @@ def owned(of: Pod, name: str) -> Pod:
 def test_what_selectors_were_derived_from_moves_the_generation_once_it_was_asked_for() -> None:
     made, plugin, of = cluster(*zoned()), PodTopologySpread(), owned(PLAIN, "r")
     replicas = ReplicaSet(metadata=Metadata(name="r", namespace="default"), spec=SelectorSpec(selector=FOO))
-    before = plugin.generation(made)
+    before = plugin.stamp(made)
     made.workloads.put(replicas)
-    assert plugin.generation(made) == before
+    assert plugin.stamp(made) == before
     assert plugin.prepare_score(of, made) is not SKIP
     made.workloads.put(replicas)
-    assert plugin.generation(made) == before
+    assert plugin.stamp(made) == before
     made.workloads.drop(replicas)
-    assert plugin.generation(made) != before
+    assert plugin.stamp(made) != before
     assert plugin.prepare_score(of, made) is SKIP
-    assert PodTopologySpread(Defaults(())).generation(made) == PodTopologySpread(Defaults(())).generation(cluster())
+    assert PodTopologySpread(Defaults(())).stamp(made) == PodTopologySpread(Defaults(())).stamp(cluster())
 
 
 def test_siblings_of_two_controllers_are_two_classes_only_where_controllers_matter() -> None:

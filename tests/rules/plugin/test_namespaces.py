@@ -85,18 +85,18 @@ def test_scores_go_on_without_the_namespace() -> None:
 def test_filters_that_read_namespaces_of_placed_pods_wait_for_all_of_them(text: str) -> None:
     made, world = plugin(filters=filtering(text)), around("default", tier="tin")
     assert rejected(made, pod(), world) == set()
-    generation = made.generation(world)
+    generation = made.stamp(world)
     world.set_pod(pod("x", on="a", namespace="new"))
     world.set_pod(pod("y", on="a", namespace="new"))
-    assert made.generation(world) != generation
+    assert made.stamp(world) != generation
     state: Any = made.prepare_filter(pod(), world)
     assert isinstance(state, Status)
     assert state.message == 'policy p: namespace "new" is not known yet'
-    generation = made.generation(world)
+    generation = made.stamp(world)
     world.remove_pod("new.x")
     assert isinstance(made.prepare_filter(pod(), world), Status)
     world.remove_pod("new.y")
-    assert made.generation(world) != generation
+    assert made.stamp(world) != generation
     assert rejected(made, pod(), world) == set()
 
 

@@ -2,7 +2,7 @@
 
 An array has the columns' capacity and is allocated at the first result that is not 0: most filters reject no row of a
 class, and an evaluation is as large as its arrays. Between two full computations, `flat` only becomes False and
-`rejects_any` only becomes True: either may be outdated if an array is uniform again.
+`rejects_any` only becomes True: either may not be current if an array is uniform again.
 
 The results of a block have one code or sum per row for all its members; `parts` returns the results by member. Other
 plugins have one part.
