@@ -135,7 +135,7 @@ class ClassResults:
         return True
 
     def measure(self) -> None:
-        """Measure the size: arrays, prepared states, and the share of states that several classes use."""
+        """Estimate the size of the arrays and of the prepared states."""
         results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
         results += sum(one.nbytes for one in self.known.values())
         sums = sum(one.nbytes for one in self.sums.values())
