@@ -196,11 +196,6 @@ class Scheduler:
         """The memory of what is kept of pod classes. Units: bytes."""
         return sum(engine.classes.nbytes for engine in self._engines.values())
 
-    @property
-    def object_count(self) -> int:
-        """Number of nodes and pods."""
-        return self.cluster.nodes.count + len(self.cluster.pods) + sum(self.queue.counts())
-
     def set_node(self, node: Node) -> None:
         """Add or replace a node."""
         self._changes.publish(self.cluster.set_node(node))

@@ -27,12 +27,8 @@ from policysched.app.recording.writer import RecordWriter
 from policysched.app.running.configuration_file import ConfigurationFile, NotNowError, Reloaded, without_secrets
 from policysched.app.running.documents import configuration_document, policies_document
 from policysched.app.running.extenders import RunningExtenders, with_extenders
-from policysched.app.running.garbage_collection import (
-    GarbageCollection,
-    MemoryPerObject,
-    short_collections,
-    taking_lists,
-)
+from policysched.app.running.freed_memory import return_freed_memory
+from policysched.app.running.garbage_collection import collect_all, short_collections, taking_lists
 from policysched.app.running.leadership import Leadership
 from policysched.app.running.metrics.process_metrics import ProcessMetrics
 from policysched.app.running.node_metrics import MetricFeed
@@ -216,19 +212,20 @@ class Process:
             self.events.start()
         self.watchdog.start()
         try:
-            with short_collections(MemoryPerObject(self.scheduler)) as collection:
-                await self._work(collection)
+            with short_collections():
+                await self._work()
         finally:
             if self.recorder is not None:
                 await asyncio.to_thread(self.recorder.close)
 
-    async def _work(self, collection: GarbageCollection) -> None:
+    async def _work(self) -> None:
         try:
             await self._find_server()
             if self._is_delayed:
                 await self._lead()
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(collection.run())
+                tasks.create_task(collect_all())
+                tasks.create_task(return_freed_memory())
                 tasks.create_task(self._load_grammar())
                 with taking_lists():
                     for reflector in self.reflectors:
