@@ -117,6 +117,11 @@ class ActivePolicy(BlockMember):
         """Return the status of a code of the policy, with its rule and message."""
         return reason(self.policy.key, self.filter_rows, code).by(self.name)
 
+    @property
+    def has_stamps(self) -> bool:
+        """Whether `stamp` can change."""
+        return self._reads_other_namespaces or self._depends_on_images
+
     def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes with labels of placed pods' namespaces and with image sizes that rules read."""
         return (

@@ -52,6 +52,7 @@ class _Policies(Incremental[StateT]):
         self.name = POLICIES
         self._rules = tuple(rules)
         self._members = tuple(members)
+        self._stamped = [one for one in members if one.has_stamps]
         self._by_name = {one.name: one for one in members}
         self.reads_own_namespace = any(one.reads_own_namespace for one in members)
 
@@ -62,7 +63,7 @@ class _Policies(Incremental[StateT]):
 
     def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes if one of the policies has to be prepared again."""
-        return tuple(one.stamp(cluster) for one in self.members)
+        return tuple([one.stamp(cluster) for one in self._stamped])
 
     def evaluate(self, cluster: Cluster) -> None:
         """Evaluate the rules that do not read the pod."""

@@ -236,5 +236,5 @@ class ScoreBlock(PolicyBlock[Any]):
         self.scores[place, rows] = results
 
     def _read(self, rows: Rows) -> Scores:
-        sums = self._weights @ self.scores[:, rows].astype(np.float64)
+        sums = self._weights @ self.scores[:, rows]
         return sums.astype(np.int64)

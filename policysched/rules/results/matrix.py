@@ -42,10 +42,10 @@ class Layout(NamedTuple):
     The first rules of all policies come first, then all second rules, and so on; policies with more rules come first.
     """
 
+    kept_at: RowNumbers
+    """The rows of the rules whose results are read."""
     kept: RowNumbers
-    """The rules whose results are read, by place among all rules."""
-    places: RowNumbers
-    """The row of each rule in the array."""
+    """The rows of these results in the matrix of pod-independent results. Shapes: (K, 1)."""
     chunks: Sequence[slice]
     """The rows of all first rules, of all second rules, and so on."""
     policies: RowNumbers
@@ -131,9 +131,10 @@ class PolicyMatrix(ABC, Generic[RowT]):
 
     def _evaluate_few(self, rows: RowNumbers, frame: RuleFrame) -> Array:
         """Combine the results of all policies' rules, equal shapes at once. Shapes: (P, R)."""
-        kept, places, chunks, policies, stacks, batch = self._layout
+        kept_at, kept, chunks, policies, stacks, batch = self._layout
         results = np.empty((len(self._all), frame.rows), self._neutral.dtype)
-        results[places[kept]] = self._kept[self._kept_rows[:, None], rows]
+        if kept_at.size:
+            results[kept_at] = self._kept[kept, rows]
         batch.evaluate(frame)
         for stack, at in stacks:
             results[at] = stack.result(frame)
@@ -141,7 +142,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         for chunk in chunks:
             longer = found[: chunk.stop - chunk.start]
             self._combine(longer, results[chunk], out=longer)
-        return found[policies]
+        return found if len(found) == 1 else found[policies]
 
     @cached_property
     def _layout(self) -> Layout:
@@ -152,21 +153,18 @@ class PolicyMatrix(ABC, Generic[RowT]):
         begins = np.cumsum([0, *counts])
         of_rules = [(policy, place) for policy, own in enumerate(self.rules) for place in range(len(own))]
         places = np.array([begins[place] + policies[policy] for policy, place in of_rules])
+        kept = [index for rule in self._all if (index := self._independent.index.get(rule)) is not None]
         is_kept = np.array([rule in self._independent.index for rule in self._all])
         stacks, batch = self._independent.evaluator(self._own).stacks
         at = places[~is_kept]
         return Layout(
-            is_kept.nonzero()[0],
-            places,
+            places[is_kept],
+            np.array(kept, np.intp)[:, None],
             [slice(begin, begin + count) for begin, count in zip(begins.tolist(), counts, strict=False)],
             policies,
             [(stack, at[own]) for stack, own in stacks],
             batch,
         )
-
-    @cached_property
-    def _kept_rows(self) -> RowNumbers:
-        return np.array([self._independent.index[self._all[place]] for place in self._layout.kept], np.intp)
 
     @property
     @abstractmethod
