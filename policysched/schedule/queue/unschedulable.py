@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from policysched.framework import Change, HintIndex
+from policysched.model.objects import Pod
 from policysched.schedule.queue.queued_pod import QueuedPod
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,13 @@ class _Listing(NamedTuple):
     keys: Mapping[str, Collection[Hashable] | None]
     """The pod's index keys by plugin."""
     gated: bool
+    pod: Pod
+    indexes: Mapping[str, HintIndex]
+
+    def is_current(self, queued: QueuedPod, indexes: Mapping[str, HintIndex], plugins: frozenset[str]) -> bool:
+        """Return whether a pod would be listed at the same places."""
+        is_same = self.pod is queued.pod and self.indexes is indexes and self.profile == queued.profile
+        return is_same and self.keys.keys() == plugins and self.gated == bool(queued.gated_by)
 
 
 class UnschedulablePods:
@@ -73,19 +81,25 @@ class UnschedulablePods:
         """Number of gated pods."""
 
     def add(self, queued: QueuedPod, indexes: Mapping[str, HintIndex]) -> None:
-        """Add a pod behind the others. A known pod is listed again by its present version and rejectors.
+        """Add a pod behind the others. A known pod is listed again if its version or its rejectors changed.
 
         Args:
             queued: The pod.
             indexes: The indexes of its profile's plugins, by plugin name.
         """
-        self.discard(queued.identity)
         plugins = frozenset((queued.gated_by,)) if queued.gated_by else queued.rejectors | queued.pending
+        identity = queued.identity
+        known = self._listings.get(identity)
+        if known is not None and self._pods[identity] is queued and known.is_current(queued, indexes, plugins):
+            for pods in (self._pods, *(self._listed[queued.profile, plugin].pods for plugin in plugins)):
+                pods[identity] = pods.pop(identity)
+            return
+        self.discard(identity)
         keys = {plugin: _keys(queued, indexes.get(plugin)) for plugin in plugins}
         for plugin in plugins:
             self._listed.setdefault((queued.profile, plugin), _Listed()).add(queued, keys[plugin])
-        self._pods[queued.identity] = queued
-        self._listings[queued.identity] = _Listing(queued.profile, keys, bool(queued.gated_by))
+        self._pods[identity] = queued
+        self._listings[identity] = _Listing(queued.profile, keys, bool(queued.gated_by), queued.pod, indexes)
         self.gated += bool(queued.gated_by)
 
     def discard(self, identity: str) -> None:
