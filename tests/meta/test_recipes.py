@@ -173,8 +173,8 @@ def tried(copy: Copy, spec: dict[str, object], namespace: str = "") -> dict[str,
 
 def test_command_is_flags_a_module_and_a_name_in_the_list(copy: Copy) -> None:
     flags, folder, commands = recipe("A command")
-    hello = '"""`policysched hello`."""\n\nfrom policysched.cli.output import say\n\n\ndef hello(flags):\n'
-    hello += '    """Greet."""\n    say(f"hello {flags.name}")\n    return 0\n'
+    hello = '"""`policysched hello`."""\n\nfrom policysched.cli.output import print_text\n\n\ndef hello(flags):\n'
+    hello += '    """Greet."""\n    print_text(f"hello {flags.name}")\n    return 0\n'
     greeted = "@dataclass(frozen=True, slots=True, kw_only=True)\nclass HelloFlags(Flags):\n"
     greeted += '    """Greet somebody."""\n\n    name: Annotated[str, typer.Argument(metavar="NAME")]\n\n\n'
     demo = "@dataclass(frozen=True, slots=True, kw_only=True)\nclass DemoFlags(Flags):\n"
