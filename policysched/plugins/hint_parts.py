@@ -37,6 +37,6 @@ def updates_itself(pod: Pod, change: Change, cluster: Cluster | None = None) -> 
     return new is not None and pod_id(new) == pod_id(pod)
 
 
-def leaves_a_place(pod: Pod) -> bool:
-    """Return whether a deleted pod had a node or a nominated node."""
+def has_place(pod: Pod) -> bool:
+    """Return whether a pod has a node or a nominated node."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)

@@ -144,6 +144,23 @@ def test_default_plugin_is_a_module_and_a_row_of_the_registry(copy: Copy) -> Non
     assert {node: of["NodeNameLength"] for node, of in scores.items()} == {"short": 15, "a-longer-name": 39}  # type: ignore[attr-defined]
 
 
+def test_field_of_a_pod_is_in_the_struct_the_schema_and_the_plugin(copy: Copy) -> None:
+    model, schema, plugin = recipe("A field of a Kubernetes object")
+    avoided = "        if pod.spec.avoid_node:\n            avoided, nodes = pod.spec.avoid_node, cluster.nodes\n"
+    avoided += "            return RowTest(lambda rows: nodes.name.data[rows] == nodes.strings.sought(avoided))\n"
+    edits: dict[str, list[Edit]] = {
+        model: [before("    host_users: bool | None = None\n")('    avoid_node: str = ""\n')],
+        schema: [("\nPodSpec volumes=1:", "\nPodSpec avoidNode=99:string volumes=1:")],
+        plugin: [before("        wanted, nodes = pod.spec.node_name, cluster.nodes\n")(avoided)],
+    }
+    copy.change("A field of a Kubernetes object", edits)
+    asked = yaml.safe_load(pod())
+    asked["spec"]["avoidNode"] = "short"
+    record = copy.record(yaml.safe_dump(asked))
+    assert record["selected"] == "a-longer-name"
+    assert record["rejected"]["short"]["plugin"] == "NodeName"  # type: ignore[index]
+
+
 def test_function_of_the_language_is_a_rule_a_scalar_operation_and_a_kernel(copy: Copy) -> None:
     rule, scalar, kernel = recipe("A function of the language")
     edits: dict[str, list[Edit]] = {

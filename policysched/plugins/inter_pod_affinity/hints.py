@@ -16,7 +16,7 @@ import numpy as np
 from policysched.framework import Change, Cluster, HintIndex
 from policysched.model.objects import Namespace, Pod
 from policysched.model.selection.pod_affinity import AffinityTerm, PeerSelector, TermKind, pod_terms
-from policysched.plugins.hint_parts import index_keys_of_change, leaves_a_place, nodes_of, pods_of, updates_itself
+from policysched.plugins.hint_parts import has_place, index_keys_of_change, nodes_of, pods_of, updates_itself
 from policysched.state.placed.selector_index import demanded_labels, index_keys_of_peers, narrowest
 
 
@@ -38,11 +38,13 @@ def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
     old, new = pods_of(change)
     if old is not None and updates_itself(pod, change):
         return True
-    if any(one is not None and not leaves_a_place(one) for one in (old, new)):
+    if any(one is not None and not has_place(one) for one in (old, new)):
         return False
     if not _concerns(old or new, pod):
         return False
-    return _comes(pod, old, new, cluster) or (old is not None and _goes(pod, old, new, cluster, change.row))
+    return _starts_to_match(pod, old, new, cluster) or (
+        old is not None and _stops_rejecting(pod, old, new, cluster, change.row)
+    )
 
 
 def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
@@ -91,13 +93,13 @@ def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:
     return [one.term for _, one in cluster.existing_terms.about(pod, labels) if one.sort is TermKind.REPELS]
 
 
-def _comes(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:
+def _starts_to_match(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:
     """Return whether a changed pod now matches the affinity."""
     terms = pod_terms(pod).affinity
-    return new is not None and _meets_all(terms, new, cluster) and not (old and _meets_all(terms, old, cluster))
+    return new is not None and _all_match(terms, new, cluster) and not (old and _all_match(terms, old, cluster))
 
 
-def _goes(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row: int) -> bool:
+def _stops_rejecting(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row: int) -> bool:
     """Return whether a changed or deleted pod no longer rejects the waiting pod.
 
     Args:
@@ -109,13 +111,15 @@ def _goes(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row: int) -> bo
     """
     terms = pod_terms(pod)
     ended = [
-        term for term in terms.anti_affinity if _meets(term, old, cluster) and not (new and _meets(term, new, cluster))
+        term
+        for term in terms.anti_affinity
+        if _matches_loosely(term, old, cluster) and not (new and _matches_loosely(term, new, cluster))
     ]
     if ended and not _others_keep_out(terms.anti_affinity, ended, cluster, row):
         return True
-    if _meets_all(terms.affinity, old, cluster) and not (new and _meets_all(terms.affinity, new, cluster)):
-        return _meets_all(terms.affinity, pod, cluster)
-    return new is None and any(_meets(term, pod, cluster) for term in pod_terms(old).anti_affinity)
+    if _all_match(terms.affinity, old, cluster) and not (new and _all_match(terms.affinity, new, cluster)):
+        return _all_match(terms.affinity, pod, cluster)
+    return new is None and any(_matches_loosely(term, pod, cluster) for term in pod_terms(old).anti_affinity)
 
 
 def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm], cluster: Cluster, row: int) -> bool:
@@ -126,7 +130,7 @@ def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm
     if row < 0 or not all(_is_alone(cluster, term.topology_key, row) for term in ended):
         return False
     here = [term.peers for term in terms if cluster.nodes.labels(term.topology_key)[row] >= 0]
-    return any(_means(peers, placed.pod, cluster) for placed in cluster.pods.on_row(row) for peers in here)
+    return any(_matches(peers, placed.pod, cluster) for placed in cluster.pods.on_row(row) for peers in here)
 
 
 def _is_alone(cluster: Cluster, key: str, row: int) -> bool:
@@ -136,17 +140,17 @@ def _is_alone(cluster: Cluster, key: str, row: int) -> bool:
     return bool(codes[row] >= 0 and np.count_nonzero(codes == codes[row]) == 1)
 
 
-def _meets_all(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> bool:
-    met = [_meets(term, pod, cluster) for term in terms]
+def _all_match(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> bool:
+    met = [_matches_loosely(term, pod, cluster) for term in terms]
     return bool(met) and all(met)
 
 
-def _meets(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
+def _matches_loosely(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
     """Return whether a term matches a pod, with the labels of its namespace or without any."""
-    return term.peers.matches(pod) or _means(term.peers, pod, cluster)
+    return term.peers.matches(pod) or _matches(term.peers, pod, cluster)
 
 
-def _means(peers: PeerSelector, pod: Pod, cluster: Cluster) -> bool:
+def _matches(peers: PeerSelector, pod: Pod, cluster: Cluster) -> bool:
     """Return whether a term matches a pod, as in the filter."""
     return peers.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
 

@@ -42,7 +42,7 @@ from policysched.model.requests import Allocatable, Requests, allocatable, incom
 from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name
 from policysched.plugins.arguments import Fault, Given, Int32, PluginArguments
 from policysched.plugins.columns import SharedByCluster
-from policysched.plugins.hint_parts import leaves_a_place, nodes_of, pods_of, updates_itself
+from policysched.plugins.hint_parts import has_place, nodes_of, pods_of, updates_itself
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
     FULL,
@@ -90,7 +90,7 @@ def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG
     """Return whether a pod's deletion or scaling down frees a requested resource."""
     old, new = pods_of(change)
     if new is None:
-        return old is not None and leaves_a_place(old)
+        return old is not None and has_place(old)
     if updates_itself(pod, change):
         return True
     if old is None or not new.spec.node_name:

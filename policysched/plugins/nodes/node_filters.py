@@ -42,7 +42,7 @@ from policysched.model.pod_requirements import any_conflict, host_ports, require
 from policysched.model.selection.node_selectors import UNSCHEDULABLE_TAINT, TolerationMatcher
 from policysched.plugins.bases import OneReasonFilter, RowTest, ScoresInRange
 from policysched.plugins.columns import AnswersByCode
-from policysched.plugins.hint_parts import leaves_a_place, nodes_of, pods_of, updates_itself
+from policysched.plugins.hint_parts import has_place, nodes_of, pods_of, updates_itself
 from policysched.state.tables.amounts import WantedPorts
 
 
@@ -161,7 +161,7 @@ class RequiredPorts:
 
 def _gives_a_port_back(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
     gone = pods_of(change)[0]
-    return gone is not None and leaves_a_place(gone) and any_conflict(host_ports(pod), host_ports(gone))
+    return gone is not None and has_place(gone) and any_conflict(host_ports(pod), host_ports(gone))
 
 
 class NodePorts(OneReasonFilter[RequiredPorts], WhatIfFilter[RequiredPorts]):

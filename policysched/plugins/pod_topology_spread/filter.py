@@ -33,9 +33,9 @@ from policysched.state.domain_sums import CounterSums
 from policysched.state.tables.domains import NO_DOMAIN
 from policysched.state.tables.nodes import NodeTable
 
-TOO_FULL, UNLABELLED = 1, 2
+UNBALANCED, UNLABELLED = 1, 2
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
-REASONS: Final = {TOO_FULL: unschedulable(UNEVEN), UNLABELLED: unresolvable(f"{UNEVEN} (missing required label)")}
+REASONS: Final = {UNBALANCED: unschedulable(UNEVEN), UNLABELLED: unresolvable(f"{UNEVEN} (missing required label)")}
 NOTHING_COUNTED: Final = 2**31 - 1
 """The minimum of the sums if there are no domains."""
 
@@ -111,7 +111,7 @@ class DomainVerdicts:
         least = min(own, second if where == domain else lowest)
         if self.rows.populated.size < self._constraint.min_domains:
             least = 0
-        return TOO_FULL if own + self._own - least > self._constraint.max_skew else 0
+        return UNBALANCED if own + self._own - least > self._constraint.max_skew else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes:
         """Return the code of each row if other pods were on this row.
@@ -129,7 +129,7 @@ class DomainVerdicts:
         least = np.minimum(own, np.where(domains[moved] == where, second, lowest))
         if self.rows.populated.size < self._constraint.min_domains:
             least[:] = 0
-        codes[moved] = np.where(own + self._own - least > self._constraint.max_skew, TOO_FULL, 0)
+        codes[moved] = np.where(own + self._own - least > self._constraint.max_skew, UNBALANCED, 0)
         return codes
 
     def _two_least(self) -> tuple[int, int, int]:

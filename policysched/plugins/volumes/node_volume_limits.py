@@ -39,7 +39,7 @@ from policysched.framework import (
 from policysched.model.csi_translation import TranslationError, inline_migration_of, translate_inline
 from policysched.model.objects import CSINode, Pod, VolumeAttachment
 from policysched.plugins.columns import codes_where, row_count
-from policysched.plugins.hint_parts import leaves_a_place, pods_of
+from policysched.plugins.hint_parts import has_place, pods_of
 from policysched.plugins.volumes.claims import uses_claim, uses_volumes
 from policysched.state.volumes.csi_names import CountingError, CSIVolumeName, csi_volumes
 
@@ -114,7 +114,7 @@ def _limit_rose(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: AR
 
 def _deletion_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
     gone = pods_of(change)[0]
-    return gone is not None and leaves_a_place(gone) and _may_be_csi(gone)
+    return gone is not None and has_place(gone) and _may_be_csi(gone)
 
 
 def _detaching_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
