@@ -9,6 +9,7 @@ from typing import Any
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.printing import to_dict
 from policysched.app.running.configuration_file import without_secrets
+from policysched.framework.optional_interfaces import PluginBlock
 from policysched.framework.profile import Profile
 from policysched.rules.policy_set.budget import MAX_UNITS
 from policysched.rules.policy_set.store import PolicyStore, StoredPolicy
@@ -67,14 +68,19 @@ def _profile(profile: Profile) -> dict[str, Any]:
         plugins = getattr(profile, point.name)
         if isinstance(plugins, tuple) and plugins:
             head, *rest = point.name.split("_")
-            told[head + "".join(map(str.title, rest))] = [_plugin(one) for one in plugins]
+            told[head + "".join(map(str.title, rest))] = [name for one in plugins for name in _names(one)]
     return told
 
 
-def _plugin(of_point: Any) -> Any:
+def _names(of_point: Any) -> list[Any]:
+    """Return the name of a plugin, with its weight at Score; of all policies if the plugin is their block."""
     match of_point:
+        case (PluginBlock() as block, _):
+            return [{"name": one.name, "weight": one.weight} for one in block.members]
         case (plugin, weight):
-            return {"name": plugin.name, "weight": weight}
+            return [{"name": plugin.name, "weight": weight}]
+        case PluginBlock():
+            return [one.name for one in of_point.members]
         case str():
-            return of_point
-    return of_point.name
+            return [of_point]
+    return [of_point.name]

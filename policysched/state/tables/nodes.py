@@ -29,6 +29,8 @@ from policysched.state.tables.interner import MISSING, Interner, Strings, TextCo
 from policysched.state.tables.node_texts import NodeText, NodeTexts
 
 NO_TEXTS: Mapping[str, str] = {}
+SPARE_SETS: Final = 64
+"""Number of sets of taints, and of features, that are kept after their last node is deleted."""
 NOTHING = 0
 """The code of the empty set of taints, and of features: the first code of each interner."""
 EVERY: Final = slice(None)
@@ -63,8 +65,8 @@ class NodeTable:
         self._annotation_columns = TextColumns(columns, strings)
         self._texts = NodeTexts(columns, strings)
         self.amounts = AmountTables(columns)
-        self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
-        self.feature_sets: Interner[frozenset[str]] = Interner()
+        self.taint_sets: Interner[tuple[Taint, ...]] = Interner(SPARE_SETS)
+        self.feature_sets: Interner[frozenset[str]] = Interner(SPARE_SETS)
         self.taint_sets.code(())
         self.feature_sets.code(frozenset())
         self.present = columns.new(np.bool_)
