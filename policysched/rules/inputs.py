@@ -1,14 +1,16 @@
 """Node columns and pod fields that rules can read, each with the changes of a node that affect it.
 
-Comes in: an input's name, the cluster, the pod that is decided about or a placed one. Goes out: a column over the rows
-that are being evaluated, or one value for all nodes, and the aspects of a node that change it. `PodInputs` stand for a
-pod class: what siblings may differ in is in the class's key where a rule reads it. The pod's age is that of the time
-when they were made, because the key holds what rules make of it then.
+An input has a column of values for the evaluated rows, or one value for all nodes. Its aspects name the changes of a
+node that can change the values. A `PodInputs` object serves all pods of a pod class: if a rule reads a field in which
+pods of a class may differ, the key of the class contains the field. The pod's age is computed when the object is
+created, because the key of the class contains the values that rules compute from it at that time.
 
-Shapes: R the rows asked for.
-Units: cpu in millicores, durations in seconds, bytes and counts as they are; float64, exact up to 2^53.
-Missing: −1 in code columns, NaN in metrics; resources a node does not know are 0. Of a pod, absent labels, annotations,
-class and owner are None, absent resources 0.
+The scheduled pod is the pod of the current decision, `pod.` in rules; placed pods are `peer.` or `victim.`.
+
+Shapes: R the evaluated rows.
+Units: cpu in millicores, durations in seconds, bytes and counts unscaled; float64, exact up to 2^53.
+Missing: −1 in code columns, NaN in metrics; 0 for resources that a node does not have. Labels, annotations, class and
+owner that a pod does not have are None, resources that it does not request are 0.
 Source: docs/reference/language.md#names.
 """
 
@@ -41,9 +43,9 @@ from policysched.state.tables.nodes import NodeTable
 
 Scalar = str | float | bool | tuple[str, ...] | None
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos", "claims", "storage_classes"))
-"""The fields of `pod.` that a pod class does not hold by itself."""
+"""The fields of `pod.` that the key of a pod class contains only if a policy reads them."""
 BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "annotations", "phase", "age"))
-"""The fields of `peer.` and `victim.` that placed pods of one signature may differ in."""
+"""The fields of `peer.` and `victim.` in which placed pods of one signature may differ."""
 MILLIS = 1000
 RESOURCE_NAMES = {"ephemeral_storage": "ephemeral-storage"}
 _ASPECTS = {
@@ -75,7 +77,7 @@ _ELSEWHERE = {
 
 
 def aspect_of(item: Input) -> Aspect:
-    """Say which aspects of rows change an input's value; a row that comes or goes may change any."""
+    """Return the aspects of rows that change an input's value; adding or removing a row may change any value."""
     if item.root == "node":
         return _ASPECTS.get(item.path[0], Aspect.NONE)
     if item.root == "peer":
@@ -86,7 +88,7 @@ def aspect_of(item: Input) -> Aspect:
 
 
 def aspects_read(inputs: Iterable[Input]) -> Aspect:
-    """Say which aspects of rows change what is made of these inputs."""
+    """Return the aspects of rows that change a value computed from some inputs."""
     aspects = Aspect.NONE
     for item in inputs:
         aspects |= aspect_of(item)
@@ -94,7 +96,7 @@ def aspects_read(inputs: Iterable[Input]) -> Aspect:
 
 
 def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> NDArray[Any]:
-    """Return an input's values on the rows, for the pod that is decided about.
+    """Return an input's values on rows, for the scheduled pod.
 
     Shapes: (R,) int32 codes, float64 amounts or bool.
     """
@@ -113,10 +115,10 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
 
 
 def needed(pod: Pod | None) -> Pod:
-    """Return the pod that is decided about.
+    """Return the scheduled pod.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no scheduled pod.
     """
     if pod is None:
         raise ValueError("a rule that reads no pod asked for one")
@@ -124,7 +126,7 @@ def needed(pod: Pod | None) -> Pod:
 
 
 def changed_amount(changed: ChangedRow, item: Input) -> float:
-    """Return what an input of `node.requested` or `node.free` would be on a row whose pods were others."""
+    """Return the value that an input of `node.requested` or `node.free` would have on a row with other pods."""
     nodes, row = changed.cluster.nodes, changed.row
     resource = item.key or RESOURCE_NAMES.get(item.path[1], item.path[1])
     if resource == "pods":
@@ -136,7 +138,10 @@ def changed_amount(changed: ChangedRow, item: Input) -> float:
 
 
 def changed_amounts(changed: ChangedRows, item: Input) -> NDArray[np.float64]:
-    """Return what an input of `node.requested` or `node.free` would be on rows whose pods were others. Shapes: (R,)."""
+    """Return the values that an input of `node.requested` or `node.free` would have on rows with other pods.
+
+    Shapes: (R,).
+    """
     nodes, rows = changed.cluster.nodes, changed.rows
     resource = item.key or RESOURCE_NAMES.get(item.path[1], item.path[1])
     if resource == "pods":
@@ -165,7 +170,7 @@ def _amount(cluster: Cluster, side: str, resource: str, rows: Rows) -> NDArray[n
 
 
 def _by_key(cluster: Cluster, item: Input, rows: Rows) -> NDArray[np.float64]:
-    """Return a resource whose name was computed: a plain number, cpu in cores."""
+    """Return the amounts of a resource whose name is a computed key: plain numbers, cpu in cores."""
     amounts = _amount(cluster, item.path[0], item.key or "", rows)
     return amounts / MILLIS if item.key == "cpu" else amounts
 
@@ -209,33 +214,33 @@ _COLUMNS: dict[tuple[str, ...], Callable[[Cluster, str], NDArray[Any]]] = {
 
 
 class PodInputs:
-    """A pod's values, each found once; without a pod, for rules that read none of it."""
+    """The inputs of the scheduled pod, each computed once; without a pod, for rules that read none of its inputs."""
 
     __slots__ = ("__weakref__", "_age", "_amounts", "_cluster", "_known", "found", "given", "scalars")
 
     def __init__(self, pod: Pod | None, cluster: Cluster) -> None:
         self.given = pod
-        """The pod, None for rules that read nothing of it."""
+        """The pod, None for rules that do not read the pod."""
         self._cluster = cluster
         self._age = _age(pod, cluster)
         self._amounts: dict[str, int] | None = None
         self._known: dict[Input, Scalar] = {}
         self.scalars: dict[Any, Any] = {}
-        """What programs made of the pod and the time alone, by graph node; frames begin with it."""
+        """The values of plain scalars, by graph node; every frame of the pod begins with them."""
         self.found: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
-        """The counters and aggregates of graph nodes, as long as somebody holds them."""
+        """The counters, aggregates and shared values of graph nodes, cached while a reference to them exists."""
 
     @property
     def pod(self) -> Pod:
         """The pod.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there is no pod.
         """
         return needed(self.given)
 
     def value(self, item: Input) -> Scalar:
-        """Return a `pod.` or `cluster.` input."""
+        """Return the value of a `pod.` or `cluster.` input."""
         if (item.root, item.path[0]) in VOLATILE:
             if item.root != "cluster":
                 return self._find(item)
@@ -246,7 +251,7 @@ class PodInputs:
         return known
 
     def key(self, inputs: Iterable[Input]) -> Hashable:
-        """Return the pod's part of some inputs: inputs with equal keys are the same to who reads only them."""
+        """Return the values of inputs that depend on the pod; pods with equal keys have equal values of all inputs."""
         return tuple(self._part(item) for item in inputs if item.root == "pod" or item.path[0] == "cached_image_bytes")
 
     def _part(self, item: Input) -> Hashable:
@@ -298,13 +303,13 @@ def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
 
 
 def beyond_class(inputs: Iterable[Input]) -> tuple[tuple[str, str | None], ...]:
-    """Return the fields of a pod, with their keys, that inputs read and its class does not hold."""
+    """Return the fields in BEYOND_CLASS that inputs read, each with its key."""
     beyond = {(item.path[0], item.key) for item in inputs if item.root == "pod" and item.path[0] in BEYOND_CLASS}
     return tuple(sorted(beyond, key=str))
 
 
 def value_beyond_class(pod: Pod, name: str, key: str | None, cluster: Cluster) -> Hashable:
-    """Return the value of one of these fields."""
+    """Return the value of a field in BEYOND_CLASS."""
     if name == "storage_classes":
         return _storage_classes(pod, cluster)
     if name != "annotations":
@@ -315,7 +320,7 @@ def value_beyond_class(pod: Pod, name: str, key: str | None, cluster: Cluster) -
 
 
 def requested(pod: Pod) -> dict[str, int]:
-    """Return what a pod requests by resource. Units: cpu in millicores, the others whole."""
+    """Return the amounts that a pod requests, by resource. Units: cpu in millicores, other resources unscaled."""
     requests = incoming_requests(pod)
     return {
         "cpu": requests.cpu_millis,
@@ -327,7 +332,7 @@ def requested(pod: Pod) -> dict[str, int]:
 
 
 def amount(amounts: Mapping[str, int], item: Input) -> float:
-    """Return the amount of the resource that an input names: cpu in millicores, in cores where the key was computed."""
+    """Return the amount of an input's resource: cpu in millicores, or in cores if the input has a key."""
     if item.key is None:
         return float(amounts.get(RESOURCE_NAMES.get(item.path[1], item.path[1]), 0))
     found = float(amounts.get(item.key, 0))
@@ -340,7 +345,7 @@ def _controller(pod: Pod) -> tuple[str | None, str | None]:
 
 
 def _limit(pod: Pod, item: Input) -> float | None:
-    """Return a pod's limit of a resource: cpu in millicores, in cores where the key was computed."""
+    """Return a pod's limit of a resource: cpu in millicores, or in cores if the input has a key."""
     resource = item.key or RESOURCE_NAMES.get(item.path[-1], item.path[-1])
     found = pod_limits(pod).get(resource)
     if found is None:
@@ -350,7 +355,7 @@ def _limit(pod: Pod, item: Input) -> float | None:
 
 
 def _toleration(pod: Pod, item: Input) -> Scalar:
-    """Return what an input reads of the first toleration with its key."""
+    """Return the value of an input of the pod's first toleration with the input's key."""
     found = next((one for one in pod.spec.tolerations if one.key == item.key), None)
     if item.path[1] == "has":
         return found is not None
@@ -363,20 +368,20 @@ def _claims(pod: Pod) -> tuple[str, ...]:
 
 
 def _storage_classes(pod: Pod, cluster: Cluster) -> tuple[str, ...]:
-    """Return the classes of a pod's claims; claims that are not known or have no class are left out."""
+    """Return the storage classes of a pod's claims, without unknown claims and claims without a class."""
     claims = (cluster.storage.claims.get(f"{pod.metadata.namespace}/{name}") for name in _claims(pod))
     names = (claim.spec.storage_class_name for claim in claims if claim is not None)
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 _CALLED: dict[str, Callable[[Pod, Input], Scalar]] = {"limits": _limit, "tolerations": _toleration}
-"""What reads fields that have a part or a key."""
+"""Functions that read the fields whose inputs have a part or a key."""
 _WHOLE: dict[str, Callable[[Pod], Hashable]] = {
     "requests": lambda pod: tuple(sorted(requested(pod).items())),
     "limits": lambda pod: tuple(sorted((name, amount.scaled(-3)) for name, amount in pod_limits(pod).items())),
     "tolerations": lambda pod: tuple(pod.spec.tolerations),
 }
-"""All of a field that is read with a computed key."""
+"""Functions that return a whole field, for inputs whose key is computed."""
 _MAPS: dict[str, Callable[[Pod, Cluster], dict[str, str]]] = {
     "labels": lambda pod, _: pod.metadata.labels,
     "annotations": lambda pod, _: pod.metadata.annotations,

@@ -59,7 +59,7 @@ def applies(policy: ActivePolicy, pod: Pod, cluster: Cluster) -> bool:
     if policy.applies(pod, cluster):
         return True
     guard = guard_of(policy)
-    return guard is not None and guard.speaks_for(pod, policy.context(cluster))
+    return guard is not None and guard.applies_to(pod, policy.context(cluster))
 
 
 PodClasses = Sequence[tuple[Pod, int]]

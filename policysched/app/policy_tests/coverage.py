@@ -246,7 +246,7 @@ class _Observation:
 
     def _victims(self) -> None:
         guard, pod = guard_of(self._active), self._decision.pod
-        if guard is None or self._feasible.any() or not guard.speaks_for(pod, self._context):
+        if guard is None or self._feasible.any() or not guard.applies_to(pod, self._context):
             return
         victims = possible_victims(pod, self._context.cluster)
         if victims.size:

@@ -1,7 +1,7 @@
-"""From a SchedulingPolicy's texts to programs, one field at a time.
+"""Compiles the texts of a SchedulingPolicy to programs, one field at a time.
 
-How much there is to compile is counted, and bounded, before any of it is. Either every field compiles and there is a
-policy, or there are diagnostics that name the fields; nothing in between.
+The compiler checks the size of a policy before it compiles any text. The result is a policy if every field compiles,
+else diagnostics that name the fields.
 
 Source: docs/reference/language.md#the-object.
 """
@@ -49,18 +49,18 @@ MAX_RULES = 64
 MAX_LETS = 256
 MAX_METRICS = 64
 MAX_CHARACTERS = 65536
-"""How long all expressions of a policy may be together."""
+"""Largest total length of the expressions of a policy, in characters; a longer policy is rejected."""
 MAX_REQUIREMENTS = 256
-"""How many labels its selectors may speak of together: each pod class is asked about all."""
+"""Largest number of label requirements in the selectors of a policy; all are evaluated for each pod class."""
 MAX_VALUES = 8192
-"""How many values they may list together."""
+"""Largest number of values in the requirements of a policy's selectors; a policy with more is rejected."""
 _VALUES = "write at least one value, as in `values: [a]`, or use the operator `Exists` or `DoesNotExist`"
 _SCHEDULERS = "write the `schedulerName` of the pods, or remove `schedulerNames` to match all"
 _OPERATORS = "write `In`, `NotIn`, `Exists` or `DoesNotExist`"
 
 
 class CompiledText(NamedTuple):
-    """What compiling a text gave, and the names of `let` that it uses."""
+    """The result of compiling a text, and the `let` names that the text uses."""
 
     compiled: Compiled
     used: AbstractSet[str]
@@ -68,23 +68,23 @@ class CompiledText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CompiledTexts:
-    """What the texts of a policy's rules were compiled to, for another generation that has the same ones."""
+    """The compiled texts of a policy, reused for a later generation with equal texts."""
 
-    around: Hashable = None
-    """What all of them may name: lines of `let`, and metrics."""
+    declarations: Hashable = None
+    """The `let` lines and metrics that the texts may name; texts are reused only if these are equal."""
     by_text: Mapping[Hashable, CompiledText] = field(default_factory=dict)
-    """By text and what it is for."""
+    """The compiled texts, by text, kind of text and environment."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompilationResult:
-    """What compiling a policy gave: a policy, or errors; warnings come with either."""
+    """The result of compiling a policy: a policy or errors, in both cases with warnings."""
 
     policy: CompiledPolicy | None
     diagnostics: tuple[Diagnostic, ...]
     cost: Cost
     texts: CompiledTexts = field(default_factory=CompiledTexts, compare=False, repr=False)
-    """What an edit need not compile again."""
+    """The compiled texts, for the next generation."""
 
     @property
     def errors(self) -> int:
@@ -102,15 +102,15 @@ def compile_policy(
 
     Args:
         policy: The object.
-        spec: Another spec to compile under its name: the last good one.
-        generation: That spec's generation.
-        before: The result of another generation: texts that both have are not compiled again.
+        spec: The spec to compile in place of the object's own, such as the last good spec.
+        generation: The generation of `spec`.
+        before: The result for another generation; texts that both generations contain are not compiled again.
     """
     return _Compilation(policy, spec, generation, before).run()
 
 
 class _Compilation:
-    """The compilation of one policy: what was found so far."""
+    """The compilation of one policy, with the diagnostics so far."""
 
     def __init__(
         self, policy: Policy, spec: PolicySpec | None, generation: int | None, before: CompilationResult | None
@@ -118,9 +118,9 @@ class _Compilation:
         self._policy = policy
         self._spec = spec if spec is not None else policy.spec
         self._generation = policy.metadata.generation if generation is None else generation
-        self._around = tuple(self._spec.let), tuple(self._spec.metrics)
+        self._declarations = tuple(self._spec.let), tuple(self._spec.metrics)
         texts = CompiledTexts() if before is None else before.texts
-        self._known = texts.by_text if texts.around == self._around else {}
+        self._reusable = texts.by_text if texts.declarations == self._declarations else {}
         self._texts: dict[Hashable, CompiledText] = {}
         self._found: list[Diagnostic] = []
         self._metrics = declare((), self._report)
@@ -159,20 +159,20 @@ class _Compilation:
             )
         )
 
-    def _finish(self, made: CompiledPolicy) -> CompilationResult:
-        self._warn_of_idleness(made)
-        cost = policy_cost(made.programs, made.guard_programs)
+    def _finish(self, compiled: CompiledPolicy) -> CompilationResult:
+        self._warn_of_parts_without_effect(compiled)
+        cost = policy_cost(compiled.programs, compiled.guard_programs)
         over = check_cost(cost)
         if over is not None:
             self._report("spec", over)
         broken = any(one.severity == "error" for one in self._found)
-        policy = None if broken else replace(made, units=units_of(made))
-        # Of a policy that is refused nothing is kept: there may be any number of them.
-        texts = CompiledTexts() if policy is None else CompiledTexts(self._around, self._texts)
+        policy = None if broken else replace(compiled, units=units_of(compiled))
+        # the number of rejected policies is unlimited, so their texts are not cached
+        texts = CompiledTexts() if policy is None else CompiledTexts(self._declarations, self._texts)
         return CompilationResult(policy, tuple(self._found), cost, texts)
 
-    def _warn_of_idleness(self, made: CompiledPolicy) -> None:
-        """Report what does nothing: names that no text uses, a policy without rules, selectors that select nothing."""
+    def _warn_of_parts_without_effect(self, compiled: CompiledPolicy) -> None:
+        """Warn of unused names, a policy without rules, selectors that select nothing, and weights of 0."""
         if any(one.severity == "error" for one in self._found):
             return
         spec = self._spec
@@ -180,7 +180,7 @@ class _Compilation:
             if let.name not in self._lets.used:
                 found = diagnose("W0709", let.name, Span(0, len(let.name)), name=let.name)
                 self._report(f"spec.let[{index}].name", found)
-        self._warn_of_metrics(made)
+        self._warn_of_metrics(compiled)
         if not spec.filters and not spec.scores and spec.preemption is None:
             self._report("spec", diagnose("W0710", "", Span(0, 0)))
         for name, selector in (("podSelector", spec.pod_selector), ("namespaceSelector", spec.namespace_selector)):
@@ -190,10 +190,10 @@ class _Compilation:
                 self._report(f"spec.{name}", found)
         self._warn_of_weights()
 
-    def _warn_of_metrics(self, made: CompiledPolicy) -> None:
-        """Report metrics that neither a rule nor a line of `let` reads; whether such a line is used is said of it."""
+    def _warn_of_metrics(self, compiled: CompiledPolicy) -> None:
+        """Warn of metrics that neither a rule nor a `let` line reads; unused `let` lines have their own warning."""
         lets = (root for root in self._lets.lets.values() if root is not None)
-        read = chain(made.inputs, *(root.inputs for root in lets))
+        read = chain(compiled.inputs, *(root.inputs for root in lets))
         used = {item.path[0] for item in read if item.root == "metrics"}
         for index, metric in enumerate(self._spec.metrics):
             if metric.name not in used:
@@ -201,7 +201,7 @@ class _Compilation:
                 self._report(f"spec.metrics[{index}].name", found)
 
     def _warn_of_weights(self) -> None:
-        """Report scores that count nothing, and a tier without any."""
+        """Warn of scores with weight 0, and of a tier without scores."""
         spec = self._spec
         if spec.tier and not spec.scores:
             self._report("spec.tier", diagnose("W0712", "", Span(0, 0)))
@@ -212,7 +212,7 @@ class _Compilation:
                 self._report(f"spec.scores[{index}].weight", diagnose("W0711", "0", Span(0, 1)))
 
     def _is_too_large(self) -> bool:
-        """Report what there is too much of; nothing is compiled then."""
+        """Report the limits of size that the policy exceeds; return whether it exceeds any."""
         spec = self._spec
         selectors = [one for one in (spec.pod_selector, spec.namespace_selector) if one is not None]
         counts = (
@@ -305,26 +305,26 @@ class _Compilation:
 
     def _expression(self, text: str, environment: Environment, want: Want) -> Compiled:
         key = (text, want, environment.phase, environment.normalized, environment.present)
-        compiled = self._recalled(key)
+        compiled = self._reused(key)
         if compiled is None:
-            around = replace(environment, used=set())
-            compiled = self._kept(key, compile_expression(text, around, want), around.used)
+            own = replace(environment, used=set())
+            compiled = self._stored(key, compile_expression(text, own, want), own.used)
         return compiled
 
     def _cases(self, lines: tuple[str, ...], environment: Environment) -> Compiled:
         key = (lines, environment.normalized, environment.present)
-        compiled = self._recalled(key)
+        compiled = self._reused(key)
         if compiled is None:
-            around = replace(environment, used=set())
-            compiled = self._kept(key, compile_cases(lines, around), around.used)
+            own = replace(environment, used=set())
+            compiled = self._stored(key, compile_cases(lines, own), own.used)
         return compiled
 
-    def _recalled(self, key: Hashable) -> Compiled | None:
-        """Return what compiling a text gave for another generation."""
-        known = self._known.get(key)
-        return None if known is None else self._kept(key, *known)
+    def _reused(self, key: Hashable) -> Compiled | None:
+        """Return a text's compilation result for another generation, None if there is none."""
+        known = self._reusable.get(key)
+        return None if known is None else self._stored(key, *known)
 
-    def _kept(self, key: Hashable, compiled: Compiled, used: AbstractSet[str]) -> Compiled:
+    def _stored(self, key: Hashable, compiled: Compiled, used: AbstractSet[str]) -> Compiled:
         self._texts[key] = CompiledText(compiled, used)
         self._lets.used.update(used)
         return compiled
@@ -349,7 +349,7 @@ class _Compilation:
             return None
 
     def _require_labels(self, labels: str, selector: LabelSelector | None) -> None:
-        """Record the labels that every selected pod or namespace has, as far as texts read them."""
+        """Record the labels that texts read and that every selected pod or namespace has."""
         if selector is None:
             return
         stated = (one.key for one in selector.match_expressions if one.operator in {"In", "Exists"})

@@ -1,9 +1,10 @@
-"""Analysis of compiled expressions: what they read, and which parts have one value for many nodes.
+"""Analysis of compiled expressions: their inputs, and the parts that have one value for many nodes.
 
-A node of a graph may be an argument of many. A part is row-independent where it is made of aggregates and of values
-for all rows alone; plain where the pod alone decides it. What rules make of the time and of a pod's age is a time key:
-a pod class is the same for its pods only as long as this is, so it belongs to the class's key. When a clock strikes,
-pods find another evaluation, and that of yesterday's night waits for the next.
+An expression is compiled to a graph. A graph node may be an argument of several others, and every graph node is the
+root of a graph. A graph is row-independent if it consists of aggregates and scalars. A scalar has one value for all
+rows, and a plain scalar depends on the pod alone. A time key is a value that a rule computes from the time or the
+pod's age. Time keys belong to the key of a pod class, because pods share an evaluation only while these values are
+equal.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from policysched.language.ir.types import Shape
 from policysched.rules.compile.policy import MetricInput
 
 VOLATILE: Final = frozenset((("cluster", "nodes"), ("cluster", "pods"), ("pod", "image_bytes")))
-"""What is read of the cluster and not of the pod, though it is one value for all nodes."""
+"""Scalar inputs that depend on the cluster, so that they may change while the pod stays the same."""
 POD_AGE: Final = Input("pod", ("age",))
 
 
 def walk(roots: Iterable[Typed], onward: Callable[[Typed], Iterable[Typed]]) -> Iterator[Typed]:
-    """Return nodes that are reached from some, each once.
+    """Yield the graph nodes that are reachable from some roots, each once.
 
     Args:
-        roots: Where to begin.
-        onward: Names the nodes to go on with behind one. It is asked when the next one is wanted.
+        roots: The graph nodes to begin with.
+        onward: Returns the successors of a graph node; called when the caller requests the next graph node.
     """
     waiting, seen = list(roots), set[Typed]()
     while waiting:
@@ -38,17 +39,17 @@ def walk(roots: Iterable[Typed], onward: Callable[[Typed], Iterable[Typed]]) -> 
 
 
 def parts(node: Typed) -> tuple[Typed, ...]:
-    """Return what a node is made of, on whatever rows it is evaluated."""
+    """Return the arguments and the inner graphs of a graph node."""
     return (*node.args, *node.inner)
 
 
-def _own_parts(node: Typed) -> tuple[Typed, ...]:
-    """Return what a node is made of, but for what is evaluated on all nodes."""
+def _row_parts(node: Typed) -> tuple[Typed, ...]:
+    """Return the parts of a graph node without the inner graphs that are evaluated on all nodes."""
     return parts(node) if node.op in POD_AGGREGATES else node.args
 
 
 def row_independent(root: Typed) -> dict[Typed, bool]:
-    """Tell of each node of a graph whether it is made of aggregates and of values for all rows alone."""
+    """Return for each graph node of a graph whether it is row-independent."""
     found: dict[Typed, bool] = {}
     for node in steps(root):
         if node.type.shape is Shape.SCALAR or node.op in AGGREGATES:
@@ -60,18 +61,18 @@ def row_independent(root: Typed) -> dict[Typed, bool]:
 
 
 def key_of(root: Typed) -> Typed | None:
-    """Return the key that all aggregates of a row-independent graph go by, None where they go by several."""
+    """Return the key of the aggregates of a row-independent graph, None if they have no key or several keys."""
     found = walk([root], lambda node: () if node.op in AGGREGATES else node.args)
     keys = {key for node in found if node.op in AGGREGATES for key in node.args}
     return keys.pop() if len(keys) == 1 else None
 
 
 def shared_parts(roots: Iterable[Typed], *, timed: bool) -> Iterable[Typed]:
-    """Find the parts of graphs that many rows look at together: the largest that read no row of their own.
+    """Find the largest row-independent parts of graphs, without plain scalars.
 
     Args:
-        roots: Graphs over nodes.
-        timed: Whether time moves them; for a pod class its key holds what it makes of the time.
+        roots: The graphs of rules.
+        timed: Whether the parts may change with the time. False for a pod class: its key contains the time keys.
     """
     return dict.fromkeys(node for root in roots for node in _SHARED[timed](root))
 
@@ -79,7 +80,7 @@ def shared_parts(roots: Iterable[Typed], *, timed: bool) -> Iterable[Typed]:
 def _find_shared(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
     found: dict[Typed, None] = {}
     known = row_independent(root)
-    for node in walk([root], lambda node: () if known[node] else _own_parts(node)):
+    for node in walk([root], lambda node: () if known[node] else _row_parts(node)):
         if node not in known:
             known.update(row_independent(node))
         if known[node] and (node.type.shape is not Shape.SCALAR or is_volatile(node, timed=timed)):
@@ -88,12 +89,12 @@ def _find_shared(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
 
 
 def plain_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
-    """Find the largest parts of a graph that are one value for all rows, which the pod alone decides."""
+    """Find the largest plain scalars of a graph."""
     return _SCALARS[timed](root)
 
 
 def _find_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
-    beside = walk([root], lambda node: () if _is_scalar(node) else _own_parts(node))
+    beside = walk([root], lambda node: () if _is_scalar(node) else _row_parts(node))
     scalars = [node for node in beside if _is_scalar(node)]
     found = walk(scalars, lambda node: node.args if is_volatile(node, timed=timed) else ())
     return tuple(node for node in found if not is_volatile(node, timed=timed))
@@ -104,7 +105,7 @@ def _is_scalar(node: Typed) -> bool:
 
 
 def is_volatile(node: Typed, *, timed: bool) -> bool:
-    """Return whether a value for all rows may change while the pod stays the same."""
+    """Return whether a scalar may change while the pod stays the same."""
     if not node.local:
         return True
     return any((item.root, item.path[0]) in VOLATILE or (timed and item == TIME) for item in node.inputs)
@@ -116,35 +117,35 @@ _SCALARS: Final = tuple(per_graph(partial(_find_scalars, timed=timed)) for timed
 
 @per_graph
 def is_pod_independent(root: Typed) -> bool:
-    """Return whether a graph says the same for all pod classes, whichever nodes are feasible."""
+    """Return whether a graph has the same values for all pod classes and all sets of feasible nodes."""
     read = any(item.root == "pod" or item.path[0] == "cached_image_bytes" for item in root.inputs)
     return not read and not root.normalizes
 
 
 @per_graph
 def reads_namespaces(root: Typed) -> bool:
-    """Return whether a graph reads labels of namespaces, those of placed pods included."""
+    """Return whether a graph reads labels of the pod's or of placed pods' namespaces."""
     return any(item.path[0] == "namespace_labels" for item in root.inputs)
 
 
 def reads_image_sizes(roots: Iterable[Typed]) -> bool:
-    """Return whether graphs read how large the images of placed pods are."""
+    """Return whether graphs read the image sizes of placed pods."""
     return any(item.root == "peer" and item.path[0] == "image_bytes" for root in roots for item in root.inputs)
 
 
 def reads_time(root: Typed) -> bool:
-    """Return whether time alone can change what a graph says."""
+    """Return whether elapsed time alone can change the value of a graph."""
     return any(item == TIME or item.path == ("age",) or item.root == "metrics" for item in root.inputs)
 
 
 def time_keys(roots: Iterable[Typed]) -> tuple[Typed, ...]:
-    """Find the largest parts of graphs that are made of the time and the pod alone, and read the time or its age."""
+    """Find the time keys of graphs: the largest plain scalars that read the time or the pod's age."""
     found = (node for graph in _graphs(roots) for node in plain_scalars(graph, timed=False))
     return tuple(dict.fromkeys(node for node in found if TIME in node.inputs or POD_AGE in node.inputs))
 
 
 def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
-    """Return graphs with those that their aggregates evaluate on all nodes, however deep."""
+    """Yield graphs and, at any depth, the inner graphs of their aggregates over nodes."""
     graphs = list(roots)
     yield from graphs
     for node in walk(graphs, parts):
@@ -153,12 +154,13 @@ def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
 
 
 @per_graph
-def to_hold(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
-    """Return the pod counters and aggregates of a graph, and what it reads that is kept while it is held.
+def cached_parts(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
+    """Return the aggregates of a graph and its inputs that are cached while a reference to them exists.
 
-    What stands in counters belongs to it; aggregates hold their own.
+    The result covers the inner graphs of aggregates over pods. It does not cover the inner graphs of aggregates over
+    nodes, because each of these holds references to its own cached parts.
     """
-    seen = list(walk([root], _own_parts))
+    seen = list(walk([root], _row_parts))
     read = dict.fromkeys(item for node in seen for item in node.inputs)
     return (
         tuple(node for node in seen if node.op in POD_AGGREGATES or node.op in AGGREGATES),

@@ -1,8 +1,8 @@
-"""`CompiledPolicy`: what a policy's rules read, need and decide, without any cluster.
+"""`CompiledPolicy`: the compiled rules of a policy, independent of any cluster.
 
-Immutable: an edit of the object makes another one, swapped in between two cycles. Two policies may both read
-`metrics.load` and mean different queries, while equal expressions of all policies are evaluated once. So each declared
-metric becomes an input that carries its query; it is still written as before.
+A compiled policy is immutable: an edit of the object creates a new one, swapped in between two cycles. Equal
+expressions of all policies are evaluated once, but `metrics.load` may name different queries in two policies. So each
+declared metric becomes an input that contains its query; messages still show the name.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from policysched.model.policy import MetricKey, MetricQuery, PolicyKey, PolicySp
 from policysched.model.selection.selectors import LabelMatcher
 
 RESOLVABLE = frozenset(("requested", "free", "pods"))
-"""The fields of `node.` and `cluster.` that removing pods can change; all that is known of peers is one more."""
+"""The fields of `node.` and `cluster.` that change if pods are removed; every field of `peer.` changes as well."""
 FILTER_UNITS, SCORE_UNITS, NORMALIZED_UNITS = 1, 3, 12
+"""Units of a rule, added to the units of its expressions; a normalised score is computed for every decision."""
 REQUIREMENTS_PER_UNIT = 8
-"""What a rule costs beside its expressions; one that normalises is worked out for every decision."""
+"""Number of label requirements that cost one unit."""
 MILLIS: Final = 1000.0
 NO_METRIC: Final = MetricKey("", "")
 _UNITS: Final[Mapping[str, Unit]] = {unit.value: unit for unit in Unit}
@@ -36,13 +37,13 @@ _SPOKEN: Final[Mapping[str, str]] = {"query": "`query`", "nodeLabel": "`nodeLabe
 
 @dataclass(frozen=True, slots=True)
 class MetricInput(Input):
-    """`metrics.<name>`, with what the name stands for in its policy."""
+    """The input `metrics.<name>` with the query that its policy declares under this name."""
 
     metric: MetricKey = NO_METRIC
     max_age: float = 0.0
-    """Units: seconds."""
+    """Largest age of a value; an older value is treated as missing. Units: seconds."""
     scale: float = 1.0
-    """What a server's number is multiplied by: it counts cores, rules count millicores."""
+    """Factor from the server's unit to the unit of rules, such as from cores to millicores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +54,21 @@ class Declared:
     inputs: Mapping[str, MetricInput]
 
     def bind(self, program: Program) -> Program:
-        """Let a program read what this policy's names stand for."""
+        """Replace the metrics that a program reads by this policy's inputs."""
         root = self.bound(program.root)
         return program if root is program.root else replace(program, root=root)
 
     def bound(self, root: Typed) -> Typed:
-        """Let a graph read what this policy's names stand for."""
+        """Replace the metrics that a graph reads by this policy's inputs."""
         return _bound(root, self.inputs) if any(item.root == "metrics" for item in root.inputs) else root
 
 
 def declare(queries: Sequence[MetricQuery], report: Report) -> Declared:
-    """Check a policy's metrics and report what is wrong with them.
+    """Check the metrics that a policy declares, and return their inputs.
 
     Args:
-        queries: What the policy declares.
-        report: Takes a field of `spec` and what is wrong with it.
+        queries: The declared metrics.
+        report: Called with a field of `spec` and a diagnostic.
     """
     units: dict[str, Unit] = {}
     inputs: dict[str, MetricInput] = {}
@@ -87,7 +88,14 @@ def declare(queries: Sequence[MetricQuery], report: Report) -> Declared:
 
 
 def finding(code: str, message: str, width: int = 0, help_text: str | None = None) -> Diagnostic:
-    """Make an error about a whole field, as wide as its text."""
+    """Return an error about a whole field.
+
+    Args:
+        code: The code of the error.
+        message: Its message.
+        width: The length of the field's text.
+        help_text: Its help.
+    """
     return Diagnostic("error", code, message, 1, 1, 1 + width, help_text)
 
 
@@ -120,7 +128,7 @@ def _duration(text: str) -> tuple[float, tuple[Diagnostic, ...]]:
 
 
 def _bound(root: Typed, inputs: Mapping[str, MetricInput]) -> Typed:
-    """Make a graph anew with other inputs in the place of `metrics.*`."""
+    """Return a copy of a graph in which the policy's inputs replace `metrics.*`."""
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         data = node.data
@@ -133,23 +141,23 @@ def _bound(root: Typed, inputs: Mapping[str, MetricInput]) -> Typed:
 
 @dataclass(frozen=True, slots=True)
 class CompiledFilter:
-    """A filter rule: where `require` is not true the node is rejected."""
+    """A filter rule: it rejects the nodes on which `require` is not true."""
 
     name: str
     when: Program | None
     require: Program
     message: str | None
     stated: Program | None = None
-    """The condition as it is written, where `require` leaves a `?? false` out; None where they are the same."""
+    """The condition as written if `require` omits a `?? false` of it, else None."""
 
     @property
     def written(self) -> Program:
-        """The condition as it is written."""
+        """The condition as written."""
         return self.require if self.stated is None else self.stated
 
     @property
     def resolvable(self) -> bool:
-        """Whether removing pods can change the verdict."""
+        """Whether removing pods can change the result."""
         return any(
             item.root == "peer" or (item.root in {"node", "cluster"} and item.path[0] in RESOLVABLE)
             for item in self.require.inputs
@@ -158,7 +166,7 @@ class CompiledFilter:
 
 @dataclass(frozen=True, slots=True)
 class CompiledScore:
-    """A score rule: a number a node, normalised or not."""
+    """A score rule: a number for each node, normalised or not."""
 
     name: str
     weight: int
@@ -167,7 +175,7 @@ class CompiledScore:
     takes_maximum: bool
     """Whether values are scaled by their maximum over the feasible nodes."""
     missing: float
-    """What a node without a value gets, after normalising."""
+    """The value of a node without one, used after normalising."""
     has_missing_arm: bool
 
     @property
@@ -178,7 +186,7 @@ class CompiledScore:
 
 @dataclass(frozen=True)
 class CompiledPolicy:
-    """One generation of a policy, ready to run."""
+    """One compiled generation of a policy."""
 
     key: PolicyKey
     generation: int
@@ -189,25 +197,25 @@ class CompiledPolicy:
     filters: tuple[CompiledFilter, ...]
     scores: tuple[CompiledScore, ...]
     units: int = 0
-    """What it adds to a decision, see `units_of`."""
+    """The cost of the policy in a decision, see `units_of`."""
     preemption: CompiledFilter | None = None
     """The condition that a victim of preemption must meet."""
 
     @property
     def conditions(self) -> tuple[Program, ...]:
-        """The programs that say whether rules speak for a pod."""
+        """The programs that decide whether rules apply to a pod."""
         texts = (self.applies_to, *(rule.when for rule in self.filters), *(rule.when for rule in self.scores))
         return tuple(program for program in texts if program is not None)
 
     @property
     def filter_programs(self) -> tuple[Program, ...]:
-        """The programs that decide about rejections."""
+        """The programs of the filters, with the conditions under which the filters apply."""
         texts = (self.applies_to, *(rule.when for rule in self.filters), *(rule.require for rule in self.filters))
         return tuple(program for program in texts if program is not None)
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
-        """The programs that decisions about nodes run."""
+        """The programs that a decision runs: conditions, filters and scores."""
         return (
             *self.conditions,
             *(rule.written for rule in self.filters),
@@ -216,23 +224,23 @@ class CompiledPolicy:
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
-        """Everything the policy reads, in the order of its fields."""
+        """All inputs of the policy, in the order of its fields."""
         programs = (*self.programs, *self.guard_programs)
         return tuple(dict.fromkeys(item for program in programs for item in program.inputs))
 
     @property
     def rules_count(self) -> int:
-        """How many rules it has, the condition on victims being one."""
+        """Number of rules; the condition on victims is one rule."""
         return len(self.filters) + len(self.scores) + len(self.guard_programs)
 
     @property
     def guard_programs(self) -> tuple[Program, ...]:
-        """The program that preemption runs on placed pods, if there is one."""
+        """The condition on victims, which preemption runs on placed pods; empty without one."""
         return () if self.preemption is None else (self.preemption.written,)
 
 
 def units_of(policy: CompiledPolicy) -> int:
-    """Return the cost of a policy in a decision, with the search for victims; 0 if it is not enforced.
+    """Return the cost of a policy in a decision that includes preemption; 0 if the policy is not enforced.
 
     Units: operations over all nodes.
     """
@@ -249,16 +257,16 @@ def units_of(policy: CompiledPolicy) -> int:
 
 
 def requirement_count(spec: PolicySpec) -> int:
-    """Count the labels that a policy's selectors speak of."""
+    """Count the label requirements of a policy's selectors."""
     selectors = (one for one in (spec.pod_selector, spec.namespace_selector) if one is not None)
     return sum(len(one.match_labels) + len(one.match_expressions) for one in selectors)
 
 
 def compiled_filter(name: str, when: Program | None, require: Program, message: str | None) -> CompiledFilter:
-    """Make a filter rule whose condition still knows what was missing behind a `?? false`.
+    """Return a filter rule that omits `?? false` where this changes no result, so that reasons name missing inputs.
 
-    A filter keeps the nodes where its condition is true, so `x ?? false` says the same as `x` inside of `and` and `or`,
-    and `if(x ?? false, a, b)` as `x and a or not (x ?? false) and b`.
+    A filter accepts the nodes on which its condition is true. So `x ?? false` is equivalent to `x` inside of `and` and
+    `or`, and `if(x ?? false, a, b)` is equivalent to `x and a or not (x ?? false) and b`.
     """
     root = _without_defaults(require.root)
     if root is require.root:
@@ -267,9 +275,10 @@ def compiled_filter(name: str, when: Program | None, require: Program, message: 
 
 
 def _without_defaults(root: Typed) -> Typed:
-    """Return what a condition says without its defaults.
+    """Return a condition without the `?? false` that change no result.
 
-    Parts that stand in it several times are looked at once, and however deep they are without a call for each level.
+    Each part is rewritten once, even if the condition contains it several times. A stack replaces recursion, so that
+    the depth of a condition is not limited.
     """
     known: dict[Typed, Typed] = {}
     found: Any = None
@@ -289,20 +298,20 @@ def _without_defaults(root: Typed) -> Typed:
 
 
 def _without_own_defaults(node: Typed) -> Generator[Typed, Typed, Typed]:
-    """Rewrite a part, asking for other parts without their defaults."""
+    """Rewrite a part; yield each part to rewrite first, and receive the rewritten part."""
     if _is_defaulted(node):
         return (yield node.args[0])
     if node.op is Op.IF and _is_defaulted(node.args[0]):
-        asked, first, second = node.args
-        taken = make(Op.AND, ((yield asked), first), BOOL.over(asked.args[0].type, first.type))
-        other = make(Op.NOT, (asked,), asked.type)
+        test, first, second = node.args
+        taken = make(Op.AND, ((yield test), first), BOOL.over(test.args[0].type, first.type))
+        other = make(Op.NOT, (test,), test.type)
         left = make(Op.AND, (other, second), BOOL.over(other.type, second.type))
         return (yield make(Op.OR, (taken, left), BOOL.over(taken.type, left.type)))
     if node.op not in {Op.AND, Op.OR}:
         return node
     args = []
     for arg in node.args:
-        args.append((yield arg))  # noqa: PERF401 - a comprehension cannot ask
+        args.append((yield arg))  # noqa: PERF401 - a comprehension cannot yield
     return node if tuple(args) == node.args else make(node.op, args, BOOL.over(*(arg.type for arg in args)))
 
 

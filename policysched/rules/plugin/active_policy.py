@@ -1,4 +1,4 @@
-"""`ActivePolicy`, a compiled policy in force: its rules for a pod, what they read, and its queueing hints.
+"""`ActivePolicy`, a compiled policy in force: its rules for a pod, their inputs, and its queueing hints.
 
 Policies are no plugins of a profile themselves: `policies` evaluates all policies of a profile together. Statuses,
 records and hints name a policy `SchedulingPolicy/<name>`.
@@ -130,7 +130,7 @@ class ActivePolicy(BlockMember):
         )
 
     def events(self) -> Sequence[Hint]:
-        """Return the changes of what the filters read."""
+        """Return hints for the changes of the filters' inputs."""
         found = hints(self._changes, self._helps)
         if self.reads_own_namespace or self._reads_other_namespaces:
             found.append(Hint(Resource.NAMESPACE, Action.ALL))
@@ -138,7 +138,7 @@ class ActivePolicy(BlockMember):
 
     def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
         """Record where the rules hold now for a rejected pod."""
-        self._rejected(pod, cluster).note()
+        self._rejected(pod, cluster).record()
 
     def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:
         """Return the time at which elapsed time alone can change a result of the filters."""
@@ -150,11 +150,11 @@ class ActivePolicy(BlockMember):
             known = self._next[cluster] = (present, next_time(self._timed, pod, cluster))
         return known[1]
 
-    def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - the journal has more
-        return self._rejected(pod, cluster).look()
+    def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - the journal has the changes
+        return self._rejected(pod, cluster).may_help()
 
     def _rejected(self, pod: Pod, cluster: Cluster) -> RejectedPods:
-        """Return what is known of a rejected pod and the pods that the policy cannot distinguish from it."""
+        """Return the entry of a rejected pod and of the pods that the policy cannot distinguish from it."""
         context, known = self.context(cluster), self._rejections.get(cluster)
         if known is None:
             known = self._rejections[cluster] = Rejections(context)
@@ -162,7 +162,7 @@ class ActivePolicy(BlockMember):
         own = cluster.namespaces_stamp if self.reads_own_namespace else 0
         classes = cluster.storage.claim_classes_stamp if self._reads_classes else 0
         times = context.values(pod, self._time_keys) if self._time_keys else ()
-        version = (own, classes, self.stamp(cluster), times)
+        stamp = (own, classes, self.stamp(cluster), times)
 
         def prepare() -> tuple[Hashable, Callable[[], RejectedPods]]:
             waiting, make = self.selection.awaits(pod, context), partial(RejectedPods, context, self.filter_reads)
@@ -171,7 +171,7 @@ class ActivePolicy(BlockMember):
                 return waiting, partial(make, waiting)
             inputs = context.inputs(pod)
             own = inputs.key(dict.fromkeys(item for row in rules for item in row.rule.require.inputs))
-            key = (tuple(row.place for row in rules), own, version)
+            key = (tuple(row.place for row in rules), own, stamp)
             return key, lambda: make(FilterMatrix(independent, inputs, {self.name: rules}))
 
-        return known.of(pod, version, prepare)
+        return known.of(pod, stamp, prepare)

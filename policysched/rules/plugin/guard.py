@@ -1,9 +1,10 @@
 """A policy's condition on victims (`spec.preemption`) as a VictimGuard.
 
-It is asked about the pods of lower priority on nodes where preemption may help, all at once, and again about those that
-an extender names. What it says of a pod says nothing about the pods beside it: `node.` is as it is before anybody goes.
+Preemption evaluates the condition once for all pods of lower priority on nodes where preemption may help, and again for
+the victims that an extender returns. The result for a pod does not depend on which other pods are victims: `node.`
+inputs include all pods that are on the node now.
 
-Shapes: V the pods asked about.
+Shapes: V possible victims.
 Source: docs/reference/language.md#preemption.
 """
 
@@ -40,7 +41,7 @@ VICTIM_ACTIONS: Final = {
     "phase": Action.UPDATE_OTHER,
 }
 MOST_VALUES: Final = 4
-"""Of how many inputs a reason tells the values."""
+"""Largest number of inputs whose values a reason contains; further inputs are left out."""
 
 
 class PolicyGuard(VictimGuard):
@@ -59,17 +60,17 @@ class PolicyGuard(VictimGuard):
 
     @property
     def root(self) -> Typed:
-        """The graph of the condition as it is written."""
+        """The graph of the condition as written."""
         return self._rows[0].rule.written.root
 
-    def speaks_for(self, pod: Pod, context: EvaluationContext) -> bool:
-        """Return whether the condition holds for victims of a pod."""
+    def applies_to(self, pod: Pod, context: EvaluationContext) -> bool:
+        """Return whether the condition applies if a pod is the preemptor."""
         return not self._selection.spares(pod) and bool(
             self._selection.applying(self._rows, pod, context, unknown=True)
         )
 
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
-        """Protect the pods for which the condition is not true; all while a namespace that it needs is not known.
+        """Protect the pods for which the condition is not true, or all pods while it depends on an unknown namespace.
 
         Cost: O(V) for each operation of the condition.
         """
@@ -77,7 +78,7 @@ class PolicyGuard(VictimGuard):
         waiting = self._selection.awaits(pod, context)
         if waiting is not None:
             return Protection(np.ones(slots.size, np.int32), lambda _: waiting.message, lambda _: "")
-        if not self.speaks_for(pod, context):
+        if not self.applies_to(pod, context):
             return None
         frame = VictimFrame(slots, context.inputs(pod), context)
         codes: Codes = plugin_codes(self._rows[0].result(frame))
@@ -88,7 +89,7 @@ class PolicyGuard(VictimGuard):
         )
 
     def events(self) -> Sequence[Hint]:
-        """Name the changes of what the condition reads of pods and nodes; time and counts name none."""
+        """Return hints for changes of the pods and nodes that the condition reads; time and counts have no hint."""
         read = self._rows[0].root.inputs
         actions = Action.NONE
         for item in read:
@@ -97,15 +98,15 @@ class PolicyGuard(VictimGuard):
         found = [Hint(Resource.PENDING_POD, Action.UPDATE, is_own)]
         if actions:
             found.append(Hint(Resource.NODE, actions, self._helps))
-        of_pods = Action.NONE
+        pod_actions = Action.NONE
         for item in read:
-            of_pods |= VICTIM_ACTIONS.get(item.path[0], Action.NONE) if item.root == "victim" else Action.NONE
-        if of_pods:
-            found.append(Hint(Resource.ASSIGNED_POD, of_pods, self._helps))
+            pod_actions |= VICTIM_ACTIONS.get(item.path[0], Action.NONE) if item.root == "victim" else Action.NONE
+        if pod_actions:
+            found.append(Hint(Resource.ASSIGNED_POD, pod_actions, self._helps))
         return found
 
     def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:
-        """Return whether a pod of lower priority that a change is about, or one on the node it is about, may go."""
+        """Return whether the condition permits evicting the changed pod, or a pod of the changed node."""
         if isinstance(change.new, Pod):
             one = cluster.pods.by_id.get(pod_id(change.new))
             placed = [] if one is None else [one]
@@ -116,7 +117,7 @@ class PolicyGuard(VictimGuard):
         return bool(lower) and (found is None or not found.codes.all())
 
     def _values(self, slot: int, pod: Pod, context: EvaluationContext) -> str:
-        """Say what the parts of the condition that are not true read of a pod."""
+        """Return the values of a pod that the parts of the condition that are not true read, as a text."""
         cluster = context.cluster
         placed = cluster.pods.by_slot[slot]
         if placed is None:
@@ -147,7 +148,7 @@ def guard_of(policy: ActivePolicy) -> PolicyGuard | None:
 
 
 def _parts(root: Typed) -> Iterator[Typed]:
-    """Give the conditions that all have to be true for a condition to be."""
+    """Yield the operands of a conjunction, or the condition itself if it is no conjunction."""
     if root.op != Op.AND:
         yield root
         return
@@ -162,5 +163,5 @@ def _shown(value: Scalar, unit: Unit | None) -> str:
         return f'"{visible(shortened(value))}"'
     if isinstance(value, tuple):
         return visible(shortened(", ".join(value)))
-    # Events repeat the text, so that an age must not change it with every attempt.
+    # events contain the text: a rounded age keeps it from changing with every attempt
     return str(value).lower() if isinstance(value, bool) else written(value, unit, time_units=2)

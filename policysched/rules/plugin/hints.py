@@ -1,8 +1,8 @@
-"""Queueing hints of a policy: when a change can help a pod that it rejected.
+"""Queueing hints of a policy: whether a change can help a pod that the policy rejected.
 
-A policy remembers of the pods it rejected where its rules held then. A change helps such a pod if they hold on a
-row where they did not: a row that changed itself, or one that sees another aggregate or another value for all. Pods
-that are alike to the policy are looked at once a change, however many wait.
+For a rejected pod, a policy caches the rows that its filters accept. A change helps the pod if the filters accept
+another row: a row that changed, or a row for which an aggregate or another shared value changed. Pods that the policy
+cannot distinguish share one entry, which is evaluated once per change, whatever their number.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ from policysched.rules.shared_values.derived import AffectedRows
 from policysched.state.tables.columns import memory_of
 
 MOST_PODS = 8192
+"""Largest number of rejected pods per policy whose entry is cached by pod; the least recently used are dropped."""
 REJECTIONS_BYTES = 64 * 1024 * 1024
-"""How much memory what a policy remembers of pods that it rejected may take. Units: bytes."""
+"""Largest memory of the entries of a policy; the least recently used are dropped. Units: bytes."""
 BYTES_PER_REJECTED = 6144
-"""What an entry takes beside its pod and its arrays. Units: bytes."""
+"""The memory of an entry without its pod and its arrays. Units: bytes."""
 BYTES_PER_ENCODED = 6
-"""What a pod takes for each byte of its encoded form."""
+"""The memory of a pod per byte of its encoded form."""
 _ENCODER = msgspec.msgpack.Encoder()
 METRICS_AGAIN = 30.0
-"""How often is looked whether values of metrics have become too old. Units: seconds."""
+"""Time until a pod is retried because metric values may have become too old. Units: seconds."""
 NODE_ACTIONS = {
     "labels": Action.UPDATE_NODE_LABEL,
     "annotations": Action.UPDATE_NODE_ANNOTATION,
@@ -61,125 +62,133 @@ Decide = Callable[[Pod, Change, Cluster], bool]
 
 
 class RejectedPods:
-    """Where the rules held for pods that are alike to a policy, when they were last looked at.
+    """The rows that a policy's filters accept for rejected pods that the policy cannot distinguish.
 
     Args:
-        context: What policies share on the cluster.
-        reads: The aspects of rows that the rules read.
-        rules: The results of the rules that speak for the pods; None where none does, and a status where all nodes
-            are kept out because a namespace is not known that the rules depend on.
+        context: The context of the policies on the cluster.
+        reads: The aspects of rows that the filters read.
+        rules: The filters that apply to the pods: None if no filter applies, a status if all nodes are rejected
+            because the filters depend on an unknown namespace.
     """
 
-    __slots__ = ("__weakref__", "_affected", "_context", "_held", "_position", "_reads", "_rules", "_told", "nbytes")
+    __slots__ = ("__weakref__", "_accepted", "_affected", "_context", "_last", "_position", "_reads", "_rules",
+                 "nbytes")  # fmt: skip
 
     def __init__(self, context: EvaluationContext, reads: Aspect, rules: FilterMatrix | Status | None) -> None:
         self._context = context
         self._rules = rules
         self._affected = AffectedRows(rules.dependencies[0]) if isinstance(rules, FilterMatrix) else None
         self._reads = int(reads | Aspect.PRESENCE)
-        self._held: Mask = np.zeros(0, np.bool_)
+        self._accepted: Mask = np.zeros(0, np.bool_)
         self._position = -1
-        self._told: tuple[object, bool] = (None, False)
+        self._last: tuple[object, bool] = (None, False)
+        """The last result of `may_help`, with the context's stamp."""
         self.nbytes = 0
-        """The memory that it takes, with the pod for which it was made, once that is known. Units: bytes."""
+        """The memory of the entry with its first pod; 0 before `measure`. Units: bytes."""
 
     def measure(self, pod: Pod) -> None:
-        """Count the memory."""
+        """Compute the memory of the entry.
+
+        Args:
+            pod: The pod for which the entry was created.
+        """
         encoded = BYTES_PER_ENCODED * len(_ENCODER.encode(pod))
         arrays = self._rules.arrays if isinstance(self._rules, FilterMatrix) else 0
         rows = self._context.cluster.nodes.columns.capacity
         self.nbytes = BYTES_PER_REJECTED + encoded + rows + memory_of(arrays, rows)
 
-    def look(self) -> bool:
-        """Return whether the rules hold on a row where they did not before the last change, or speak no more."""
-        version = self._context.version
-        if self._told[0] != version:
-            self._told = (version, self._rules is None or self._gained())
-        return self._told[1]
+    def may_help(self) -> bool:
+        """Return whether the last change made the filters accept another row, or no filter applies any more."""
+        stamp = self._context.stamp
+        if self._last[0] != stamp:
+            self._last = (stamp, self._rules is None or self._accepts_another_row())
+        return self._last[1]
 
-    def note(self) -> None:
-        """Remember where the rules hold now."""
-        self.look()
-        self._told = (self._context.version, self._rules is None)
+    def record(self) -> None:
+        """Store the rows that the filters accept now; later changes are compared with them."""
+        self.may_help()
+        self._last = (self._context.stamp, self._rules is None)
 
-    def follow(self, other: RejectedPods) -> None:
-        """Begin where another one is, for pods to which the policy says something else by now."""
+    def start_from(self, other: RejectedPods) -> None:
+        """Copy the accepted rows of the entry that a pod had before; only if this entry has none yet."""
         if self._position < 0:
-            self._held = other._held.copy()
+            self._accepted = other._accepted.copy()
 
-    def _gained(self) -> bool:
-        """Compare the results on affected rows with what held there before."""
+    def _accepts_another_row(self) -> bool:
+        """Evaluate the affected rows; return whether the filters accept a row that they rejected before."""
         nodes, journal = self._context.cluster.nodes, self._context.cluster.journal
         changed: Rows | None = None
         if self._position >= 0:
             changed, _ = self._context.changed(self._position, self._reads)
-        if changed is None or self._held.size != nodes.columns.capacity:
+        if changed is None or self._accepted.size != nodes.columns.capacity:
             changed = slice(0, nodes.size)
-            self._held = np.resize(
-                np.append(self._held, np.zeros(nodes.columns.capacity, np.bool_)), nodes.columns.capacity
+            self._accepted = np.resize(
+                np.append(self._accepted, np.zeros(nodes.columns.capacity, np.bool_)), nodes.columns.capacity
             )
         self._position = journal.position
         rows = changed if self._affected is None else self._affected.extend(changed)
-        holds: Mask = np.zeros(1, np.bool_)
+        accepted: Mask = np.zeros(1, np.bool_)
         if isinstance(self._rules, FilterMatrix):
-            holds = self._rules.evaluate(rows)[0] == 0
-        holds = holds & nodes.present.data[rows]
-        gained = bool((holds & ~self._held[rows]).any())
-        self._held[rows] = holds
-        return gained
+            accepted = self._rules.evaluate(rows)[0] == 0
+        accepted = accepted & nodes.present.data[rows]
+        found = bool((accepted & ~self._accepted[rows]).any())
+        self._accepted[rows] = accepted
+        return found
 
 
-class _Known(NamedTuple):
+class _PodEntry(NamedTuple):
+    """The entry of a pod, by weak references, and the stamp for which it is valid."""
+
     pod: weakref.ref[Pod]
-    version: Hashable
-    alike: weakref.ref[RejectedPods]
+    stamp: Hashable
+    entry: weakref.ref[RejectedPods]
 
 
 class Rejections:
-    """What a policy remembers of the pods that it rejected; of their number none is kept alive by that."""
+    """The entries of the pods that a policy rejected; an entry references its first pod only."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self.independent = PodIndependentResults(context)
-        """None: the rules are evaluated where a hint is asked for, and no results of all nodes are kept for it."""
-        self._by_pod: LRUCache[int, _Known] = LRUCache(MOST_PODS)
+        """Results without any rule: hints evaluate the filters on affected rows, and cache no results of all nodes."""
+        self._by_pod: LRUCache[int, _PodEntry] = LRUCache(MOST_PODS)
         self._by_key: LRUCache[Hashable, RejectedPods] = LRUCache(REJECTIONS_BYTES, getsizeof=attrgetter("nbytes"))
 
     def of(
-        self, pod: Pod, version: Hashable, prepare: Callable[[], tuple[Hashable, Callable[[], RejectedPods]]]
+        self, pod: Pod, stamp: Hashable, prepare: Callable[[], tuple[Hashable, Callable[[], RejectedPods]]]
     ) -> RejectedPods:
-        """Return what is remembered of a pod and those that are alike.
+        """Return the entry of a pod and of the pods that the policy cannot distinguish from it.
 
         Args:
             pod: The pod.
-            version: What its rules and their values of it depend on, beside the pod itself.
-            prepare: Says by what pods are alike to the policy, and gives what makes an entry for them.
+            stamp: Changes if other rules apply to the pod, or if they read other values of it.
+            prepare: Returns the key of the pod's entry, and a function that creates the entry.
         """
         known = self._by_pod.get(id(pod))
-        before = known.alike() if known is not None and known.pod() is pod else None
-        if known is not None and before is not None and known.version == version:
+        before = known.entry() if known is not None and known.pod() is pod else None
+        if known is not None and before is not None and known.stamp == stamp:
             return before
         key, make = prepare()
-        alike = self._by_key.get(key)
-        if alike is None:
-            alike = make()
-            alike.measure(pod)
-            if alike.nbytes <= self._by_key.maxsize:
-                self._by_key[key] = alike
+        entry = self._by_key.get(key)
+        if entry is None:
+            entry = make()
+            entry.measure(pod)
+            if entry.nbytes <= self._by_key.maxsize:
+                self._by_key[key] = entry
         if before is not None:
-            alike.follow(before)
-        self._by_pod[id(pod)] = _Known(weakref.ref(pod), version, weakref.ref(alike))
-        return alike
+            entry.start_from(before)
+        self._by_pod[id(pod)] = _PodEntry(weakref.ref(pod), stamp, weakref.ref(entry))
+        return entry
 
 
 def changes_read(
     filters: Iterable[CompiledFilter], inputs: Sequence[Input], timed: bool
 ) -> tuple[tuple[Resource, Action], ...]:
-    """Name the changes of what some filters read, in the order of their hints.
+    """Return the changes that can change the result of filters, in the order of their hints.
 
     Args:
-        filters: The rules.
-        inputs: What the whole policy reads.
-        timed: Whether time changes what it says.
+        filters: The filters.
+        inputs: The inputs of the whole policy.
+        timed: Whether elapsed time can change the policy's results.
     """
     roots = [rule.require.root for rule in filters]
     read = [item for root in roots for item in root.inputs]
@@ -201,7 +210,7 @@ def changes_read(
 
 
 def _of_nodes(read: Iterable[Input]) -> Action:
-    """Name the changes of a node that inputs read."""
+    """Return the changes of a node that can change some inputs."""
     actions = Action.ADD
     for item in read:
         if item.root == "node":
@@ -210,14 +219,17 @@ def _of_nodes(read: Iterable[Input]) -> Action:
 
 
 def hints(changes: Iterable[tuple[Resource, Action]], decide: Decide) -> list[Hint]:
-    """Make the hints of changes: of the pod itself any one helps, of the others `decide` says which."""
+    """Return the hints for changes: any change of the pod itself helps, `decide` decides about other changes."""
     return [
         Hint(resource, actions, is_own if resource is Resource.PENDING_POD else decide) for resource, actions in changes
     ]
 
 
 def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | None:
-    """Return the time at which time alone can change what graphs say of a pod. Units: seconds since 1970."""
+    """Return the time at which elapsed time alone can change a graph's value for a pod.
+
+    Units: seconds since 1970.
+    """
     now = cluster.time.seconds
     created = seconds_of(pod.metadata.creation_timestamp)
 
@@ -235,5 +247,5 @@ def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | Non
 
 
 def is_own(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - the hint's shape
-    """Return whether a change is one of the pod itself."""
+    """Return whether a change is an update of the pod itself."""
     return isinstance(change.new, Pod) and change.new.metadata.uid == pod.metadata.uid

@@ -1,4 +1,4 @@
-"""The policies of a profile as plugins: one filter for all, one score for the policies of a tier.
+"""The policies of a profile as plugins: one filter for all policies, one score for the policies of a tier.
 
 A plugin answers with one code or sum per row; `rows_of` returns the results by policy. A policy with a normalising rule
 is a score plugin of its own, because its scores depend on all feasible nodes.
@@ -83,11 +83,14 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         self.filter_reads = _union(one.filter_reads for one in members)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
-        """Return the block of the policies that apply to the pod, or reject the pod while a namespace is unknown."""
+        """Return the block of a pod class, or reject the pod while a namespace is unknown.
+
+        A block has one row of results for each policy that applies to the pod class.
+        """
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: FilterBlock | None, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
-        """Return the same, with the results of policies that are the same in the block of an earlier profile."""
+        """Return the block of a pod class; it reuses rows of unchanged policies from an earlier profile's block."""
         results = self._results(cluster)
         context = results.context
         for one in self.members:
@@ -102,7 +105,7 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         return FilterBlock(self, FilterMatrix(results, inputs, rules), cluster.nodes.columns.capacity, before)
 
     def reads_of(self, state: FilterBlock) -> Aspect:
-        """Return the aspects that the policies of a block read."""
+        """Return the aspects that the policies with a row in a block read."""
         return _union(one.filter_reads for one in self.members_of(state))
 
     def rows_of(self, state: FilterBlock) -> list[BlockRow]:
@@ -110,11 +113,11 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         return [BlockRow(self._by_name[name], codes) for name, codes in state.rejecting()]
 
     def members_of(self, state: FilterBlock) -> Sequence[ActivePolicy]:
-        """Return the policies of a block."""
+        """Return the policies with a row in a block: the policies that apply to the block's pod class."""
         return [self._by_name[name] for name in state.matrix.names]
 
     def affected_rows(self, state: FilterBlock, rows: RowNumbers) -> Rows:
-        """Evaluate the rows that changed, and add those that shared values affect."""
+        """Evaluate the changed rows and the rows that shared values affect; return all of them."""
         return state.update(rows)
 
     def filter(self, state: FilterBlock, rows: Rows) -> Codes:
@@ -127,11 +130,11 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         return self.reason(state, code) if code else None
 
     def filter_changed_rows(self, state: FilterBlock, changed: ChangedRows) -> Codes | None:
-        """Return the codes that rows with other pods would have, None if each has to be evaluated by itself."""
+        """Return the codes that rows with other pods would have, None if each row has to be evaluated by itself."""
         return state.matrix.changed_codes(changed)
 
     def reason(self, state: FilterBlock, code: int) -> Status:
-        """Return the status of the policy and rule that a code stands for."""
+        """Return the status for a code, with the policy and rule that rejected the node."""
         place, own = divmod(code, CODES)
         return self._by_name[state.matrix.names[place]].reason(own)
 
@@ -146,11 +149,11 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         self.name = f"{POLICIES} of tier {self.tier}"
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
-        """Return the block of the policies that apply to the pod."""
+        """Return the block of a pod class: one row of results for each policy that applies."""
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: ScoreBlock | None, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
-        """Return the same, with the results of policies that are the same in the block of an earlier profile."""
+        """Return the block of a pod class; it reuses rows of unchanged policies from an earlier profile's block."""
         results = self._results(cluster)
         context = results.context
         rules = {one.name: rows for one in self.members if (rows := one.scores_for(pod, context))}
@@ -163,7 +166,7 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         return ScoreBlock(self, matrix, cluster.nodes.columns.capacity, weights, before)
 
     def reads_of(self, state: ScoreBlock) -> Aspect:
-        """Return the aspects that the policies of a block read."""
+        """Return the aspects that the policies with a row in a block read."""
         return _union(one.score_reads for one in self.members_of(state))
 
     def rows_of(self, state: ScoreBlock) -> list[BlockRow]:
@@ -171,11 +174,11 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         return [BlockRow(one, scores) for one, scores in zip(self.members_of(state), state.scores, strict=True)]
 
     def members_of(self, state: ScoreBlock) -> Sequence[ActivePolicy]:
-        """Return the policies of a block."""
+        """Return the policies with a row in a block: the policies that apply to the block's pod class."""
         return [self._by_name[name] for name in state.matrix.names]
 
     def affected_rows(self, state: ScoreBlock, rows: RowNumbers) -> Rows:
-        """Evaluate the rows that changed, and add those that shared values affect."""
+        """Evaluate the changed rows and the rows that shared values affect; return all of them."""
         return state.update(rows)
 
     def score(self, state: ScoreBlock, rows: Rows) -> Scores:
@@ -202,7 +205,7 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: NormalizedScores | None, pod: Pod, cluster: Cluster) -> NormalizedScores | Nothing:
-        """Return the same, or the values of an earlier profile if the rules are the same."""
+        """Return the values of the rules that apply; an earlier profile's values are reused if the rules are equal."""
         results = self._results(cluster)
         rules = self.policy.scores_for(pod, results.context)
         if not rules:

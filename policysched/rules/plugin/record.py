@@ -19,18 +19,20 @@ from policysched.rules.results.rule_rows import FINE, FilterRow, Values
 from policysched.rules.shared_values.context import EvaluationContext
 
 LONGEST: Final = 80
-"""How much of an expression is shown. Units: characters."""
-MOST_TOLD: Final = 1000
-"""Of how many pods that a condition on victims protects a record tells."""
+"""Largest number of characters of an expression in a reason; a longer expression is cut."""
+MOST_PROTECTED: Final = 1000
+"""Largest number of protected pods that a record lists; `preemptionMore` is the number of further pods."""
 _SYSTEM: Final = "ignore pods of priority 2000000000 and above: includeSystemPods is not set"
 
 
 def describe(active: ActivePolicy, pod: Pod, cluster: Cluster, feasible: Mask) -> dict[str, Any] | None:
-    """Describe what a policy does to a pod, rule by rule and node by node; None where it does not apply.
+    """Describe the results of a policy for a pod by rule and node; None if the policy does not apply.
 
-    Filters are told for all nodes whatever rejected them before, scores for the feasible ones: a rule's own number
-    after normalising and clipping, None where it is missing and no arm spoke. Where no node is feasible, the pods of
-    lower priority are told that a condition on victims protects, each with what that read of it.
+    Filter results are listed for all nodes, also for nodes that another plugin rejected. Scores are listed for the
+    feasible nodes: the value of a rule after normalising and clipping, None if the value is missing without a `missing`
+    arm. If no node is feasible, the pods that the condition on victims protects are listed, each with the values that
+    the condition read.
+
     Shapes: feasible (N,).
     """
     filters, results = active.filter_matrix(pod, cluster), active.results(cluster)
@@ -57,7 +59,7 @@ def describe(active: ActivePolicy, pod: Pod, cluster: Cluster, feasible: Mask) -
 
 
 def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
-    """Say why a policy, or all of its filters, say nothing about a pod; empty where they do."""
+    """Return why a policy or all of its filters do not apply to a pod, empty if they apply."""
     if policy.spec.mode == "Disabled":
         return "mode is Disabled"
     active = ActivePolicy(policy)
@@ -69,13 +71,13 @@ def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
     if active.scores_for(pod, context):
         return f"its filters {_SYSTEM}" if policy.filters and active.selection.spares(pod) else ""
     guard = guard_of(active)
-    if guard is not None and guard.speaks_for(pod, context):
+    if guard is not None and guard.applies_to(pod, context):
         return ""
-    return active.selection.unselected(pod, cluster) or _not_meant(active, pod, context)
+    return active.selection.unselected(pod, cluster) or _condition_not_true(active, pod, context)
 
 
 def _protected(active: ActivePolicy, pod: Pod, cluster: Cluster) -> dict[str, Any]:
-    """Name the placed pods of lower priority that the policy protects, with what its condition read of them."""
+    """Return the placed pods of lower priority that the policy protects, with the values that its condition read."""
     guard, pods = guard_of(active), cluster.pods
     if guard is None:
         return {}
@@ -85,8 +87,8 @@ def _protected(active: ActivePolicy, pod: Pod, cluster: Cluster) -> dict[str, An
         return {}
     places = np.flatnonzero(found.codes).tolist()
     kept = {one.pod.key: place for place in places if (one := pods.by_slot[int(lower[place])]) is not None}
-    told = {key: found.values_of(kept[key]) or "false" for key in sorted(kept)[:MOST_TOLD]}
-    more = len(kept) - MOST_TOLD
+    told = {key: found.values_of(kept[key]) or "false" for key in sorted(kept)[:MOST_PROTECTED]}
+    more = len(kept) - MOST_PROTECTED
     return {"preemption": told, "preemptionMore": more} if more > 0 else {"preemption": told}
 
 
@@ -104,7 +106,8 @@ def _number(rule: CompiledScore, values: Values, row: int) -> float | None:
     return int(clipped) if clipped.is_integer() else clipped
 
 
-def _not_meant(active: ActivePolicy, pod: Pod, context: EvaluationContext) -> str:
+def _condition_not_true(active: ActivePolicy, pod: Pod, context: EvaluationContext) -> str:
+    """Return which condition keeps a policy from applying to a pod that its selectors match."""
     policy = active.policy
     if policy.applies_to is not None:
         true, lacking = evaluate_columns(policy.applies_to.root, context.plain(context.inputs(pod)))

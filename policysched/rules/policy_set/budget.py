@@ -43,7 +43,7 @@ class PolicyBudget:
         self._queries: Counter[MetricKey] = Counter()
 
     def take(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> BudgetLimit | None:
-        """Admit a policy in place of its earlier generation, or return the limit that it exceeds."""
+        """Admit a policy in place of its earlier generation, or return the limit that the policy would exceed."""
         if before is not None:
             self._add(before, -1)
         self._add(policy, 1)

@@ -31,11 +31,11 @@ class PolicySet:
 
     @classmethod
     def of(cls, policies: Iterable[CompiledPolicy], before: PolicySet | None = None) -> PolicySet:
-        """Put policies in order.
+        """Return the set of some policies, in order.
 
         Args:
             policies: The policies in force.
-            before: The previous set: policies and rules that are the same keep their results.
+            before: The previous set; unchanged policies and rules keep their results.
         """
         ordered = sorted(policies, key=lambda policy: (-policy.spec.priority, policy.key))
         results: Results = WeakKeyDictionary() if before is None else before.results
@@ -44,7 +44,7 @@ class PolicySet:
         return cls(tuple(one for one in made if one.policy.spec.mode != "Disabled"), results)
 
     def join(self, profile: Profile, cluster: Cluster | None = None) -> Profile:
-        """Return a profile with the plugins of the enforced policies behind its own plugins.
+        """Return a profile with the plugins of the enforced policies after its own plugins.
 
         Args:
             profile: The profile without policies.
@@ -75,7 +75,7 @@ class PolicySet:
 
 
 def _following(before: ActivePolicy | None, policy: CompiledPolicy, results: Results) -> ActivePolicy:
-    """Return a policy after its earlier generation."""
+    """Return an active policy; unchanged rules of its earlier generation are reused."""
     if before is not None and before.policy is policy:
         return before
     return ActivePolicy(policy, results, before)
@@ -89,10 +89,13 @@ def _guards(policies: Iterable[ActivePolicy], mode: str) -> tuple[PolicyGuard, .
 
 @dataclass(frozen=True)
 class ExtraKey:
-    """Adds to the key of a pod's class what policies read of the pod and the time; equal ones return equal values."""
+    """Adds to the key of a pod class the values that policies read of the pod and the time.
+
+    Equal objects add equal values.
+    """
 
     fields: tuple[tuple[str, str | None], ...]
-    """The fields of a pod that policies read and the key of its class does not contain."""
+    """The fields of a pod that policies read and the default key of a pod class does not contain."""
     times: tuple[Typed, ...]
     """The values of time that policies compute without nodes."""
     policy: ActivePolicy = field(compare=False, repr=False)
@@ -105,7 +108,7 @@ class ExtraKey:
 
 
 def _extra_key(policies: list[ActivePolicy]) -> ExtraKey | None:
-    """Return what policies add to the keys of pod classes."""
+    """Return the function that adds to the keys of pod classes, None if policies add nothing."""
     fields = tuple(sorted({one for policy in policies for one in policy.beyond_class}, key=str))
     times = tuple(dict.fromkeys(one for policy in policies for one in policy.time_keys))
     return ExtraKey(fields, times, policies[0]) if fields or times else None

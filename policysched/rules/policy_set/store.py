@@ -1,14 +1,14 @@
-"""Every policy as the API server has it, and which generation of it is in force.
+"""The policies of the API server, and the generation in force of each.
 
-A policy whose spec does not compile keeps its last good generation: the one in memory, or after a restart the one its
-annotation keeps; what its status says counts for nothing, because others may write that. So it is with one that
-compiles and for which the others leave no room, until there is. An object deleted and made again under its name starts
-anew.
+If the newest spec of a policy does not compile, the last good generation stays in force: the generation in memory, or
+after a restart the generation in the policy's annotation. The policy's status is ignored, because other users may write
+it. The last good generation also stays in force if the newest spec compiles and exceeds the limits of all policies,
+until there is room. A policy that is deleted and created again under its name inherits nothing.
 
-A decision asks all policies of a profile, and nothing else runs meanwhile; so what they cost together is bounded
-(`budget`), counted before any of them is evaluated. What is in force stays there: a generation comes into force where
-there is room for it beside the others, in place of the one of its policy that is. Of several that wait the oldest
-policy comes first, because newcomers take nobody's room.
+A decision evaluates all policies of a profile without yielding, so their total cost has a limit (`budget`), which is
+checked before any policy is evaluated. A generation takes force if the limits permit it together with all other
+generations in force; it replaces the generation of its own policy and never that of another policy. Generations that
+make room are admitted first, then the others by age of the policy, the oldest first.
 
 Source: docs/reference/language.md#limits.
 """
@@ -31,64 +31,68 @@ NO_ROOM: Final = f"the annotation {LAST_GOOD} is ignored: the cost limit for all
 
 
 def age(policy: Policy) -> tuple[bool, str, str]:
-    """Order policies by age, those without a time last, and by name."""
+    """Return a key that orders policies by age, then by name; policies without a creation time are last."""
     since = policy.metadata.creation_timestamp
     return (not since, since or "", policy.key)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicy:
-    """One policy: the newest object, what compiling it gave, and what is in force."""
+    """One policy: the newest object, its compilation result, and the generation in force."""
 
     policy: Policy
     result: CompilationResult
     active: CompiledPolicy | None
     refused: str = ""
-    """Why what the object says of a last good generation is not in force."""
+    """Why the last good generation that the object names is not in force; empty if it is, or if none is named."""
     waiting: CompilationResult | None = None
-    """What compiling the newest object gave, where it compiles and there is no room for it yet."""
+    """The compilation result of the newest object if it compiles and waits for room, else None."""
     shortage: BudgetLimit | None = None
-    """What there is too little of for that."""
+    """The limit that the waiting generation exceeds."""
 
 
 class PolicyStore:
-    """Policies by key."""
+    """Policies by key.
+
+    Args:
+        on_failure: Called if the compiler raises an exception; by default the exception is raised again.
+    """
 
     def __init__(self, on_failure: Callable[[Policy, Exception], None] | None = None) -> None:
-        self._on_failure = on_failure or _nobody
+        self._on_failure = on_failure or _raise
         self._entries: dict[PolicyKey, StoredPolicy] = {}
         self._settled: dict[PolicyKey, CompiledPolicy] = {}
-        """What is in force, but for what was compiled since."""
+        """The generations in force after the last `settle`."""
         self._last: PolicySet | None = None
 
     def get(self, key: PolicyKey) -> StoredPolicy | None:
-        """Find a policy's entry."""
+        """Return the entry of a policy, None if the store does not have it."""
         return self._entries.get(key)
 
     def listed(self) -> frozenset[PolicyKey]:
-        """List all policies."""
+        """Return the keys of all policies."""
         return frozenset(self._entries)
 
     def policy_set(self) -> PolicySet:
-        """Make the set of what is in force."""
+        """Return the set of the generations in force."""
         active = [entry.active for entry in self._entries.values() if entry.active is not None]
         self._last = PolicySet.of(active, self._last)
         return self._last
 
     def apply(self, policy: Policy) -> frozenset[PolicyKey]:
-        """Take a policy as it is now; return the policies of which another generation is in force then."""
+        """Store the current object of a policy; return the policies whose generation in force changed."""
         known = self._entries.get(policy.key)
         self.compile(policy)
         if known is not None and _compiled_alike(known, self._entries[policy.key]):
-            return frozenset()  # its status or annotations changed, as after a write of ours
+            return frozenset()  # only the status or annotations changed, such as after our own write
         return self.settle()
 
     def change(self, policies: Iterable[Policy], gone: Iterable[PolicyKey] = ()) -> frozenset[PolicyKey]:
-        """Apply several changes at once; return the policies of which another generation is in force then.
+        """Apply several changes at once; return the policies whose generation in force changed.
 
         Args:
-            policies: Policies as they are now.
-            gone: Policies that were deleted.
+            policies: The current objects of changed policies.
+            gone: The deleted policies.
         """
         for key in gone:
             self._entries.pop(key, None)
@@ -97,11 +101,11 @@ class PolicyStore:
         return self.settle()
 
     def remove(self, key: PolicyKey) -> frozenset[PolicyKey]:
-        """Forget a policy; return the policies of which another generation is in force then."""
+        """Remove a policy; return the policies whose generation in force changed."""
         return self.change((), (key,))
 
     def compile(self, policy: Policy) -> None:
-        """Take a policy as it is now, and compile it; `settle` puts it in force where there is room."""
+        """Store and compile the current object of a policy; `settle` puts the result in force if there is room."""
         known = self._entries.get(policy.key)
         if known is not None and known.policy.metadata.uid != policy.metadata.uid:
             known = None
@@ -119,13 +123,13 @@ class PolicyStore:
         self._entries[policy.key] = StoredPolicy(policy, result, active, refused, waiting)
 
     def settle(self) -> frozenset[PolicyKey]:
-        """Put in force what there is room for; return the policies of which another generation is in force then."""
+        """Put waiting generations in force if there is room; return the policies whose generation in force changed."""
         keys, budget = sorted(self._entries, key=lambda key: age(self._entries[key].policy)), PolicyBudget()
         for key in keys:
             self._keep(key, budget)
         keys.sort(key=lambda key: _grows(self._entries[key]))
         was_admitted = True
-        while was_admitted:  # what takes less of one thing than before makes room for those that had none
+        while was_admitted:  # an admitted generation that is cheaper than its predecessor makes room for others
             was_admitted = False
             for key in keys:
                 was_admitted |= self._admit(key, budget)
@@ -134,13 +138,13 @@ class PolicyStore:
         return frozenset(key for key in before.keys() | after.keys() if before.get(key) is not after.get(key))
 
     def _keep(self, key: PolicyKey, budget: PolicyBudget) -> None:
-        """Leave in force what is, as far as there is room."""
+        """Keep the generation of a policy in force if the limits permit it, else take it out of force."""
         entry = self._entries[key]
         if entry.active is not None and budget.take(entry.active) is not None:
             self._entries[key] = replace(entry, active=None, refused=NO_ROOM)
 
     def _admit(self, key: PolicyKey, budget: PolicyBudget) -> bool:
-        """Put in force what waits, if there is room; return whether there was."""
+        """Put the waiting generation of a policy in force if there is room; return whether it was put in force."""
         entry = self._entries[key]
         if entry.waiting is None or entry.waiting.policy is None:
             return False
@@ -157,9 +161,12 @@ class PolicyStore:
         return {key: entry.active for key, entry in self._entries.items() if entry.active is not None}
 
     def refuse(self, key: PolicyKey, error: Exception, acting: CompiledPolicy | None) -> None:
-        """Take a policy out of force that compiles and cannot act all the same.
+        """Take the newest generation of a policy out of force, because evaluating it raised an exception.
 
-        What acts of it stays; after a restart that is what the annotation keeps.
+        Args:
+            key: The policy.
+            error: The exception.
+            acting: The earlier generation that stays in force; if None, the generation in the annotation.
         """
         policy, refused = self._entries[key].policy, ""
         self._on_failure(policy, error)
@@ -171,9 +178,14 @@ class PolicyStore:
     def _compiled(
         self, policy: Policy, kept: LastGood | None = None, before: CompilationResult | None = None
     ) -> CompilationResult:
-        """Compile a policy, or what its annotation keeps, but for texts that were compiled before.
+        """Compile a policy, or the last good spec of its annotation.
 
-        One that cannot be read, or at which the compiler itself fails, is one with an error.
+        The result is an error if the object is unreadable or the compiler raises an exception.
+
+        Args:
+            policy: The policy.
+            kept: The last good spec to compile in place of the policy's own spec.
+            before: An earlier result, whose compiled texts are reused.
         """
         if isinstance(policy, UnreadablePolicy) and kept is None:
             return CompilationResult(None, (replace(finding("E0001", policy.reason), field=policy.field),), Cost())
@@ -186,11 +198,11 @@ class PolicyStore:
             return failed(error)
 
     def _remembered(self, policy: Policy, newest: CompiledPolicy | None) -> tuple[CompiledPolicy | None, str]:
-        """Return the last good generation that the annotation keeps; else say why what is told of one is not used.
+        """Return the last good generation of the annotation; without one, why a named generation is ignored.
 
         Args:
             policy: The object.
-            newest: Its own spec, where that compiles.
+            newest: The object's own spec if it compiles.
         """
         status = policy.status
         try:
@@ -212,7 +224,7 @@ class PolicyStore:
 
 
 def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
-    """Take an object whose spec means the same, perhaps as another generation."""
+    """Return the entry of a policy for a new object with an equal spec, possibly of another generation."""
     newest, generation = known.waiting or known.result, policy.metadata.generation
     if newest.policy is None or newest.policy.generation == generation:
         return replace(known, policy=policy)
@@ -221,27 +233,30 @@ def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
 
 
 def _compiled_alike(one: StoredPolicy, other: StoredPolicy) -> bool:
-    """Return whether two entries of a policy hold the same of what compiling it gave."""
+    """Return whether two entries of a policy have the same compilation results and generation in force."""
     return one.result is other.result and one.waiting is other.waiting and one.active is other.active
 
 
 def _grows(entry: StoredPolicy) -> bool:
-    """Return whether what waits takes more than what is in force; what takes less makes room for the others."""
+    """Return whether the waiting generation costs more than the generation in force.
+
+    Cheaper generations are admitted first, because they make room for others.
+    """
     newest = entry.waiting.policy if entry.waiting is not None else None
     return newest is not None and newest.units > (0 if entry.active is None else entry.active.units)
 
 
 def _admitted(entry: StoredPolicy) -> StoredPolicy:
-    """Put in force what waits."""
+    """Return the entry with the waiting generation in force."""
     result = entry.waiting or entry.result
     return StoredPolicy(entry.policy, result, result.policy)
 
 
 def failed(error: Exception) -> CompilationResult:
-    """Return what compiling a policy gave that ended in an exception."""
+    """Return the compilation result for an exception of the compiler."""
     said = f"internal error while compiling: {type(error).__name__}; see the log of the scheduler"
     return CompilationResult(None, (replace(finding("E0601", said), field="spec"),), Cost())
 
 
-def _nobody(_: Policy, error: Exception) -> None:
+def _raise(_: Policy, error: Exception) -> None:
     raise error

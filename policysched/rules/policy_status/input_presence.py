@@ -1,13 +1,13 @@
-"""On how many nodes each input of a policy is present, with warnings for inputs on none.
+"""Number of nodes that have each input of a policy, with warnings for inputs that no node has.
 
-A label that no node has is most often a misspelt one, so the warning names the nearest that some node has. It never
-keeps a policy from compiling: the nodes may come later. Counts change with every node; they are told anew only where
-one leaves or reaches 0, where the trouble with a metric changes, or where the policy does. So what was told is kept,
-and a restart takes it over from the status.
+A label that no node has is most often misspelt, so the warning suggests a similar label of the cluster. The warning
+never keeps a policy from compiling: the nodes may be added later. Counts change with every node. The status gets new
+counts only if a count becomes 0 or positive, if the problem of a metric changes, or if the policy changes. So the
+reported counts are cached, and a restart reads them from the status.
 
-Compiled programs know no positions, so that equal expressions are one; a warning about the cluster needs them, and
-finds them in the texts. Only what must be there for a rule to say anything is a reference: a value after `!=` or `not
-in` may well be absent.
+Compiled programs contain no positions in texts, so that equal expressions are shared. A warning needs a position, so
+the texts are parsed for references. A reference is an input or value that must be present for a rule to have an effect;
+a value after `!=` or `not in` is no reference.
 """
 
 from __future__ import annotations
@@ -50,14 +50,15 @@ from policysched.state.tables.columns import distinct
 from policysched.state.tables.node_texts import NodeText
 
 MOST_INPUTS = 100
-"""How many inputs of a policy a status tells."""
+"""Largest number of inputs of a policy in a status; further inputs are left out."""
 MOST_COMPARED = 300
+"""Largest number of names compared for a suggestion; above it, only names with the same beginning or end."""
 MOST_SUGGESTIONS = 100
-"""For how many names of a policy a similar name is looked for; others are reported without one. 0.5 ms each."""
+"""Largest number of names of a policy that get a suggestion, each of which takes 0.5 ms; others get none."""
 MOST_TEXTS = 1024
-"""Of how many texts the references are remembered."""
+"""Largest number of texts whose references are cached; the least recently used are dropped."""
 _LOOKS_LIKE = str.maketrans("OolIS", "00115")
-"""Characters that are read as others: H1OO for H100."""
+"""Characters that look like others, as in H1OO for H100."""
 _ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
 KEYED = frozenset(("labels", "annotations", "conditions", "addresses", "allocatable", "requested", "free"))
 EQUAL = frozenset(("==", "in"))
@@ -70,10 +71,10 @@ class Reference:
     Attributes:
         field: The field, as `spec.filters[0].require`.
         text: Its text.
-        span: The place in it.
-        item: What is read of nodes.
-        values: What it is compared with, each with its place; empty where the input itself is the point.
-        converted: Whether its values are to be numbers.
+        span: The place in the text.
+        item: The input of nodes.
+        values: The values that the input is compared with, each with its place; empty for the input itself.
+        converted: Whether the text converts the input to a number.
     """
 
     field: str
@@ -90,7 +91,7 @@ def references(spec: PolicySpec) -> Iterator[Reference]:
 
 
 def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
-    """Return each text that may read nodes with its field and what it is: `expr` or `case`."""
+    """Yield each text that may read nodes, with its field and its grammar rule: `expr` or `case`."""
     for index, let in enumerate(spec.let):
         yield f"spec.let[{index}].value", str(let.value), "expr"
     for index, rule in enumerate(spec.filters):
@@ -106,7 +107,7 @@ def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
 
 @lru_cache(maxsize=MOST_TEXTS)
 def _in_text(field: str, text: str, start: str) -> tuple[Reference, ...]:
-    """Find the references of a text; statuses are looked at again and again, and parsing takes longest."""
+    """Return the references of a text, cached because parsing takes most of the time of a status."""
     return tuple(_found_in(field, text, start))
 
 
@@ -148,7 +149,7 @@ def _strings(expr: Expr) -> tuple[tuple[str, Span], ...]:
 
 
 def _input(path: Path) -> Input | None:
-    """Return what a path reads of nodes, None where every node has it or it is none of theirs."""
+    """Return the input that a path reads, None if every node has the input or it is no input of nodes."""
     root, *names = path.names
     if root == "metrics" and len(names) == 1:
         return Input(root, tuple(names))
@@ -162,25 +163,25 @@ def _input(path: Path) -> Input | None:
 
 @dataclass(frozen=True, slots=True)
 class InputCoverage:
-    """On how many of all nodes an input is present."""
+    """Number of nodes that have an input."""
 
     name: str
     present: int
     total: int
     problem: str = ""
-    """What the source of a metric says is wrong."""
+    """The problem that the source of a metric reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a cluster has of what a policy reads."""
+    """The presence of a policy's inputs in a cluster, with warnings."""
 
     inputs: tuple[InputCoverage, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
 
     @property
-    def gist(self) -> object:
-        """What is worth telling anew: which inputs are on no node, and the trouble with metrics."""
+    def reported(self) -> object:
+        """The parts whose change requires a new status: inputs that no node has, problems of metrics, warnings."""
         return {(one.name, one.present == 0, one.problem) for one in self.inputs}, self.warnings
 
 
@@ -195,7 +196,7 @@ def count_inputs(policy: CompiledPolicy, cluster: Cluster) -> Coverage:
 
 
 def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
-    """Warn of inputs and values that no node has (W0705); a cluster without nodes says nothing of them."""
+    """Warn of inputs and values that no node has (W0705); without nodes there are no warnings."""
     if not cluster.nodes.count:
         return ()
     bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
@@ -226,9 +227,9 @@ def _no_value(reference: Reference, item: Input, cluster: Cluster, names: NodeNa
 
 
 def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iterator[Diagnostic]:
-    """Warn of values that no node has: once where that is all of them, else of each that looks misspelt.
+    """Warn of values that no node has: once if no value of the reference is present, else of each misspelt value.
 
-    Of some values of a list the nodes may come later; one that looks like what the list has beside it was meant so.
+    A list may contain values of nodes that are added later, so an absent value without a suggestion gets no warning.
     """
     known = names.values(item)
     if known is None:
@@ -239,7 +240,7 @@ def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iter
         unknown = [(hint, reference.span)]
     else:
         listed = {value for value, _ in reference.values}
-        # what is meant may be a value that the list does not have, or one that reads the same
+        # suggest known values that the list does not contain, or that look the same as the value
         unknown = [
             (names.suggest(value, {one for one in known if one not in listed or _folded(one) == _folded(value)}), span)
             for value, span in unknown
@@ -251,7 +252,7 @@ def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iter
 
 
 def _no_numbers(reference: Reference, item: Input, cluster: Cluster, names: NodeNames) -> Iterator[Diagnostic]:
-    """Warn of a value that is to be a number and is none; of several the first by node name."""
+    """Warn of a value that cannot be converted to a number; of several nodes, name the first."""
     known = names.values(item) or set()
     wrong = {value for value in known if STRICT[Op.NUMBER](value) is None}
     if not wrong:
@@ -288,7 +289,7 @@ def _may_be_absent(item: Input) -> bool:
 
 
 def _present(item: Input, cluster: Cluster) -> Mask:
-    """Return on which rows an input is there. Shapes: (N,)."""
+    """Return the rows that have an input. Shapes: (N,)."""
     rows = slice(0, cluster.nodes.size)
     has: Mask = _CHECKS[item.path[0] if item.root == "node" else item.root](item, cluster)[rows]
     found: Mask = has & cluster.nodes.present.data[rows]
@@ -350,17 +351,17 @@ NO_COVERAGE = Coverage()
 
 
 class NodeNames:
-    """Names and values that nodes have: collected once for all warnings of a policy."""
+    """Names and values of the cluster's nodes, collected once for all warnings of a policy."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.keys: Callable[[str], frozenset[str]] = lru_cache(maxsize=None)(partial(_keys, cluster))
-        """The keys that some node has of labels, annotations or resources."""
+        """Returns the keys of all nodes' labels, annotations or resources."""
         self.values: Callable[[Input], set[str] | None] = lru_cache(maxsize=None)(partial(_values, cluster))
-        """The values that nodes have of an input, None where it is not about texts."""
+        """Returns the values of an input on all nodes, None if they are not texts."""
         self._suggestions = 0
 
     def suggest(self, name: str, known: AbstractSet[str]) -> str:
-        """Suggest a known name that is similar."""
+        """Return a suggestion of a similar known name, empty without one."""
         self._suggestions += 1
         return _nearest(name, known) if self._suggestions <= MOST_SUGGESTIONS else ""
 
@@ -375,7 +376,7 @@ def _resources(node: Node) -> Iterable[str]:
 
 
 def _values(cluster: Cluster, item: Input) -> set[str] | None:
-    """Return the values that nodes have of an input, None where it is not about texts."""
+    """Return the values of an input on all nodes, None if they are not texts."""
     name, nodes = item.path[0], cluster.nodes
     if name == "name":
         codes = nodes.name.data
@@ -392,7 +393,10 @@ def _values(cluster: Cluster, item: Input) -> set[str] | None:
 
 
 def _nearest(name: str, known: AbstractSet[str]) -> str:
-    """Suggest what is near, or ends so behind a `/`; among very many only what begins or ends alike, which is fast."""
+    """Suggest a known name that looks the same, that ends with the name after a `/`, or that is similar.
+
+    Among more than MOST_COMPARED names, only names with the same first or last two characters are compared.
+    """
     if len(known) > MOST_COMPARED:
         alike = (one for one in known if one[:2] == name[:2] or one[-2:] == name[-2:])
         known = set(sorted(alike)[:MOST_COMPARED])
@@ -410,34 +414,35 @@ def _nodes(cluster: Cluster) -> Iterable[Node]:
 
 
 class CoverageReports:
-    """The coverage of each policy as its status says it, and whether that has to say something else now."""
+    """The coverage that each policy's status reports; finds out whether a status needs new counts."""
 
     def __init__(self, cluster: Cluster, instance: str) -> None:
         self._cluster = cluster
         self._instance = instance
-        self._told: dict[PolicyKey, Coverage] = {}
+        self._reported: dict[PolicyKey, Coverage] = {}
 
     def of(self, key: PolicyKey) -> Coverage:
-        """Return what is told of a policy."""
-        return self._told.get(key, NO_COVERAGE)
+        """Return the reported coverage of a policy."""
+        return self._reported.get(key, NO_COVERAGE)
 
     def refresh(self, entry: StoredPolicy) -> bool:
         """Count a policy's inputs again; return whether its status has to change."""
         key = entry.policy.key
         if entry.active is None:
-            return self._told.pop(key, None) is not None
+            return self._reported.pop(key, None) is not None
         found = count_inputs(entry.active, self._cluster)
-        before = self._told.get(key)
+        before = self._reported.get(key)
         if before is None:
             own = (one.inputs for one in entry.policy.status.instances if one.name == self._instance)
             written = (InputCoverage(one.name, one.present, one.total, one.problem) for one in next(own, []))
             before = Coverage(tuple(written), found.warnings)
-        if [one.name for one in before.inputs] == [one.name for one in found.inputs] and before.gist == found.gist:
-            self._told[key] = before
+        same_inputs = [one.name for one in before.inputs] == [one.name for one in found.inputs]
+        if same_inputs and before.reported == found.reported:
+            self._reported[key] = before
             return False
-        self._told[key] = found
+        self._reported[key] = found
         return True
 
     def forget(self, key: PolicyKey) -> None:
-        """Forget a policy that is gone."""
-        self._told.pop(key, None)
+        """Remove a deleted policy."""
+        self._reported.pop(key, None)

@@ -1,7 +1,7 @@
-"""Make the `status` of a policy's object: which generation is in force, and what is wrong with the newest one.
+"""The `status` of a policy's object: the generation in force, and the diagnostics of the newest generation.
 
-Each installation writes only its own entry under `instances`; all else follows from the object, so that several
-installations of one version write the same. Times move only where a condition's status does.
+Each installation writes only its own entry under `instances`. All other fields are computed from the object, so that
+installations of the same release write equal values. The time of a condition changes only with the condition's status.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from policysched.visible import visible
 
 MAX_DIAGNOSTICS = 50
 MOST_OF_OTHERS = 64 * 1024
-"""How long the entries of other installations may be that are written back. Units: bytes of JSON."""
+"""Largest size of other installations' entries, in bytes of JSON; larger entries are not written back."""
 DEEPEST = 16
-"""How deep a status of ours is nested at most, its spec included."""
+"""Nesting depth of a status, including its spec, down to which empty fields are treated as absent."""
 _REASONS = {
     "E00": "ShapeError",
     "E01": "SyntaxError",
@@ -37,7 +37,7 @@ Outcome = tuple[bool, str, str]
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 ABOUT_NODES = "W0705"
-"""The code of what is said of the cluster and not of the policy."""
+"""The code of warnings about the cluster's nodes."""
 
 Status = dict[str, Any]
 
@@ -45,14 +45,14 @@ Status = dict[str, Any]
 def make_status(
     entry: StoredPolicy, instance: str, now: datetime, found: Coverage = NO_COVERAGE, unkept: str = ""
 ) -> Status:
-    """Make the whole status of a policy.
+    """Return the whole status of a policy.
 
     Args:
-        entry: The policy and what is in force.
-        instance: The installation that says so.
-        now: The time for conditions that change.
-        found: What the cluster has of what the policy reads.
-        unkept: Why the generation in force is not stored for restarts.
+        entry: The policy and its generation in force.
+        instance: The installation that writes the status.
+        now: The time of conditions that change.
+        found: The presence of the policy's inputs in the cluster.
+        unkept: Why the generation in force is not stored for restarts; empty if it is stored.
     """
     policy, active, result = entry.policy, entry.active, entry.result
     generation = policy.metadata.generation
@@ -81,13 +81,13 @@ def make_status(
 
 
 def differs(policy: Policy, status: Status, *, about_nodes: bool = False) -> bool:
-    """Return whether a status says anything that the object's does not say already.
+    """Return whether a status differs from the object's status.
 
     Args:
         policy: The object.
-        status: The status that it should have.
-        about_nodes: Whether warnings about nodes count too. Not as a rule: installations see the same nodes at
-            different times, and would write them back and forth.
+        status: The new status.
+        about_nodes: Whether to compare warnings about nodes. By default they are ignored: installations see a change
+            of nodes at different times, and each would overwrite the warnings of the other.
     """
     written = msgspec.to_builtins(policy.status)
     return _comparable(written, about_nodes) != _comparable(status, about_nodes)
@@ -99,14 +99,14 @@ def _comparable(status: Status, about_nodes: bool) -> Status:
         condition.pop("lastTransitionTime", None)
         condition.pop("observedGeneration", None)
         if not about_nodes and condition.get("type") == "Compiled":
-            # warnings about nodes are counted there
+            # the rest of the message contains the number of warnings, also of those about nodes
             condition["message"] = condition.get("message", "").partition(",")[0]
     said = [one for one in told.pop("diagnostics", ()) if about_nodes or one.get("code") != ABOUT_NODES]
     return told | {"diagnostics": said}
 
 
 def _without_empty(value: Any, depth: int = DEEPEST) -> Any:
-    """Leave out what a struct leaves out, as deep as statuses go, so that absent and empty are the same."""
+    """Return a value without empty fields at any depth of a status, so that absent and empty fields are equal."""
     if not depth:
         return value
     if isinstance(value, dict):
@@ -169,7 +169,7 @@ def _stalled(entry: StoredPolicy) -> Outcome | None:
 
 
 def _active_generation(active: CompiledPolicy) -> str:
-    """Return what the generation in force is called; of one that a file holds the number is not known."""
+    """Return a name of the generation in force; its number is unknown if the policy is from a file."""
     return f"generation {active.generation}" if active.generation else "an earlier generation"
 
 

@@ -21,9 +21,9 @@ from policysched.rules.results.rule_rows import CODES, RowT
 from policysched.rules.shared_values.derived import AffectedRows, together
 
 BYTES = 2048
-"""The memory of a block beside its arrays and policies. Units: bytes."""
+"""The memory of a block without its arrays and policies. Units: bytes."""
 BYTES_PER_POLICY = 1024
-"""The memory of a policy's row and rules beside the arrays. Units: bytes."""
+"""The memory of a policy's row and rules without the arrays. Units: bytes."""
 
 
 class PolicyBlock(SizedState, ABC, Generic[RowT]):
@@ -71,7 +71,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return zip(self.matrix.names, self.matrix.rules, strict=True)
 
     def update(self, rows: RowNumbers) -> Rows:
-        """Evaluate the rows that changed, and those that shared values affect; return all of them."""
+        """Evaluate the changed rows and the rows that shared values affect; return all of them."""
         self._store(rows, self.matrix.evaluate(rows))
         found: list[Rows] = [rows]
         for place, affected in self._affected_policies():

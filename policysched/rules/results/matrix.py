@@ -1,4 +1,4 @@
-"""Evaluates the rules of several policies together for one pod class: a result per policy and row.
+"""Evaluate the rules of several policies together for one pod class: a result per policy and row.
 
 On few rows, rules of equal shape are one operation. Results of pod-independent rules are read, not computed. Nothing is
 cached here; `blocks` caches the results of policies.
@@ -37,21 +37,21 @@ Array = NDArray[Any]
 
 
 class Layout(NamedTuple):
-    """Where results of rules are in one array for few rows.
+    """The order of the rules' results in the array that `evaluate` fills for few rows.
 
     The first rules of all policies come first, then all second rules, and so on; policies with more rules come first.
     """
 
     kept_at: RowNumbers
-    """The rows of the rules whose results are read."""
+    """The array rows of the pod-independent rules."""
     kept: RowNumbers
-    """The rows of these results in the matrix of pod-independent results. Shapes: (K, 1)."""
+    """The rows of these rules in the matrix of pod-independent results. Shapes: (K, 1)."""
     chunks: Sequence[slice]
-    """The rows of all first rules, of all second rules, and so on."""
+    """The array rows of all first rules, of all second rules, and so on."""
     policies: RowNumbers
-    """The place of each policy among those sorted by number of rules."""
+    """The index of each policy in the order by number of rules."""
     stacks: Sequence[tuple[FilterStack | ScoreStack, RowNumbers]]
-    """Evaluate the other rules, each with its row in the array."""
+    """The stacks of the other rules, each with the array rows of its rules."""
     batch: Batch
     """Evaluates the graphs of the stacks."""
 
@@ -173,12 +173,12 @@ class PolicyMatrix(ABC, Generic[RowT]):
 
     @abstractmethod
     def _final(self, found: Array, place: int | slice = slice(None)) -> Array:
-        """Return the results of policies, made of the combined results of their rules. Shapes: (P, R) -> (P, R)."""
+        """Return the results of policies from the combined results of their rules. Shapes: (P, R) -> (P, R)."""
 
     _combine: ClassVar[np.ufunc]
     """Combines the results of two rules."""
     _neutral: ClassVar[np.number[Any]]
-    """What a policy begins with."""
+    """The result of a policy before any rule is combined."""
 
 
 class FilterMatrix(PolicyMatrix[FilterRow]):
@@ -190,7 +190,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
     def _kept(self) -> Codes:
         return self._independent.codes
 
-    def _final(self, found: Codes, place: int | slice = slice(None)) -> Codes:  # noqa: ARG002 - policies are alike
+    def _final(self, found: Codes, place: int | slice = slice(None)) -> Codes:  # noqa: ARG002 - the same for all policies
         found[found == FINE] = 0
         return found
 

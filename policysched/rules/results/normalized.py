@@ -1,9 +1,9 @@
 """Scores of a policy with a normalising rule: values by row, combined over the feasible nodes of one pod class.
 
-Order of steps: a rule's value, its normalising over the feasible rows that have one, the `missing` arm or 0 where there
-is none, clipping to 0..100, the mean weighted in rule order in float64, rounding half up.
+Order of steps: the value of a rule, normalising over the feasible rows with a value, the `missing` arm or 0 for rows
+without a value, clipping to 0..100, the weighted mean in rule order in float64, rounding half up.
 
-Shapes: R rows asked for, N rows in use, C the capacity of the columns.
+Shapes: R evaluated rows, N rows in use, C the capacity of the columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from policysched.rules.shared_values.derived import ARRAYS_PER_DEPENDENCY, Affec
 from policysched.state.placed.counter import PodCounter
 
 ARRAYS, ARRAYS_PER_RULE = 1, 1
-"""Numbers of arrays over all rows: of the final scores, and of each rule."""
+"""Numbers of arrays over all rows: for the final scores, and for each rule."""
 
 
 class NormalizedScores(SizedState):
@@ -51,7 +51,7 @@ class NormalizedScores(SizedState):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows, with those of the shared values that read the pod."""
+        """Number of arrays over all rows, including the arrays of shared values that read the pod."""
         return self._arrays
 
     @property

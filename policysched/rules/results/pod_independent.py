@@ -1,7 +1,7 @@
 """Results of pod-independent rules on every row, shared by all pod classes of a cluster.
 
 A rule is pod-independent if it reads nothing of the pod. Each such rule has one row in a matrix. A node is evaluated
-again only if it changed in what the rule reads, or if an aggregate or another shared value changed for it. The work for
+again only if an input of the rule changed, or if an aggregate or another shared value changed for it. The work for
 such a rule does not grow with the number of pod classes. An edit of a policy evaluates only the rules that are new.
 
 Shapes: F filter rules, S score rules, C the capacity of the columns.
@@ -34,11 +34,11 @@ FEW = 256
 KEPT_EVALUATORS = 256
 """Number of cached evaluators of rules that read the pod; the least recently used are dropped."""
 LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
-"""The aspects that change with most placements."""
+"""The aspects that change often: by placements, time and metrics."""
 
 
 class RefreshGroup:
-    """Pod-independent rules that are refreshed together. It is a dependency of everything that reads their results."""
+    """Pod-independent rules that are refreshed together; a dependency of all values that read their results."""
 
     def __init__(self, results: PodIndependentResults) -> None:
         self.rules: Sequence[tuple[int, RuleRow]] = ()
@@ -51,7 +51,7 @@ class RefreshGroup:
         self._reads_namespaces = False
 
     def use(self, rules: Sequence[tuple[int, RuleRow]]) -> None:
-        """Replace the rules; results of rules that stay are kept, new ones are current."""
+        """Replace the rules of the group; the caller evaluates new rules on all rows."""
         self.rules = rules
         self.evaluator = RuleEvaluator([rule for _, rule in rules])
         self._reads_namespaces = any(reads_namespaces(rule.root) for _, rule in rules)
@@ -66,13 +66,13 @@ class RefreshGroup:
         """Have all rows evaluated again at the next refresh."""
         self._stamps = np.zeros(0, np.int64)
 
-    def moved(self, since: int) -> Rows:
+    def changed_rows(self, since: int) -> Rows:
         """Return the rows that dependencies affected after a stamp."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def due(self) -> Rows:
         """Return the rows to evaluate again."""
-        if self._generation != self._current_generation():
+        if self._namespaces_stamp != self._current_namespaces_stamp():
             self._find_inputs()
             self.forget()
         cluster = self._context.cluster
@@ -82,9 +82,10 @@ class RefreshGroup:
             self._position = journal.position
             return NO_ROWS
         changed: Rows | None = None
-        counted = self._reads.counted()
+        counters_changed = self._reads.counters_changed()
         if is_known:
-            changed, _ = self._context.changed(self._position, self._reads.aspects | (PODS if counted else 0))
+            reads = self._reads.aspects | (PODS if counters_changed else 0)
+            changed, _ = self._context.changed(self._position, reads)
         else:
             self._stamps = np.zeros(cluster.nodes.columns.capacity, np.int64)
         self._position = journal.position
@@ -96,18 +97,18 @@ class RefreshGroup:
             self._stamps[affected] = self.stamp
         return affected
 
-    def _current_generation(self) -> int:
+    def _current_namespaces_stamp(self) -> int:
         return self._context.cluster.namespaces_stamp if self._reads_namespaces else 0
 
     def _find_inputs(self) -> None:
-        """Find what the rules read; labels of namespaces change it."""
+        """Find the inputs of the rules; a change of namespace labels repeats it."""
         context, roots = self._context, [rule.root for _, rule in self.rules]
-        self._generation = self._current_generation()
+        self._namespaces_stamp = self._current_namespaces_stamp()
         self._reads = Reads(roots, context.no_pod, context)
         self._held = hold(context, roots, context.no_pod)
         dependencies = dependencies_of(context, roots, context.no_pod)
         self._affected = AffectedRows(dependencies)
-        self._skips_placements = not (self._reads.aspects & ~ABOUT_NODES or self._reads.counts or dependencies)
+        self._skips_placements = not (self._reads.aspects & ~ABOUT_NODES or self._reads.has_counters or dependencies)
 
 
 class PodIndependentResults:
@@ -130,8 +131,8 @@ class PodIndependentResults:
         self._owners: weakref.WeakKeyDictionary[object, Sequence[RuleRow]] = weakref.WeakKeyDictionary()
         self._groups: dict[Hashable, RefreshGroup] = {}
         self._group_of: dict[RuleRow, Hashable] = {}
-        self._version: object = None
-        """The context's version for which the results are current."""
+        self._current_stamp: object = None
+        """The context's stamp for which the results are current."""
 
     def use(self, owner: object, rules: Iterable[RuleRow]) -> None:
         """Cache the results of some rules as long as their owner lives."""
@@ -146,32 +147,32 @@ class PodIndependentResults:
             raise
 
     def evaluator(self, rules: tuple[RuleRow, ...]) -> RuleEvaluator:
-        """Return what evaluates some rules together; pod classes to which the same rules apply share it."""
+        """Return the evaluator of some rules; pod classes to which the same rules apply share it."""
         found = self._evaluators.get(rules)
         if found is None:
             found = self._evaluators[rules] = RuleEvaluator(rules)
         return found
 
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
-        """Return what tells when results of some rules changed on rows that did not change themselves."""
+        """Return the dependencies of values that read the results of some rules: the groups of these rules."""
         return list(dict.fromkeys(self._groups[self._group_of[rule]] for rule in rules))
 
     def refresh(self) -> None:
-        """Evaluate again what changed."""
-        version = self.context.version
-        if version == self._version:
+        """Bring the results up to date."""
+        stamp = self.context.stamp
+        if stamp == self._current_stamp:
             return
         try:
             self._write_due()
         except BaseException:  # the results are partly written
-            self._version = None
+            self._current_stamp = None
             for group in self._groups.values():
                 group.forget()
             raise
-        self._version = version
+        self._current_stamp = stamp
 
     def _regroup(self) -> None:
-        """Drop the rules without an owner, and evaluate those that are new."""
+        """Drop the rules without an owner, and evaluate new rules on all rows."""
         owned = dict.fromkeys(rule for rules in self._owners.values() for rule in rules)
         for rules in [rules for rules in self._evaluators if not owned.keys() >= set(rules)]:
             del self._evaluators[rules]
@@ -185,7 +186,7 @@ class PodIndependentResults:
             del self.index[rule]
             self._group_of.pop(rule, None)
         if gone:
-            self.context.begin_anew()
+            self.context.clear_scalars()
         self.context.seed(self.context.no_pod, [rule.root for rule in (live if gone else new)])
         self._give_rows(new)
         for rule in new:
@@ -196,7 +197,7 @@ class PodIndependentResults:
             self._write(self.index[rule], rule, self.context.frame(self.context.no_pod, rows))
 
     def _give_rows(self, rules: Iterable[RuleRow]) -> None:
-        """Give new rules rows in the matrices; rows of dropped rules are used again."""
+        """Assign rows of the matrices to new rules; rows of dropped rules are reused."""
         for kind, count in ((FilterRow, len(self.codes)), (ScoreRow, len(self.values))):
             taken = {index for rule, index in self.index.items() if isinstance(rule, kind)}
             own = [rule for rule in rules if isinstance(rule, kind)]
@@ -223,12 +224,12 @@ class PodIndependentResults:
                 group = self._groups[key] = RefreshGroup(self)
             if group.rules != rules:
                 group.use(rules)
-        # the groups of new rules have nothing to catch up with once these are written
+        # the caller writes the new rules on all rows, so their groups have no rows due
         for group in self._groups.values():
             group.due()
 
     def _write_due(self) -> None:
-        """Evaluate again where something changed."""
+        """Evaluate the rules of each group on the rows that changed for the group."""
         capacity = self.context.cluster.nodes.columns.capacity
         if self.codes.shape[1] != capacity:
             self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
@@ -278,11 +279,11 @@ class PodIndependentResults:
 
 
 def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
-    """Return what rules of one group have in common; a rule that placements change on other rows has its own group."""
+    """Return the key of a rule's group; a rule that a placement can change on other rows has a group of its own."""
     if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
         return rule
     reads = Reads([rule.root], context.no_pod, context)
-    return (reads.aspects, reads.counts)
+    return (reads.aspects, reads.has_counters)
 
 
 def _is_lively(node: Typed) -> bool:
@@ -291,6 +292,6 @@ def _is_lively(node: Typed) -> bool:
 
 
 def _with_rows(matrix: NDArray[Any], rows: int, filling: float) -> NDArray[Any]:
-    """Return a matrix with at least so many rows."""
+    """Return a matrix with at least a number of rows; added rows have the value `filling`."""
     more = rows - len(matrix)
     return np.vstack((matrix, np.full((more, matrix.shape[1]), filling, matrix.dtype))) if more > 0 else matrix

@@ -1,9 +1,10 @@
 """Results of one rule on rows: codes and reasons of a filter, values of a score; stacks of rules of equal shape.
 
 A filter gives each row a detail: 0 if its condition is true, 1 if it is false, 2 if it is unknown without a missing
-input (a division by zero), from 3 on if an input is missing. Missing inputs are numbered as they are found; the
-condition is unknown then, or false because of a `?? false`. The code of a policy is the place of its first rule that is
-not true, times DETAILS, plus the detail. So the smallest code but 0 is the code of the first rule.
+input (a division by zero), 3 or more if an input is missing. With a missing input, the condition is unknown, or false
+because of a `?? false`. Missing inputs are numbered in the order in which they are found. The code of a policy is the
+place of its first rule that is not true, times DETAILS, plus the detail. So the smallest code above 0 is that of the
+first such rule.
 
 Shapes: R rows.
 """
@@ -29,7 +30,7 @@ from policysched.rules.shared_values.context import RuleFrame, number
 from policysched.state.tables.interner import Interner
 
 DETAILS = 1 << 16
-"""Number of details of a rule, above that of missing inputs: a policy has fewer, and at most MOST_MISSING by key."""
+"""Number of details of a rule; a policy numbers fewer missing inputs, at most MOST_MISSING of them with a key."""
 CODES = MAX_RULES * DETAILS
 """Number of codes of a policy."""
 FALSE = 1
@@ -37,11 +38,11 @@ UNKNOWN = 2
 FIRST_MISSING = 3
 LONGEST_TEXT = 80
 MOST_MISSING = 1024
-"""How many inputs a policy tells apart that were missing; those with keys made of pods may be any number."""
+"""Largest number of missing inputs that a policy distinguishes; beyond it, inputs that differ in the key are one."""
 FINE = 2**31 - 1
 """The code of a true condition while the smallest code of several rules is computed."""
 Lack = tuple[Input, bool]
-"""A missing input, and whether the condition is false for it and not unknown."""
+"""A missing input, and whether the condition is false because of it (else unknown)."""
 Values = NDArray[np.float64]
 
 
@@ -52,7 +53,7 @@ class FilterRow:
     place: int
     rule: CompiledFilter
     missing: Interner[Lack]
-    """What some condition of the policy lacked."""
+    """The missing inputs of the policy's conditions, numbered."""
 
     @property
     def root(self) -> Typed:
@@ -62,7 +63,7 @@ class FilterRow:
     def result(self, frame: Frame) -> Codes:
         """Return the code of each row.
 
-        Shapes: (R,) int32, FINE where the rule holds.
+        Shapes: (R,) int32, FINE if the condition is true.
         """
         true, unknown = evaluate_columns(self.root, frame)
         first = self.place * DETAILS
@@ -82,12 +83,12 @@ class FilterRow:
         return codes
 
     def is_unknown(self, code: int) -> bool:
-        """Return whether the condition as it is written is unknown, and not false, where the rule gave a code."""
+        """Return whether a code of the rule means that the condition as written is unknown, not false."""
         detail = (code - 1) % DETAILS + 1
         return detail == UNKNOWN or (detail >= FIRST_MISSING and not self.missing.value(detail - FIRST_MISSING)[1])
 
     def _number(self, lack: Lack) -> int:
-        """Number what was missing; of too many with a key, only what they are keys of is told."""
+        """Return the number of a missing input; beyond MOST_MISSING, new inputs are numbered without their key."""
         item, defaulted = lack
         if item.key is not None and len(self.missing) >= MOST_MISSING and self.missing.find(lack) < 0:
             lack = (replace(item, key=ANY_KEY), defaulted)
@@ -106,19 +107,21 @@ class ScoreRow:
         return self.rule.value.root
 
     def values(self, frame: RuleFrame) -> Values:
-        """Evaluate the rule before any normalising.
+        """Evaluate the rule without normalising.
 
-        Shapes: (R,), NaN where it has no value.
+        Shapes: (R,), NaN if the rule has no value.
         """
         value = number(self.rule.value, frame)
         return value if value.shape else np.full(frame.rows, value, np.float64)
 
     def result(self, frame: RuleFrame) -> Values:
-        """Return what the rule adds to the scores of rows. Shapes: (R,)."""
+        """Return the weighted scores of the rule on rows. Shapes: (R,)."""
         return self.part(self.values(frame))
 
     def part(self, values: Values) -> Values:
-        """Fill in what is missing, clip to 0..100, and weigh; without any node even what is never missing may be.
+        """Replace missing values, clip to 0..100, and multiply by the weight.
+
+        Without any node, a value that cannot be missing may be NaN as well.
 
         Shapes: (R,) -> (R,).
         """
@@ -132,7 +135,7 @@ RowT = TypeVar("RowT", FilterRow, ScoreRow)
 
 
 class FilterStack:
-    """Filter rules whose conditions have one shape: they are evaluated at once.
+    """Filter rules whose conditions have the same shape, evaluated in one operation.
 
     Shapes: G the rules.
     """
@@ -148,7 +151,7 @@ class FilterStack:
     def result(self, frame: Frame) -> Codes:
         """Return the code of each rule and row.
 
-        Shapes: (G, R), or (G, 1) where it is the same for every row.
+        Shapes: (G, R), or (G, 1) if the codes are the same for every row.
         """
         true, unknown = evaluate_columns(self.root, frame)
         codes = np.where(true, np.int32(FINE), self._failed)
@@ -161,7 +164,7 @@ class FilterStack:
 
 
 class ScoreStack:
-    """Score rules whose values have one shape: they are evaluated at once.
+    """Score rules whose values have the same shape, evaluated in one operation.
 
     Shapes: G the rules.
     """
@@ -176,18 +179,18 @@ class ScoreStack:
         self._weights = np.array([[rule.rule.weight] for rule in rules], np.float64)
 
     def values(self, frame: Frame) -> Values:
-        """Evaluate the rules before any normalising.
+        """Evaluate the rules without normalising.
 
-        Shapes: (G, R), or less where values are the same.
+        Shapes: (G, R), or a shape that broadcasts to it if values are equal.
         """
         return np.asarray(evaluate_columns(self.root, frame), np.float64)
 
     def result(self, frame: Frame) -> Values:
-        """Return what each rule adds to the scores of rows. Shapes: (G, R) or (G, 1)."""
+        """Return the weighted scores of each rule on rows. Shapes: (G, R) or (G, 1)."""
         return self.part(self.values(frame))
 
     def part(self, values: Values) -> Values:
-        """Do what `part` of each rule does."""
+        """Replace missing values, clip to 0..100, and multiply by the weights, as `ScoreRow.part` does."""
         filled = np.where(np.isnan(values), self._missing, values) if self._optional else values
         return self._weights * np.minimum(np.fmax(filled, 0.0), 100.0)
 
@@ -221,12 +224,12 @@ class RuleEvaluator:
 
 
 def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = ()) -> tuple[FilterRow, ...]:
-    """Give the filter rules of a policy their places.
+    """Return the filter rules of a policy with their places.
 
     Args:
         rules: The rules.
-        before: Those of an earlier generation. One that is the same at the same place stays, with what is known of it;
-            but not where the inputs that were missing have become so many that they are numbered anew.
+        before: The rules of an earlier generation. A rule that is equal and at the same place is reused, with the
+            numbers of its missing inputs. If there are too many of these, no rule is reused and numbering restarts.
     """
     known: Interner[Lack] = before[0].missing if before else Interner()
     if 2 * len(known) > MOST_MISSING:
@@ -236,13 +239,13 @@ def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = (
 
 
 def score_rows(rules: Sequence[CompiledScore], before: Sequence[ScoreRow] = ()) -> tuple[ScoreRow, ...]:
-    """Return the score rules of a policy; those that are the same in an earlier generation are the same objects."""
+    """Return the score rules of a policy; rules that are equal in an earlier generation stay the same objects."""
     same = {row.rule.name: row for row in before}
     return tuple(row if (row := same.get(rule.name)) and row.rule == rule else ScoreRow(rule) for rule in rules)
 
 
 def plugin_codes(codes: Codes) -> Codes:
-    """Put 0, a plugin's code where the pod may go, in the place of FINE.
+    """Replace FINE by 0, a plugin's code for a node that fits, in place; return the array.
 
     Shapes: any, the same.
     """
@@ -275,5 +278,5 @@ def _column(value: Any, rows: int) -> Mask:
 
 
 def shortened(text: str) -> str:
-    """Cut a text that is too long for a reason."""
+    """Return a text, cut to the largest length in a reason."""
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

@@ -1,11 +1,10 @@
-"""Aggregates over all nodes: `sum(x) by key` and the like, kept up to date.
+"""Aggregates over nodes, such as `sum(x) by key`, updated when their inputs change.
 
-Counts, sums and means of whole numbers are adjusted by what changed: a placement moves one row of one domain. All else
-is computed anew where something that it reads changed, and on one row a domain where that is enough. What differs
-between domains alone (zones, racks, whatever string an aggregate goes `by`) is worked out for one node of each; there
-are few of them, and their members change only when labels or nodes do.
+A domain is the set of nodes with one value of the key, such as a zone or a rack. Counts, sums and means of whole
+numbers are adjusted by the changed rows: a placement changes one row of one domain. Other aggregates are recomputed if
+an input changed. For an extreme of values that are equal within each domain, one node of each domain is evaluated.
 
-Shapes: D domains (1 without a key), C the capacity of the columns.
+Shapes: R rows, D domains (1 without a key), C the capacity of the columns.
 """
 
 from __future__ import annotations
@@ -20,35 +19,35 @@ from numpy.typing import NDArray
 from policysched.framework import ABOUT_PODS, NO_ROWS, Aspect, Cluster, RowNumbers, Rows
 from policysched.language.evaluation.columns import aggregate_over, evaluate_columns, sums_with_one_changed
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed
-from policysched.rules.compile.graphs import key_of, row_independent, to_hold
+from policysched.rules.compile.graphs import cached_parts, key_of, row_independent
 from policysched.rules.compile.policy import MetricInput
 from policysched.rules.inputs import PodInputs, aspects_read
 from policysched.rules.shared_values.context import EvaluationContext, Floats, RuleFrame
-from policysched.rules.shared_values.pod_aggregates import Version, counter, generation, pod_aggregate_at
+from policysched.rules.shared_values.pod_aggregates import InputChanges, counter, namespaces_stamp, pod_aggregate_at
 from policysched.state.domain_sums import DomainSums
 from policysched.state.tables.domains import Grouping
 from policysched.state.tables.interner import MISSING
 
 EXACT: Final = float(2**52)
-"""Below this, what a row adds now less what it added before is exact, and so is every sum of such differences."""
+"""Limit of magnitudes below which differences of whole numbers, and sums of differences, are exact."""
 FEW: Final = 64
-"""How many changed rows are worth adjusting for."""
+"""Largest number of changed rows for which sums are adjusted; above it the aggregate is recomputed."""
 ARRAYS_PER_AGGREGATE: Final = 3
-"""Number of arrays over all rows of an aggregate or a pod counter, with its sums and its domains."""
+"""Number of arrays over all rows of an aggregate or a pod counter, including its sums and domains."""
 _ADDED: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES})
 _SUMMED: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
 _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 
 def evaluation_context(cluster: Cluster) -> EvaluationContext:
-    """Make the context in which graphs are evaluated on a cluster."""
+    """Return a context that evaluates graphs on a cluster."""
     return EvaluationContext(cluster, aggregate_at, pod_aggregate_at)
 
 
 def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats | float:
-    """Return an aggregate on rows.
+    """Return the value of an aggregate for rows.
 
-    Shapes: (R,) where it has a domain.
+    Shapes: (R,) if the aggregate has a key.
     """
     return _aggregate(context, node, pod).at(rows)
 
@@ -56,18 +55,18 @@ def aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: 
 def changed_aggregate_at(
     context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows, row: int, changed: RuleFrame
 ) -> Floats | float:
-    """Return what an aggregate would be on rows if one row were another.
+    """Return the value that an aggregate would have for rows if one row changed.
 
     Args:
-        context: What it is evaluated in.
+        context: The context.
         node: The aggregate.
-        pod: The pod that is decided about.
+        pod: The scheduled pod.
         rows: The rows.
         row: The row that would change.
-        changed: What would be seen on it.
+        changed: The frame of this row with the change.
 
-    Shapes: (R,) where it has a domain.
-    Cost: O(R) where each row counts by itself; else one operation over all nodes.
+    Shapes: (R,) if the aggregate has a key.
+    Cost: O(R) if each row alone decides its contribution; else one operation over all nodes.
     """
     return _aggregate(context, node, pod).changed_at(rows, row, changed)
 
@@ -75,24 +74,24 @@ def changed_aggregate_at(
 def changed_aggregates_at(
     context: EvaluationContext, node: Typed, pod: PodInputs, rows: RowNumbers, changed: RuleFrame
 ) -> Floats | None:
-    """Return what an aggregate would be on each of some rows if that row alone were another.
+    """Return the value that an aggregate would have for each row if only this row changed.
 
     Args:
-        context: What it is evaluated in.
+        context: The context.
         node: The aggregate.
-        pod: The pod that is decided about.
+        pod: The scheduled pod.
         rows: The rows.
-        changed: What would be seen on each of them.
+        changed: The frame of the rows, each with its change.
 
     Shapes: (R,).
-    Missing: None where each row has to be asked by itself.
+    Missing: None if each row has to be evaluated by itself.
     """
     return _aggregate(context, node, pod).changed_each(rows, changed)
 
 
 def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> tuple[object, ...]:
-    """Return what has to be held so that graphs find it kept: counters, aggregates, ages and metrics."""
-    kept = [to_hold(root) for root in roots]
+    """Return the counters, aggregates, ages and metrics of graphs; they stay cached while the result exists."""
+    kept = [cached_parts(root) for root in roots]
     held: list[object] = [
         counter(context, node, pod) for nodes, _ in kept for node in nodes if node.op in POD_AGGREGATES
     ]
@@ -106,15 +105,15 @@ def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> 
 
 
 def own_arrays(roots: Iterable[Typed], pod: PodInputs) -> int:
-    """Return the number of arrays over all rows that are held for some graphs only because they read the pod."""
-    nodes = {node for root in roots for node in to_hold(root)[0]}
+    """Return the number of arrays over all rows that graphs use for one pod class only, as they read the pod."""
+    nodes = {node for root in roots for node in cached_parts(root)[0]}
     return ARRAYS_PER_AGGREGATE * sum(bool(pod.key(node.inputs)) for node in nodes)
 
 
 def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> AggregateDomains:
-    """Return the domains of a key."""
+    """Return the domains of a key; they are cached while a reference to them exists."""
     about = pod if pod.key(key.inputs) else context.no_pod
-    place = ("domains", key, generation(context, key))
+    place = ("domains", key, namespaces_stamp(context, key))
     found: AggregateDomains | None = about.found.get(place)
     if found is None:
         found = about.found[place] = AggregateDomains(key, about, context)
@@ -122,14 +121,14 @@ def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> Aggreg
 
 
 def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggregate:
-    """Return an aggregate; asked again while somebody holds it, the same for all pods that agree in what it reads."""
-    place = (node, generation(context, node))
+    """Return an aggregate, cached while a reference to it exists; pods with equal values of its inputs share it."""
+    place = (node, namespaces_stamp(context, node))
     found: Aggregate | None = pod.found.get(place)
     if found is not None:
         return found
     own = pod.key(node.inputs)
     if own and TIME in node.inputs:
-        # to a pod class it stays the time when its pod was looked at, which others' aggregates do not know
+        # plain scalars of a pod keep the time of its evaluation, so pod classes cannot share the aggregate
         own = (own, pod)
     key: Hashable = (*place, own)
     found = context.aggregates.get(key)
@@ -142,33 +141,33 @@ def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggre
 
 
 class AggregateDomains(Grouping):
-    """The domains of one key. Nodes without the key are one more, in which aggregates are missing.
+    """The domains of one key. Nodes without a value are a domain in which aggregates are missing.
 
-    Rows without a node are in any domain.
+    The domain of a row without a node is arbitrary.
     """
 
-    __slots__ = ("_context", "_key", "_pod", "_reads", "heads", "none")
+    __slots__ = ("_changes", "_context", "_key", "_pod", "heads", "none")
 
     def __init__(self, key: Typed, pod: PodInputs, context: EvaluationContext) -> None:
         super().__init__(context.cluster.nodes)
         self._key = key
         self._pod = pod
         self._context = context
-        self._reads = Version(key, pod, context)
+        self._changes = InputChanges(key, pod, context)
         self.heads: RowNumbers = NO_ROWS
-        """A row of each domain; there is always one. Shapes: (D,)."""
+        """One row of each domain. Shapes: (D,)."""
         self.none: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        """Which domain is that of the nodes without the key. Shapes: (D,)."""
+        """Whether a domain is that of the nodes without a value of the key. Shapes: (D,)."""
 
     @property
     def count(self) -> int:
-        """How many domains there are."""
+        """Number of domains, at least 1."""
         return self.heads.size
 
     def refresh(self) -> None:
-        """Bring them up to date; what is the same stays the same version."""
+        """Recompute the domains if their inputs changed; `stamp` grows only if a domain changed."""
         capacity = self._context.cluster.nodes.columns.capacity
-        if not self._reads.is_past() and self.of_row.size == capacity:
+        if self._changes.is_current() and self.of_row.size == capacity:
             return
         rows = self._context.everything()
         frame = self._context.frame(self._pod, rows)
@@ -186,36 +185,43 @@ class AggregateDomains(Grouping):
 
 
 class Aggregate:
-    """One aggregate, for the pods that agree in what it reads of them."""
+    """One aggregate over nodes, for the pods with equal values of the inputs that it reads.
 
-    __slots__ = ("__weakref__", "_adds", "_context", "_domains", "_found", "_held", "_local_rows", "_node",
-                 "_of", "_others", "_pod", "_seen", "_sums", "_version")  # fmt: skip
+    Args:
+        node: The graph node of the aggregate.
+        pod: A pod with these values.
+        context: The context.
+        held: The cached parts of its inner graphs, to hold references to them.
+    """
+
+    __slots__ = ("__weakref__", "_adds", "_changes", "_context", "_domains", "_domains_stamp", "_found", "_held",
+                 "_inner_domains", "_is_local", "_node", "_others", "_pod", "_sums")  # fmt: skip
 
     def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext, held: Sequence[object]) -> None:
         self._node = node
         self._pod = pod
         self._context = context
         self._held = held
-        self._version = Version(node, pod, context)
+        self._changes = InputChanges(node, pod, context)
         self._domains = domains_of(context, node.args[0], pod) if node.args else None
-        self._of = _one_of_each(node, pod, context)
-        self._local_rows = _counts_by_itself(node)
-        self._adds = node.op in _ADDED and self._local_rows
-        self._seen = -1
+        self._inner_domains = _inner_domains(node, pod, context)
+        self._is_local = _is_local(node)
+        self._adds = node.op in _ADDED and self._is_local
+        self._domains_stamp = -1
         self._found: Floats = np.full(1, math.nan)
         self._sums: WholeSums | None = None
         self._others: Floats | None = None
 
     def at(self, rows: Rows) -> Floats | float:
-        """Return its value on rows.
+        """Return the value for rows.
 
-        Shapes: (R,) where it has a domain.
+        Shapes: (R,) if the aggregate has a key.
         """
         self._refresh()
         return float(self._found[0]) if self._domains is None else self._found[self._domains.of_row[rows]]
 
     def changed_at(self, rows: Rows, row: int, changed: RuleFrame) -> Floats | float:
-        """Return what it would be on rows if one row were another."""
+        """Return the value for rows if one row changed, see `changed_aggregate_at`."""
         self._refresh()
         domain = 0 if self._domains is None else int(self._domains.of_row[row])
         value = self._changed_domain(domain, row, changed)
@@ -235,19 +241,16 @@ class Aggregate:
         return values
 
     def changed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
-        """Return what it would be on each row if that one alone were another, None where that takes all rows.
-
-        Shapes: (R,).
-        """
+        """Return the value for each row if only this row changed, see `changed_aggregates_at`."""
         self._refresh()
-        if not self._local_rows or self._keys_may_move():
+        if not self._is_local or self._keys_read_pods():
             return None
         domains = np.zeros(rows.size, np.intp) if self._domains is None else self._domains.of_row[rows]
         values: Floats | None = None
         if self._sums is not None:
             values = self._sums.changed_each(rows, domains, changed)
         elif self._node.op in _EXTREMES:
-            now = spread(np.asarray(evaluate_columns(self._node.inner[0], changed), np.float64), rows.size)
+            now = as_column(np.asarray(evaluate_columns(self._node.inner[0], changed), np.float64), rows.size)
             values = (np.fmin if self._node.op == Op.MIN_NODES else np.fmax)(self._extremes_of_others()[rows], now)
         if values is None and self._node.op in _SUMMED:
             values = self._summed_each(rows, changed)
@@ -256,40 +259,40 @@ class Aggregate:
         return values
 
     def _summed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
-        """Return its sum or mean in the domain of each row if that row alone were another; fractions too.
+        """Return the sum or mean of each row's domain if only this row changed, also for fractions.
 
-        Shapes: (R,). Missing: None where magnitudes are too far apart.
+        Shapes: (R,). Missing: None if magnitudes differ too much for exact sums.
         """
         everything, [inner] = self._context.everything(), self._node.inner
         frame = self._context.frame(self._pod, everything)
-        before = spread(np.asarray(evaluate_columns(inner, frame), np.float64), frame.rows)
-        now = spread(np.asarray(evaluate_columns(inner, changed), np.float64), rows.size)
+        before = as_column(np.asarray(evaluate_columns(inner, frame), np.float64), frame.rows)
+        now = as_column(np.asarray(evaluate_columns(inner, changed), np.float64), rows.size)
         domains = self._domains
         of = np.zeros(frame.rows, np.intp) if domains is None else domains.of_row[everything]
         places = rows if isinstance(everything, slice) else np.searchsorted(everything, rows)
         return sums_with_one_changed(self._node, of, 1 if domains is None else domains.count, before, places, now)
 
     def _extremes_of_others(self) -> Floats:
-        """Return the extreme of each row's domain without that row, kept until anything that it reads changes.
+        """Return the extreme of the other rows of each row's domain, cached until an input of the aggregate changes.
 
         Shapes: (C,). Missing: NaN.
         """
         if self._others is None:
             capacity, rows = self._context.cluster.nodes.columns.capacity, self._context.everything()
             frame = self._context.frame(self._pod, rows)
-            values = spread(np.asarray(evaluate_columns(self._node.inner[0], frame), np.float64), frame.rows)
+            values = as_column(np.asarray(evaluate_columns(self._node.inner[0], frame), np.float64), frame.rows)
             of = np.zeros(frame.rows, np.intp) if self._domains is None else self._domains.of_row[rows]
             sign = -1.0 if self._node.op == Op.MIN_NODES else 1.0
             self._others = np.full(capacity, math.nan)
             self._others[rows] = sign * _largest_of_others(sign * values, of)
         return self._others
 
-    def _keys_may_move(self) -> bool:
+    def _keys_read_pods(self) -> bool:
         return any(ABOUT_PODS & aspects_read(key.inputs) for key in self._node.args)
 
     def _changed_domain(self, domain: int, row: int, changed: RuleFrame) -> float | None:
-        """Return what it would be in the domain of a changed row, None where that takes all rows."""
-        if not self._local_rows or self._keys_may_move():
+        """Return the value of the domain of a changed row, None if all rows have to be evaluated."""
+        if not self._is_local or self._keys_read_pods():
             return None
         if self._sums is not None:
             return self._sums.changed(row, domain, changed)
@@ -306,31 +309,31 @@ class Aggregate:
         if self._domains is not None:
             self._domains.refresh()
         domains = self._domains.stamp if self._domains is not None else 0
-        if self._version.is_past() or domains != self._seen:
-            if domains != self._seen or not self._adjust():
+        if not self._changes.is_current() or domains != self._domains_stamp:
+            if domains != self._domains_stamp or not self._adjust():
                 self._compute()
-            self._seen = domains
+            self._domains_stamp = domains
 
     def _adjust(self) -> bool:
-        """Take the changed rows into account; tell whether that was possible."""
-        rows, sums = self._version.rows, self._sums
-        if sums is None or rows is None or rows.size > FEW or self._version.touched & Aspect.PRESENCE:
+        """Adjust the sums by the changed rows; return False if the aggregate has to be recomputed."""
+        rows, sums = self._changes.rows, self._sums
+        if sums is None or rows is None or rows.size > FEW or self._changes.changed_aspects & Aspect.PRESENCE:
             return False
         present = self._context.cluster.nodes.present.data[rows]
         if not present.all():
             rows = rows[present]
         if not sums.fill(rows, self._context.frame(self._pod, rows)):
             return False
-        self._show(sums)
+        self._read(sums)
         return True
 
     def _compute(self) -> None:
         self._others = None
         rows = self._rows()
         frame = self._context.frame(self._pod, rows)
-        self._sums = self._begin(rows, frame)
+        self._sums = self._new_sums(rows, frame)
         if self._sums is not None:
-            self._show(self._sums)
+            self._read(self._sums)
             return
         found = aggregate_over(self._node, frame)
         if self._domains is None:
@@ -341,14 +344,14 @@ class Aggregate:
         self._found = by_row[self._domains.heads]
 
     def _rows(self) -> Rows:
-        """Return the rows that have to be looked at."""
-        if self._of is None or not self._context.cluster.nodes.count:
+        """Return the rows to evaluate: all nodes, or one row of each domain of the inner key."""
+        if self._inner_domains is None or not self._context.cluster.nodes.count:
             return self._context.everything()
-        self._of.refresh()
-        return self._of.heads
+        self._inner_domains.refresh()
+        return self._inner_domains.heads
 
-    def _begin(self, rows: Rows, frame: RuleFrame) -> WholeSums | None:
-        """Return the sums to adjust from now on, None where the aggregate is no sum of whole numbers of each row."""
+    def _new_sums(self, rows: Rows, frame: RuleFrame) -> WholeSums | None:
+        """Return sums that later changes adjust, None unless the aggregate is a sum of whole numbers of single rows."""
         if not self._adds:
             return None
         capacity = self._context.cluster.nodes.columns.capacity
@@ -358,14 +361,14 @@ class Aggregate:
         sums = WholeSums(self._node, of_row, domains)
         return sums if sums.fill(rows, frame) else None
 
-    def _show(self, sums: WholeSums) -> None:
+    def _read(self, sums: WholeSums) -> None:
         self._found = sums.results()
         if self._domains is not None:
             self._found[self._domains.none] = math.nan
 
 
 class WholeSums:
-    """Sums of whole numbers by domain, and counts for their mean, while they are small enough to be exact."""
+    """Exact sums of whole numbers by domain, and for a mean also the counts."""
 
     __slots__ = ("_node", "_parts", "_size")
 
@@ -376,7 +379,7 @@ class WholeSums:
         """The sum of all magnitudes."""
 
     def fill(self, rows: Rows, frame: RuleFrame) -> bool:
-        """Take what rows add now, each named once; tell whether all of it is whole and small enough to stay exact."""
+        """Replace the contributions of distinct rows; return whether all are whole and small enough to stay exact."""
         now = self._adding(frame)
         self._size += float(np.abs(now[0]).sum() - np.abs(self._parts[0].added[rows]).sum())
         if np.count_nonzero(now != np.rint(now)) or not self._size < EXACT:
@@ -386,15 +389,15 @@ class WholeSums:
         return True
 
     def changed(self, row: int, domain: int, frame: RuleFrame) -> float | None:
-        """Return the aggregate of a domain if one of its rows were another; None where it would not stay exact."""
+        """Return the aggregate of a domain if one of its rows changed; None if it would not stay exact."""
         found = self.changed_each(np.array([row]), np.array([domain]), frame)
         return None if found is None else found.item(0)
 
     def changed_each(self, rows: RowNumbers, domains: NDArray[np.intp], frame: RuleFrame) -> Floats | None:
-        """Return the aggregates of domains, each if one of its rows were another.
+        """Return the aggregate of each row's domain if only this row changed.
 
         Shapes: (R,).
-        Missing: None where one would not stay exact.
+        Missing: None if an aggregate would not stay exact.
         """
         now = self._adding(frame)
         before = np.array([one.added[rows] for one in self._parts], np.float64)
@@ -407,9 +410,9 @@ class WholeSums:
         return found
 
     def results(self) -> Floats:
-        """Return the aggregate of each domain; the array is the caller's.
+        """Return the aggregate of each domain as a new array.
 
-        Shapes: (D,). Missing: NaN, a mean of nothing.
+        Shapes: (D,). Missing: NaN for a mean without values.
         """
         found: Floats = self._parts[0].totals.astype(np.float64)
         if self._node.op is Op.AVG_NODES:
@@ -418,23 +421,23 @@ class WholeSums:
         return found
 
     def _adding(self, frame: RuleFrame) -> Floats:
-        """Return what rows add. Shapes: (K, R), K what is added up of each row."""
+        """Return the contributions of rows. Shapes: (K, R), K the number of sums: 2 for a mean, else 1."""
         value: Any = evaluate_columns(self._node.inner[0], frame)
         if self._node.op is Op.COUNT_NODES:
-            true: Floats = spread(np.asarray(value[0], np.float64), frame.rows)[None]
+            true: Floats = as_column(np.asarray(value[0], np.float64), frame.rows)[None]
             return true
-        values: Floats = spread(np.asarray(value, np.float64), frame.rows)[None]
+        values: Floats = as_column(np.asarray(value, np.float64), frame.rows)[None]
         there = ~np.isnan(values)
         summed: Floats = np.where(there, values, 0.0)
         return np.concatenate((summed, there)) if self._node.op is Op.AVG_NODES else summed
 
 
 def _largest_of_others(values: Floats, domains: NDArray[np.intp]) -> Floats:
-    """Return the largest value in each row's domain beside the row's own, NaN where there is none. Shapes: (R,)."""
+    """Return the largest value of the other rows of each row's domain, NaN without one. Shapes: (R,)."""
     present = np.where(np.isnan(values), -math.inf, values)
     order = np.lexsort((present, domains))
     two = np.full((2, int(domains.max(initial=-1)) + 1), -math.inf)
-    """The second largest and the largest value of each domain."""
+    """The second largest and the largest value of each domain. Shapes: (2, D)."""
     ends = np.flatnonzero(np.diff(domains[order], append=-1))
     two[1][domains[order[ends]]] = present[order[ends]]
     seconds = ends[np.diff(ends, prepend=-1) > 1]
@@ -443,19 +446,22 @@ def _largest_of_others(values: Floats, domains: NDArray[np.intp]) -> Floats:
     return np.where(np.isinf(found), math.nan, found)
 
 
-def _counts_by_itself(node: Typed) -> bool:
-    """Return whether each row alone decides what it adds to an aggregate."""
+def _is_local(node: Typed) -> bool:
+    """Return whether each row alone decides its contribution to an aggregate."""
     [inner] = node.inner
     return inner.local and not any(_is_elsewhere(item) for item in inner.inputs)
 
 
 def _is_elsewhere(item: Input) -> bool:
-    """Return whether another row may change an input: how many nodes or pods there are, how large an image is."""
+    """Return whether other rows may change an input: a number of nodes or pods, or an image size."""
     return item.root == "cluster" or item.path[0] == "image_bytes"
 
 
-def _one_of_each(node: Typed, pod: PodInputs, context: EvaluationContext) -> AggregateDomains | None:
-    """Return the domains of which one row each is enough: for the largest of values that are the same in a domain."""
+def _inner_domains(node: Typed, pod: PodInputs, context: EvaluationContext) -> AggregateDomains | None:
+    """Return the domains in which the inner values of an extreme are equal; one row of each is evaluated.
+
+    Missing: None if all rows have to be evaluated.
+    """
     [inner] = node.inner
     if node.op not in _EXTREMES or node.args or not row_independent(inner)[inner]:
         return None
@@ -463,13 +469,13 @@ def _one_of_each(node: Typed, pod: PodInputs, context: EvaluationContext) -> Agg
     return domains_of(context, key, pod) if key is not None else None
 
 
-def spread(value: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Return a column or one value for all rows as a column. Shapes: (R,) or () -> (R,)."""
+def as_column(value: NDArray[Any], rows: int) -> NDArray[Any]:
+    """Return a column, or one value for all rows as a column. Shapes: (R,) or () -> (R,)."""
     return value if value.shape == (rows,) else np.broadcast_to(value, (rows,))
 
 
 def _codes(value: object) -> NDArray[np.integer]:
-    """Return codes; for a key that is one text for all rows any code will do."""
+    """Return the codes of a key's values; a key with one text for all rows gets an arbitrary code."""
     if isinstance(value, np.ndarray):
         return value
     return np.asarray(MISSING if value is None else 0)

@@ -1,8 +1,8 @@
 """Evaluation context shared by all policies: memoised inputs and sub-expressions per pod class.
 
 One frame serves all programs for the same rows and pod class; its memo makes equal sub-expressions run once. The
-context lasts as long as policies do; what belongs to a pod class goes with the last state that holds it. What is made
-of other rows than those at hand (aggregates, the pods of a node) is passed in, because it evaluates graphs itself.
+context exists as long as its policies. Values of a pod class are dropped with the last plugin state that references
+them. The functions for aggregates are passed in, because they evaluate graphs themselves.
 
 Shapes: R the rows of a frame.
 """
@@ -28,36 +28,34 @@ from policysched.state.tables.columns import distinct
 
 Floats = NDArray[np.float64]
 MOST_KEPT = 1 << 27
-"""How much of what was worked out on some rows is kept. Units: bytes."""
+"""Largest memo of a frame; a frame drops the values of a larger memo. Units: bytes."""
 _BYTES = 8
 
 
 class EvaluationContext:
-    """One for the policies of a scheduler and a cluster.
+    """Evaluates the graphs of a set of policies on a cluster; all policies of the set share it.
 
     Args:
         cluster: The cluster.
-        aggregate: Gives an aggregate over all nodes on rows. Shapes: (R,) where it has a domain.
-        pod_aggregate: Gives a count or sum over the placed pods of each of the rows. Shapes: (R,).
+        aggregate: Returns an aggregate over nodes, for rows. Shapes: (R,) if the aggregate has a key.
+        pod_aggregate: Returns a count or sum over the placed pods of each row. Shapes: (R,).
     """
 
     def __init__(self, cluster: Cluster, aggregate: Derive[Floats | float], pod_aggregate: Derive[Floats]) -> None:
         self.cluster = cluster
         self.aggregate, self.pod_aggregate = aggregate, pod_aggregate
         self.no_pod = PodInputs(None, cluster)
-        """Stand in for the pod where rules read nothing of it."""
+        """The inputs without a pod, for rules that do not read the pod."""
         self.aggregates: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
-        """Those of pods that agree in what they read, as long as somebody holds them."""
-        self.results: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
-        """What last kept the results of a rule that reads nothing of the pod, by rule."""
+        """Aggregates by graph node and the values of the pod's inputs, cached while a reference to them exists."""
         self._inputs: tuple[Pod, object, PodInputs] | None = None
         self._frames: dict[bool, tuple[object, PodInputs, dict[Hashable, RuleFrame]]] = {}
         self._changes: tuple[int, dict[tuple[int, int], tuple[RowNumbers | None, int]]] = (-1, {})
         self._everything: tuple[int, Rows] = (-1, slice(0, 0))
 
     @property
-    def version(self) -> object:
-        """A value that differs whenever anything may have changed."""
+    def stamp(self) -> object:
+        """A value that changes whenever an input of a graph may have changed."""
         cluster = self.cluster
         return (
             cluster.journal.position,
@@ -68,21 +66,22 @@ class EvaluationContext:
         )
 
     def inputs(self, pod: Pod) -> PodInputs:
-        """Return the inputs of a pod at this time; asked again, the same ones."""
-        version = self.version
-        if self._inputs is None or self._inputs[0] is not pod or self._inputs[1] != version:
-            self._inputs = (pod, version, PodInputs(pod, self.cluster))
+        """Return the inputs of a pod at the current time; they are cached until the stamp changes."""
+        stamp = self.stamp
+        if self._inputs is None or self._inputs[0] is not pod or self._inputs[1] != stamp:
+            self._inputs = (pod, stamp, PodInputs(pod, self.cluster))
         return self._inputs[2]
 
     def frame(self, pod: PodInputs, rows: Rows) -> RuleFrame:
-        """Return the frame of some rows; asked again before anything changed, the same one while that has room.
+        """Return a frame of rows; it is cached while the stamp is unchanged and the frame has room.
 
-        Frames of one pod class are kept beside those of no pod, so that a class's arrays go with the next decision.
+        The context caches the frames without a pod and the frames of one pod class, so that the next decision frees
+        the arrays of a class.
         """
         place = pod is self.no_pod
         kept = self._frames.get(place)
-        if kept is None or kept[1] is not pod or kept[0] != self.version:
-            kept = self._frames[place] = (self.version, pod, {})
+        if kept is None or kept[1] is not pod or kept[0] != self.stamp:
+            kept = self._frames[place] = (self.stamp, pod, {})
         key: Hashable = (rows.start, rows.stop) if isinstance(rows, slice) else id(rows)
         frame = kept[2].get(key)
         if frame is None or not frame.has_room():
@@ -90,31 +89,35 @@ class EvaluationContext:
         return frame
 
     def plain(self, pod: PodInputs) -> RuleFrame:
-        """Return a frame without rows, for what is made of the pod alone; it is remembered for all frames of it."""
+        """Return a frame without rows, for plain scalars; later frames of the pod reuse the values."""
         frame = RuleFrame(self, pod)
         frame.memo = pod.scalars
         return frame
 
     def values(self, pod: Pod, nodes: Sequence[Typed]) -> Hashable:
-        """Return what some graphs make of a pod and this time."""
+        """Return the values of graphs for a pod at the current time."""
         frame = self.plain(self.inputs(pod))
         return tuple(comparable(evaluate_columns(node, frame)) for node in nodes)
 
     def seed(self, pod: PodInputs, roots: Iterable[Typed]) -> None:
-        """Find out what graphs make of the pod alone, for all frames of it."""
+        """Evaluate the plain scalars of graphs, for all later frames of the pod."""
         frame = self.plain(pod)
         for root in roots:
             for node in plain_scalars(root, timed=pod is self.no_pod):
                 evaluate_columns(node, frame)
 
-    def begin_anew(self) -> None:
-        """Forget what rules made that may be gone; those that stay make it again."""
+    def clear_scalars(self) -> None:
+        """Drop the scalars of rules that do not read the pod, because some of these rules no longer exist."""
         self.no_pod.scalars.clear()
 
     def changed(self, since: int, reads: int) -> tuple[RowNumbers | None, int]:
-        """Return the rows that changed in some aspects after a position of the journal, each once, and these aspects.
+        """Return the distinct rows whose aspects changed after a position of the journal, and the changed aspects.
 
-        Missing: None for rows where it is too long ago to tell.
+        Args:
+            since: The position.
+            reads: The aspects to look for, as a bit mask.
+
+        Missing: None for the rows if the journal does not reach back to the position.
         """
         journal = self.cluster.journal
         if self._changes[0] != journal.position:
@@ -135,7 +138,7 @@ class EvaluationContext:
 
 
 class RuleFrame:
-    """What `language.Frame` asks for, over the cluster's columns."""
+    """A `language.Frame` over rows of the cluster's columns."""
 
     __slots__ = ("_context", "_pod", "feasible", "memo", "rows", "selected", "strings")
 
@@ -151,20 +154,23 @@ class RuleFrame:
         self.memo: dict[Any, Any] = dict(pod.scalars)
 
     def over(self, rows: Rows) -> RuleFrame:
-        """Return a frame of the same for other rows."""
+        """Return a frame of the same pod for other rows."""
         return RuleFrame(self._context, self._pod, rows)
 
     def has_room(self, steps: int = 0) -> bool:
-        """Return whether what was worked out, and so many steps more, takes no more than may be kept.
+        """Return whether the memo, with more values to come, stays below its largest size.
 
-        What was made of the pod alone is no column, and as many of it as there are rules take next to nothing.
+        Args:
+            steps: The number of values to come.
+
+        Scalars of the pod are not counted: they are small.
         """
         return (len(self.memo) - len(self._pod.scalars) + steps) * self.rows * _BYTES <= MOST_KEPT
 
     def make_room(self) -> None:
-        """Forget what graphs gave where it is too much to be kept: it is worked out again where it is asked for.
+        """Drop the values of graphs if the memo is too large; they are computed again when they are read.
 
-        Not while a graph is evaluated or asked what it lacks.
+        Callers must not call it while a graph is evaluated or its missing inputs are collected.
         """
         if not self.has_room():
             kept = {key: value for key, value in self.memo.items() if not isinstance(key, Typed)}
@@ -172,42 +178,42 @@ class RuleFrame:
 
     @property
     def now(self) -> float:
-        """The present."""
+        """The current time. Units: seconds since 1970."""
         return self._context.cluster.time.seconds
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return a node's or a metric's values on the rows."""
+        """Return the values of a `node.` or `metrics.` input on the rows."""
         return node_column(self._context.cluster, self._pod.given, item, self.selected)
 
     def scalar(self, item: Input, /) -> Scalar | Floats:
-        """Return a pod or cluster input's value."""
+        """Return the value of a `pod.` or `cluster.` input."""
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return what was made of all nodes."""
+        """Return the value of an aggregate over nodes for the rows."""
         return self._context.aggregate(self._context, node, self._pod, self.selected)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Return what was made of the rows' pods."""
+        """Return the value of an aggregate over the placed pods of each row."""
         return self._context.pod_aggregate(self._context, node, self._pod, self.selected)
 
 
-Given = TypeVar("Given", bound=NDArray[np.float64] | float)
-Derive = Callable[[EvaluationContext, Typed, PodInputs, Rows], Given]
-"""Gives values on rows that are made of other rows or of pods."""
+ValuesT = TypeVar("ValuesT", bound=NDArray[np.float64] | float)
+Derive = Callable[[EvaluationContext, Typed, PodInputs, Rows], ValuesT]
+"""Returns the values of an aggregate for rows."""
 
 
 def number(program: Program, frame: RuleFrame) -> Floats:
-    """Run a program that was compiled as a number.
+    """Run a program whose value is a number.
 
-    Shapes: (R,), or () where it is the same for every row.
+    Shapes: (R,), or () if the value is the same for every row.
     Missing: NaN.
     """
     return np.asarray(run_program(program, frame), np.float64)
 
 
 def comparable(value: Any) -> Hashable:
-    """Return a value that equals itself and differs from None."""
+    """Return a hashable form of a value, in which NaN equals NaN and no value equals None."""
     return ("missing",) if isinstance(value, float) and math.isnan(value) else (value,)
 
 

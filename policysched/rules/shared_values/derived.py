@@ -1,7 +1,8 @@
-"""Derived columns and scalars, made of aggregates and cluster-wide values, and the rows that a change of one affects.
+"""Derived columns and scalars, computed from aggregates and cluster-wide values, and the rows that they affect.
 
-A rule's result on a row changes with the row, which the journal tells, and with these. A dependency is brought up to
-date once a version of the cluster and then names the rows that see another value than at an earlier stamp.
+A rule's result on a row changes if the row changes, which the journal records, or if a derived value of the row
+changes. A derived value is a dependency of the result: `refresh` recomputes it if its inputs changed, and
+`changed_rows` returns the rows whose value changed after an earlier stamp.
 
 Shapes: N rows in use.
 """
@@ -20,51 +21,51 @@ from policysched.language.ir.graph import Typed
 from policysched.language.ir.types import Kind, Shape
 from policysched.rules.compile.graphs import key_of, reads_image_sizes, shared_parts
 from policysched.rules.inputs import PodInputs
-from policysched.rules.shared_values.aggregates import domains_of, spread
+from policysched.rules.shared_values.aggregates import as_column, domains_of
 from policysched.rules.shared_values.context import EvaluationContext, RuleFrame, comparable
-from policysched.rules.shared_values.pod_aggregates import Version, generation
+from policysched.rules.shared_values.pod_aggregates import InputChanges, namespaces_stamp
 from policysched.state.cluster import Cluster
 from policysched.state.tables.interner import MISSING
 
 ARRAYS_PER_DEPENDENCY: Final = 2
-"""Number of arrays over all rows of a dependency: its values and their stamps."""
+"""Number of arrays over all rows of a dependency: the values and their stamps."""
 
 
 class Dependency(Protocol):
-    """Something that results on many rows depend on."""
+    """A shared value on which results on many rows depend."""
 
     @property
     def stamp(self) -> int:
-        """A number that grows whenever some row sees another value."""
+        """A number that grows whenever the value of some row changes."""
 
     def refresh(self) -> None:
-        """Bring it up to date."""
+        """Recompute the value if its inputs changed."""
 
-    def moved(self, since: int) -> Rows:
-        """Return the rows that see another value than they did at an earlier stamp."""
+    def changed_rows(self, since: int) -> Rows:
+        """Return the rows whose value changed after an earlier stamp."""
 
 
 def after(stamps: NDArray[np.int64], since: int) -> RowNumbers:
-    """Return the rows that got a stamp after an earlier one."""
+    """Return the rows with a stamp above an earlier one."""
     return np.flatnonzero(stamps > since)
 
 
 class DerivedScalar:
-    """A value that is one for all rows and that something else than the pod decides, or why it is missing."""
+    """A dependency with one value for all rows, or the reason why the value is missing."""
 
-    __slots__ = ("__weakref__", "_context", "_node", "_pod", "_value", "_version", "stamp")
+    __slots__ = ("__weakref__", "_changes", "_context", "_node", "_pod", "_value", "stamp")
 
     def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext) -> None:
         self._node = node
         self._pod = pod
         self._context = context
-        self._version = Version(node, pod, context)
+        self._changes = InputChanges(node, pod, context)
         self._value: object = None
         self.stamp = 0
 
     def refresh(self) -> None:
-        """Compute it anew where what it reads changed."""
-        if not self._version.is_past():
+        """Recompute the value if its inputs changed."""
+        if self._changes.is_current():
             return
         frame = self._context.frame(self._pod, NO_ROWS)
         value = (comparable(evaluate_columns(self._node, frame)), int(np.max(why_missing(self._node, frame))))
@@ -72,66 +73,66 @@ class DerivedScalar:
             self._value = value
             self.stamp += 1
 
-    def moved(self, since: int) -> Rows:  # noqa: ARG002 - every row sees it
+    def changed_rows(self, since: int) -> Rows:  # noqa: ARG002 - the value of every row changed
         """Return all rows."""
         return slice(0, self._context.cluster.nodes.size)
 
 
 class DerivedColumn:
-    """A column that is made of aggregates and of values for all rows alone, such as whether a domain is below a limit.
+    """A dependency with a row-independent column of values, such as whether a domain is below a limit.
 
-    An aggregate moves with most placements; what a rule makes of it rarely does. A value that is missing for another
-    reason than before is another one: rows say the reason.
+    An aggregate changes with most placements; the value that a rule computes from it rarely does. A value that is
+    missing for a new reason has changed, because the results of rows contain the reason.
     """
 
-    __slots__ = ("__weakref__", "_context", "_domains", "_generation", "_node", "_of_row", "_pod", "_seen", "_stamps",
-                 "_values", "_version", "stamp")  # fmt: skip
+    __slots__ = ("__weakref__", "_changes", "_context", "_domains", "_domains_stamp", "_node", "_of_row", "_pod",
+                 "_stamps", "_strings_stamp", "_values", "stamp")  # fmt: skip
 
     def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext) -> None:
         self._node = node
         self._pod = pod
         self._context = context
-        self._version = Version(node, pod, context)
+        self._changes = InputChanges(node, pod, context)
         key = key_of(node)
         self._domains = domains_of(context, key, pod) if key is not None else None
-        self._seen, self._of_row = -1, NO_ROWS
-        """The version of the domains at which the values were made, and the domains of rows then."""
-        self._generation = -1
-        """That of the codes among the values."""
+        self._domains_stamp, self._of_row = -1, NO_ROWS
+        """The stamp of the domains for which the values were computed, and the domain of each row at this stamp."""
+        self._strings_stamp = -1
+        """The stamp of the string codes that the values contain."""
         self._values: NDArray[np.int64] = np.zeros(0, np.int64)
-        """One a domain where all aggregates go by the same key, else one a row."""
+        """One value per domain if all aggregates have the same key, else one value per row."""
         self._stamps: NDArray[np.int64] = np.zeros(0, np.int64)
         self.stamp = 0
 
     def refresh(self) -> None:
-        """Compute it anew where what it reads changed."""
+        """Recompute the values if their inputs changed."""
         if self._domains is not None:
             self._domains.refresh()
         domains = self._domains.stamp if self._domains is not None else -1
         cluster = self._context.cluster
-        before, self._generation = self._generation, cluster.strings.stamp
-        same = before == self._generation
-        if not self._version.is_past() and domains == self._seen and same:
+        before, self._strings_stamp = self._strings_stamp, cluster.strings.stamp
+        same_codes = before == self._strings_stamp
+        if self._changes.is_current() and domains == self._domains_stamp and same_codes:
             return
         values, capacity = self._compute(), cluster.nodes.columns.capacity
-        if self._stamps.size == capacity and same:
+        if self._stamps.size == capacity and same_codes:
             self._compare(values)
         else:
             self.stamp += 1
             self._stamps = np.full(capacity, self.stamp, np.int64)
-        self._values, self._seen = values, domains
+        self._values, self._domains_stamp = values, domains
         if self._domains is not None:
             self._of_row = self._domains.of_row
 
-    def moved(self, since: int) -> Rows:
-        """Return the rows whose value moved after a stamp."""
+    def changed_rows(self, since: int) -> Rows:
+        """Return the rows whose value changed after a stamp."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def _compute(self) -> NDArray[np.int64]:
         nodes = self._context.cluster.nodes
         rows: Rows = self._domains.heads if self._domains is not None else self._context.everything()
         frame = self._context.frame(self._pod, rows)
-        found = spread(_told_apart(self._node, frame), frame.rows)
+        found = as_column(_distinguishing(self._node, frame), frame.rows)
         if self._domains is not None:
             return found
         values = np.zeros(nodes.columns.capacity, np.int64)
@@ -139,9 +140,9 @@ class DerivedColumn:
         return values
 
     def _compare(self, values: NDArray[np.int64]) -> None:
-        """Stamp the rows that see another value."""
+        """Stamp the rows whose value changed."""
         before, domains = self._values, self._domains
-        if domains is not None and domains.stamp != self._seen:
+        if domains is not None and domains.stamp != self._domains_stamp:
             before, values, domains = before[self._of_row], values[domains.of_row], None
         differs = values != before
         if np.count_nonzero(differs):
@@ -150,7 +151,7 @@ class DerivedColumn:
 
 
 class ImageSizes:
-    """The sizes of images, which any node may change for the pods of all."""
+    """A dependency on the sizes of images: a change of any node may change them for the pods of every node."""
 
     __slots__ = ("_cluster", "stamp")
 
@@ -159,16 +160,16 @@ class ImageSizes:
         self.stamp = cluster.images.stamp
 
     def refresh(self) -> None:
-        """Bring it up to date."""
+        """Read the current stamp."""
         self.stamp = self._cluster.images.stamp
 
-    def moved(self, since: int) -> Rows:  # noqa: ARG002 - every row may see it
+    def changed_rows(self, since: int) -> Rows:  # noqa: ARG002 - every row may be affected
         """Return all rows."""
         return slice(0, self._cluster.nodes.size)
 
 
-def _told_apart(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
-    """Return whole numbers that differ where values of a graph over nodes do, or why they are missing."""
+def _distinguishing(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
+    """Return whole numbers that differ if values of a graph differ, or the reasons why they are missing."""
     value = evaluate_columns(node, frame)
     if isinstance(value, tuple):
         value = value[0]
@@ -184,29 +185,29 @@ def _told_apart(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
 
 
 class AffectedRows:
-    """The rows that a change affects: those that changed, and those that see another value of a dependency."""
+    """The rows that a change affects: the changed rows, and the rows for which the value of a dependency changed."""
 
-    __slots__ = ("_seen", "dependencies")
+    __slots__ = ("_stamps", "dependencies")
 
     def __init__(self, dependencies: Sequence[Dependency]) -> None:
         self.dependencies = dependencies
         for one in dependencies:
             one.refresh()
-        self._seen = [one.stamp for one in dependencies]
+        self._stamps = [one.stamp for one in dependencies]
 
     def extend(self, rows: Rows) -> Rows:
-        """Add the rows that dependencies affect to those that changed; the same object where there are none."""
+        """Add the rows that dependencies affect to the changed rows; return the same object if none are added."""
         found = [rows]
         for index, one in enumerate(self.dependencies):
             one.refresh()
-            if one.stamp != self._seen[index]:
-                found.append(one.moved(self._seen[index]))
-                self._seen[index] = one.stamp
+            if one.stamp != self._stamps[index]:
+                found.append(one.changed_rows(self._stamps[index]))
+                self._stamps[index] = one.stamp
         return rows if len(found) == 1 else together(found)
 
 
 def together(found: Sequence[Rows]) -> Rows:
-    """Join selections; one that is a slice is of all rows."""
+    """Join selections of rows; a slice selects all rows."""
     whole = next((rows for rows in found if isinstance(rows, slice)), None)
     if whole is not None:
         return whole
@@ -215,7 +216,7 @@ def together(found: Sequence[Rows]) -> Rows:
 
 
 def dependencies_of(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> list[Dependency]:
-    """Return what rows of some graphs look at together."""
+    """Return the dependencies of the values of graphs."""
     roots = list(roots)
     found: list[Dependency] = [
         _derived(context, node, pod) for node in shared_parts(roots, timed=pod is context.no_pod)
@@ -224,7 +225,7 @@ def dependencies_of(context: EvaluationContext, roots: Iterable[Typed], pod: Pod
 
 
 def _derived(context: EvaluationContext, node: Typed, pod: PodInputs) -> Dependency:
-    key = ("derived", node, generation(context, node))
+    key = ("derived", node, namespaces_stamp(context, node))
     found: Dependency | None = pod.found.get(key)
     if found is None:
         make = DerivedScalar if node.type.shape is Shape.SCALAR else DerivedColumn

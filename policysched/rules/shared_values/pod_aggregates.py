@@ -1,11 +1,11 @@
 """The aggregates `node.pods.*`: from the state's pod counters, else computed over the pods when read.
 
-Most depend on the placed pod alone, or on it and the pod that is decided about: those are counters of the state, which
-a placement moves in one element. What else is asked (the pod's node, its name, the time) is counted over the pods when
-it is read; a few changed rows cost a few pods.
+Most of these aggregates depend on the placed pod alone, or on the placed pod and the scheduled pod. The state has
+counters for them, and a placement changes one element of a counter. An aggregate that reads other inputs (the pod's
+node, its name, the time) is computed over the pods of the requested rows when it is read.
 
-Whether anything that graphs read moved, rows say through the journal and counters by themselves: most placements leave
-a given counter as it was, and an aggregate over it is not computed again for them.
+`InputChanges` finds out whether a graph's inputs changed: from the journal for rows, and from the stamps of counters.
+Most placements change no given counter, so an aggregate over its counts is not computed again.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.RO
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 PODS = int(Aspect.PODS)
 MANY = 32
-"""From how many kinds of placed pods on they are weighed as columns."""
+"""Number of kinds of placed pods from which their weights are computed as columns."""
 _NOTHING = object()
-"""What no placed pod has."""
+"""A value that differs from every value of a placed pod."""
 
 
 def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCounter | None:
-    """Return the counter that keeps an aggregate over pods; asked again while somebody holds it, the same one.
+    """Return the counter of an aggregate over pods; it is cached while a reference to it exists.
 
-    Missing: None where pods of one signature count differently: it has to be counted when it is read.
+    Missing: None if pods of one signature may have different weights, so that a read has to compute the aggregate.
     """
-    key = (node, generation(context, node))
+    key = (node, namespaces_stamp(context, node))
     found: PodCounter | None = pod.found.get(key)
     if found is None:
         found = _make_counter(node, pod, context.cluster)
@@ -59,17 +59,17 @@ def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCount
 
 
 def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, rows: Rows) -> Floats:
-    """Return what rows' pods count or sum up to.
+    """Return the values of an aggregate over the pods of each row.
 
     Shapes: (R,).
-    Cost: O(rows), or O(pods on the rows) where there is no counter.
+    Cost: O(rows), or O(pods on the rows) without a counter.
     """
     kept = counter(context, node, pod)
     return _count(node, pod, context, rows) if kept is None else np.asarray(kept.counts[rows], np.float64)
 
 
-def generation(context: EvaluationContext, node: Typed) -> int:
-    """Return what moves when a graph means something else: labels of namespaces, if it reads any."""
+def namespaces_stamp(context: EvaluationContext, node: Typed) -> int:
+    """Return the stamp of the namespaces' labels for a graph that reads them, else 0."""
     return context.cluster.namespaces_stamp if reads_namespaces(node) else 0
 
 
@@ -88,9 +88,9 @@ def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> PodCounter |
 
 
 def _demand(node: Typed, pod: PodInputs, cluster: Cluster) -> Demand | None:
-    """Return what a pod has to have to count: of the conditions that must be true, a text that the pod decides about.
+    """Return a text that a placed pod must have to get a weight other than 0, so that other pods are skipped.
 
-    Missing: None where no condition says so.
+    Missing: None if the aggregate's condition does not require such a text.
     """
     found = _equality(node)
     if found is None:
@@ -102,7 +102,10 @@ def _demand(node: Typed, pod: PodInputs, cluster: Cluster) -> Demand | None:
 
 @per_graph
 def _equality(node: Typed) -> tuple[Input, Typed] | None:
-    """Find a text of the placed pod that has to equal one that no placed pod decides about, by its graph."""
+    """Return an input of the placed pod and the graph that it must equal, if the condition requires an equality.
+
+    The graph does not read the placed pod.
+    """
     condition = node.inner[0]
     if node.op is Op.SUM_PODS:
         if condition.op is not Op.ONLY:
@@ -119,7 +122,7 @@ def _equality(node: Typed) -> tuple[Input, Typed] | None:
 
 
 def _text_of_peer(node: Typed) -> Input | None:
-    """Return the text of the placed pod that a graph is, if that stays as it is as long as the pod's signature does."""
+    """Return the input that a graph consists of, if it is a text that all placed pods of one signature share."""
     item = node.data
     if node.op is not Op.INPUT or not isinstance(item, Input) or node.type.kind is not Kind.STRING:
         return None
@@ -128,9 +131,9 @@ def _text_of_peer(node: Typed) -> Input | None:
 
 
 def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
-    """Return what decides about a pod's weight, the values that are read of it, and how many are weighed at once.
+    """Return how to group placed pods by the values that decide their weight, and how to weigh several groups at once.
 
-    Missing: None where which values are read is computed.
+    Missing: None if a key is computed, so that the values are not known in advance.
     """
     read = tuple(dict.fromkeys(_peers(node)))
     if any(item.key == ANY_KEY for item in read):
@@ -147,7 +150,7 @@ def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
 
 
 def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) -> Floats:
-    """Count over the pods of rows, whatever the aggregate reads."""
+    """Compute an aggregate over the pods of rows without a counter. Shapes: (R,)."""
     cluster = context.cluster
     places = np.arange(cluster.nodes.columns.capacity)[rows]
     if places.size > cluster.nodes.size // 2:
@@ -159,7 +162,7 @@ def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) 
 
 
 class PodAlone:
-    """The pod that is decided about for the interpreter, of graphs that read no node."""
+    """The scheduled pod for the interpreter, for graphs that read no node."""
 
     __slots__ = ("_pod",)
 
@@ -170,18 +173,18 @@ class PodAlone:
         """Return an input of the pod."""
         return self._pod.value(item)
 
-    def _unasked(self) -> Any:
-        """Fail: a counter reads neither the time nor other rows."""
+    def _never_read(self) -> Any:
+        """Raise an error: a counter reads neither the time nor other rows."""
         raise AssertionError
 
-    now: Any = property(_unasked)
-    feasible: Any = property(_unasked)
-    nodes: Any = property(_unasked)
-    pods: Any = property(_unasked)
+    now: Any = property(_never_read)
+    feasible: Any = property(_never_read)
+    nodes: Any = property(_never_read)
+    pods: Any = property(_never_read)
 
 
 class Peer(PodAlone):
-    """A placed pod for the interpreter: what pods of its signature have in common."""
+    """A placed pod for the interpreter, for graphs that read only the fields that pods of one signature share."""
 
     __slots__ = ("_cluster", "_placed")
 
@@ -191,12 +194,12 @@ class Peer(PodAlone):
         self._cluster = cluster
 
     def value(self, item: Input) -> Scalar:
-        """Return an input of the placed pod, or of the pod that is decided about."""
+        """Return an input of the placed pod or of the scheduled pod."""
         return peer_value(self._placed, item, self._cluster) if item.root == "peer" else self._pod.value(item)
 
 
 class PeerFrame:
-    """What `language.Frame` asks for, over placed pods."""
+    """A `language.Frame` over placed pods: one row per pod."""
 
     def __init__(self, slots: NDArray[np.int64], pod: PodInputs, context: EvaluationContext) -> None:
         cluster = context.cluster
@@ -212,11 +215,11 @@ class PeerFrame:
 
     @property
     def now(self) -> float:
-        """The present."""
+        """The current time. Units: seconds since 1970."""
         return self._cluster.time.seconds
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the values of the pods themselves (`peer.`, `victim.`), or those of each pod's node."""
+        """Return the values of a `peer.` or `victim.` input for the pods, or of a `node.` input for each pod's node."""
         if item.root not in {"peer", "victim"}:
             return node_column(self._cluster, self._pod.given, item, self.places)
         if item.path[0] == "age":
@@ -229,7 +232,7 @@ class PeerFrame:
         return self._column([present[one] for one in signatures.tolist()], item)[places]
 
     def _ages(self) -> Floats:
-        """Return the ages of the pods, NaN where the creation time is not known."""
+        """Return the ages of the pods, NaN if the creation time is unknown."""
         created = self._cluster.pods.created(self._slots)
         ages = np.maximum(np.floor((self.now - created) / STEP) * STEP, 0.0)
         return np.where(np.isfinite(created), ages, np.nan)
@@ -238,20 +241,20 @@ class PeerFrame:
         return _column(placed, item, self.strings, self._cluster)
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Return an input of the pod that is decided about, or of the cluster."""
+        """Return an input of the scheduled pod or of the cluster."""
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return an aggregate at each pod's node."""
+        """Return the value of an aggregate over nodes for each pod's node."""
         return self._context.aggregate(self._context, node, self._pod, self.places)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Never asked for: aggregates over pods do not stand in each other."""
+        """Raise an error: aggregates over pods are not nested."""
         raise AssertionError(node)
 
 
 class KindFrame:
-    """What `language.Frame` asks for, over placed pods of which only what their signatures share is read."""
+    """A `language.Frame` over placed pods, for graphs that read only the fields that pods of one signature share."""
 
     def __init__(self, placed: Sequence[PlacedPod], pod: PodInputs, cluster: Cluster) -> None:
         self._placed, self._pod, self._cluster = placed, pod, cluster
@@ -261,7 +264,7 @@ class KindFrame:
         self.memo: dict[Any, Any] = dict(pod.scalars)
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the values of the pods; all kinds of pods are read once for all counters."""
+        """Return the values of the pods; the values of all kinds of pods are cached for all counters."""
         if not isinstance(self._placed, PodKinds):
             return _column(self._placed, item, self.strings, self._cluster)
         kept = self._placed.read
@@ -278,20 +281,20 @@ class KindFrame:
         return column
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Return an input of the pod that is decided about."""
+        """Return an input of the scheduled pod."""
         return self._pod.value(item)
 
     @property
     def now(self) -> float:
-        """Never asked for: a counter reads no time."""
+        """Raise an error: a counter reads no time."""
         raise AssertionError
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Never asked for: a counter reads no node."""
+        """Raise an error: a counter reads no node."""
         raise AssertionError(node)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Never asked for: aggregates over pods do not stand in each other."""
+        """Raise an error: aggregates over pods are not nested."""
         raise AssertionError(node)
 
 
@@ -305,7 +308,7 @@ def _column(placed: Sequence[PlacedPod | None], item: Input, strings: FrameStrin
 def _distinct_texts(
     placed: Sequence[PlacedPod], item: Input, cluster: Cluster
 ) -> tuple[list[str | None], NDArray[np.intp]]:
-    """Return the texts of pods, each once, and the place of each pod's. Shapes: (P,) the places."""
+    """Return the distinct texts of pods, and for each pod the index of its text. Shapes: (P,) the indices."""
     found: dict[str | None, int] = {}
     values = (peer_value(one, item, cluster) for one in placed)
     places = [found.setdefault(None if value is None else str(value), len(found)) for value in values]
@@ -313,10 +316,10 @@ def _distinct_texts(
 
 
 class VictimFrame(PeerFrame):
-    """What `language.Frame` asks for, over placed pods that would have to go (`victim.`), each on its node."""
+    """A `language.Frame` over possible victims of preemption (`victim.`): one row per pod."""
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Return what is made of the pods of each one's node."""
+        """Return the value of an aggregate over the pods of each victim's node."""
         return self._context.pod_aggregate(self._context, node, self._pod, self.places)
 
 
@@ -325,7 +328,7 @@ def _peers(node: Typed) -> list[Input]:
 
 
 def _is_whole(node: Typed) -> bool:
-    """Whether an aggregate can only have whole numbers as weights."""
+    """Return whether all weights of an aggregate are whole numbers."""
     if node.op is Op.COUNT_PODS:
         return True
     for step in steps(node.inner[0]):
@@ -340,13 +343,13 @@ def _is_whole(node: Typed) -> bool:
 
 
 class Reads:
-    """The aspects of rows that some graphs read, and their counters."""
+    """The aspects of rows that some graphs read, and the pod counters of the graphs."""
 
-    __slots__ = ("_counters", "_versions", "aspects")
+    __slots__ = ("_counters", "_stamps", "aspects")
 
     def __init__(self, roots: Iterable[Typed], pod: PodInputs, context: EvaluationContext) -> None:
         self.aspects = int(Aspect.PRESENCE)
-        """Without the pods that only counters look at."""
+        """The aspects as a bit mask; inputs that only counters read add none."""
         counters: dict[Typed, PodCounter] = {}
         for node in walk(roots, lambda node: () if node in counters else parts(node)):
             kept = counter(context, node, pod) if node.op in POD_AGGREGATES else None
@@ -355,24 +358,24 @@ class Reads:
             else:
                 counters[node] = kept
         self._counters = list(counters.values())
-        self._versions = [-1] * len(self._counters)
+        self._stamps = [-1] * len(self._counters)
 
     @property
-    def counts(self) -> bool:
-        """Whether there are counters among it."""
+    def has_counters(self) -> bool:
+        """Whether the graphs have pod counters."""
         return bool(self._counters)
 
-    def counted(self) -> bool:
-        """Return whether a counter moved since this was last asked."""
-        versions = [counter.stamp for counter in self._counters]
-        before, self._versions = self._versions, versions
-        return versions != before
+    def counters_changed(self) -> bool:
+        """Return whether a counter changed since the last call."""
+        stamps = [counter.stamp for counter in self._counters]
+        before, self._stamps = self._stamps, stamps
+        return stamps != before
 
 
-class Version:
-    """Whether what a graph is made of may have changed, and on which rows."""
+class InputChanges:
+    """Whether the inputs of a graph may have changed since the last call, and on which rows."""
 
-    __slots__ = ("_context", "_reads", "_seen", "_timed", "rows", "touched")
+    __slots__ = ("_context", "_reads", "_seen", "_timed", "changed_aspects", "rows")
 
     def __init__(self, node: Typed, pod: PodInputs, context: EvaluationContext) -> None:
         self._context = context
@@ -380,24 +383,24 @@ class Version:
         self._timed = TIME in node.inputs
         self._seen: tuple[int, float] | None = None
         self.rows: RowNumbers | None = None
-        """The rows that changed between the last two questions; None where any may have."""
-        self.touched = 0
-        """The aspects in which any row changed then."""
+        """The rows that changed between the last two calls of `is_current`; None if any row may have changed."""
+        self.changed_aspects = 0
+        """The aspects of these changes, as a bit mask."""
 
-    def is_past(self) -> bool:
-        """Return whether it may be another since this was last asked."""
+    def is_current(self) -> bool:
+        """Return whether all inputs are as they were at the last call; False at the first call."""
         cluster = self._context.cluster
         now = (cluster.journal.position, cluster.time.seconds if self._timed else 0.0)
         before, self._seen = self._seen, now
         if before == now:
-            return False
-        counted = self._reads.counted()
+            return True
+        counters_changed = self._reads.counters_changed()
         self.rows = None
         if before is None or before[1] != now[1]:
-            return True
-        reads = self._reads.aspects | (PODS if counted else 0)
-        self.rows, self.touched = self._context.changed(before[0], reads)
-        return self.rows is None or self.rows.size > 0
+            return False
+        reads = self._reads.aspects | (PODS if counters_changed else 0)
+        self.rows, self.changed_aspects = self._context.changed(before[0], reads)
+        return self.rows is not None and not self.rows.size
 
 
 def _own_aspects(node: Typed) -> Aspect:

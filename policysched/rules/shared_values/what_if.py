@@ -1,4 +1,4 @@
-"""What-if: inputs and aggregates that rules would read if pods were added to or removed from nodes.
+"""What-if: the values that inputs and aggregates would have if pods were added to or removed from nodes.
 
 Source: docs/reference/language.md#names.
 """
@@ -25,7 +25,7 @@ from policysched.state.placed.pods import PlacedPod
 
 @per_graph
 def reads_pods(root: Typed) -> bool:
-    """Whether pods that come or go can change what a graph says."""
+    """Return whether adding or removing pods can change the value of a graph."""
     if aspects_read(root.inputs) & ABOUT_PODS:
         return True
     return any(node.op in POD_AGGREGATES for node in walk([root], parts))
@@ -33,7 +33,10 @@ def reads_pods(root: Typed) -> bool:
 
 @per_graph
 def is_row_by_row(root: Typed) -> bool:
-    """Whether pods may change a key or a list: such a value is one for all rows that are evaluated together."""
+    """Return whether pods may change a key or a list, so that each changed row has to be evaluated by itself.
+
+    A key and a list have one value for all rows that are evaluated together.
+    """
     return any(
         reads_pods(part)
         for node in walk([root], parts)
@@ -42,7 +45,7 @@ def is_row_by_row(root: Typed) -> bool:
 
 
 class ChangedFrame(RuleFrame):
-    """A frame of rows, all nodes or the changed one alone, that sees one of them changed."""
+    """A frame of all nodes or of one node in which one node has other pods."""
 
     __slots__ = ("_changed", "_here", "_one")
 
@@ -57,11 +60,11 @@ class ChangedFrame(RuleFrame):
             self._here = np.arange(context.cluster.nodes.columns.capacity)[rows] == changed.row
 
     def over(self, rows: Rows) -> ChangedFrame:
-        """Return the same for other rows, the changed one among them."""
+        """Return a frame of the same change for other rows, which include the changed row."""
         return ChangedFrame(self._context, self._pod, self._changed, rows)
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return a node's or a metric's values on the rows."""
+        """Return the values of a `node.` or `metrics.` input on the rows."""
         values = super().column(item)
         if item.root == "node" and aspect_of(item) & Aspect.USAGE:
             values = values.copy()
@@ -69,19 +72,19 @@ class ChangedFrame(RuleFrame):
         return values
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Return a pod or cluster input's value."""
+        """Return the value of a `pod.` or `cluster.` input."""
         if item.root == "cluster" and item.path[0] == "pods":
             return float(len(self._context.cluster.pods) + self._changed.more_pods)
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return what would be made of all nodes."""
+        """Return the value that an aggregate over nodes would have for the rows."""
         if not reads_pods(node):
             return super().aggregate(node)
         return changed_aggregate_at(self._context, node, self._pod, self.selected, self._changed.row, self._one)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Return what would be made of the rows' pods."""
+        """Return the value that an aggregate over the pods of each row would have."""
         kept = counter(self._context, node, self._pod)
         if kept is not None:
             value = float(self._changed.count(kept))
@@ -96,11 +99,11 @@ class ChangedFrame(RuleFrame):
 
 
 class RowByRowError(Exception):
-    """What a rule reads is known of one changed row at a time only."""
+    """A rule reads a value that can only be computed for one changed row at a time."""
 
 
 class ChangedRowsFrame(RuleFrame):
-    """A frame of rows that sees each of them changed, and the others as they are."""
+    """A frame of rows; each row has other pods while all other rows are unchanged."""
 
     __slots__ = ("_changed",)
 
@@ -109,22 +112,22 @@ class ChangedRowsFrame(RuleFrame):
         self._changed = changed
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return a node's or a metric's values on the rows."""
+        """Return the values of a `node.` or `metrics.` input on the rows."""
         if item.root == "node" and aspect_of(item) & Aspect.USAGE:
             return changed_amounts(self._changed, item)
         return super().column(item)
 
     def scalar(self, item: Input, /) -> Scalar | Floats:
-        """Return a pod or cluster input's value; how many pods there would be differs between rows."""
+        """Return the value of a `pod.` or `cluster.` input; the number of pods differs between rows."""
         if item.root == "cluster" and item.path[0] == "pods":
             return np.asarray(len(self._context.cluster.pods) + self._changed.more_pods(), np.float64)
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return what would be made of all nodes.
+        """Return the value that an aggregate over nodes would have for each row.
 
         Raises:
-            RowByRowError: a row more or less does not tell.
+            RowByRowError: the value cannot be computed from the change of one row.
         """
         if not reads_pods(node):
             return super().aggregate(node)
@@ -134,10 +137,10 @@ class ChangedRowsFrame(RuleFrame):
         return found
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Return what would be made of the rows' pods.
+        """Return the value that an aggregate over the pods of each row would have.
 
         Raises:
-            RowByRowError: it is counted when it is read.
+            RowByRowError: the aggregate has no counter.
         """
         kept = counter(self._context, node, self._pod)
         if kept is None or not self._changed.counts(kept):
@@ -146,7 +149,7 @@ class ChangedRowsFrame(RuleFrame):
 
 
 class ChangedPeers(PeerFrame):
-    """What `language.Frame` asks for, over the pods that would be on a row."""
+    """A `language.Frame` over the pods that a changed row would have: one row per pod."""
 
     def __init__(
         self, node: ChangedFrame, pod: PodInputs, context: EvaluationContext, placed: Sequence[PlacedPod]
@@ -156,14 +159,14 @@ class ChangedPeers(PeerFrame):
         self.rows = len(placed)
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return a peer's values, or those of the node for each pod."""
+        """Return the values of a `peer.` input, or of an input of the node, repeated for each pod."""
         return self._column(self._placed, item) if item.root == "peer" else self._node.column(item).repeat(self.rows)
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Return an input of the pod that is decided about, or of the cluster."""
+        """Return an input of the scheduled pod or of the cluster."""
         return self._node.scalar(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return an aggregate at the node for each pod."""
+        """Return the value of an aggregate over nodes for the node, repeated for each pod."""
         value = self._node.aggregate(node)
         return value.repeat(self.rows) if isinstance(value, np.ndarray) else value
