@@ -152,21 +152,23 @@ class ChangedPeers(PeerFrame):
     """A `language.Frame` over the pods that a changed row would have: one row per pod."""
 
     def __init__(
-        self, node: ChangedFrame, pod: PodInputs, context: EvaluationContext, placed: Sequence[PlacedPod]
+        self, node_frame: ChangedFrame, pod: PodInputs, context: EvaluationContext, placed: Sequence[PlacedPod]
     ) -> None:
         super().__init__(np.zeros(0, np.int64), pod, context)
-        self._node, self._placed = node, placed
+        self._node_frame, self._placed = node_frame, placed
         self.rows = len(placed)
 
     def column(self, item: Input, /) -> NDArray[Any]:
         """Return the values of a `peer.` input, or of an input of the node, repeated for each pod."""
-        return self._column(self._placed, item) if item.root == "peer" else self._node.column(item).repeat(self.rows)
+        if item.root == "peer":
+            return self._column(self._placed, item)
+        return self._node_frame.column(item).repeat(self.rows)
 
     def scalar(self, item: Input, /) -> Scalar:
         """Return an input of the scheduled pod or of the cluster."""
-        return self._node.scalar(item)
+        return self._node_frame.scalar(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
         """Return the value of an aggregate over nodes for the node, repeated for each pod."""
-        value = self._node.aggregate(node)
+        value = self._node_frame.aggregate(node)
         return value.repeat(self.rows) if isinstance(value, np.ndarray) else value
