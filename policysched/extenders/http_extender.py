@@ -28,12 +28,12 @@ from policysched.framework.plugin import MAX_NODE_SCORE
 from policysched.model.objects import Container, Pod
 from policysched.proxies import proxy_for
 
-BEYOND: Final = 4 << 20
+ANSWER_ALLOWANCE: Final = 4 << 20
 """Allowance for an answer beyond twice the request's size, because answers repeat nodes with reasons; a larger answer
 is an error. Units: bytes."""
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-_PIECE: Final = 1 << 16
-SLICE: Final = 1 << 20
+_READ_CHUNK: Final = 1 << 16
+SEND_CHUNK: Final = 1 << 20
 """Amount of a request that is sent before yielding to the event loop; requests with whole nodes can have 100 MB. Units:
 bytes."""
 BINDS_AT_ONCE: Final = 256
@@ -53,8 +53,8 @@ class ObjectTexts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ToldOf:
-    """Which whole objects an extender receives."""
+class NeededObjects:
+    """The kinds of objects that an extender receives whole, not only by name."""
 
     pods: bool
     """Pods that are being scheduled."""
@@ -91,7 +91,7 @@ class HttpExtender:
         self._proxy = _proxy(url, environment)
         self._timeout = aiohttp.ClientTimeout(total=settings.timeout)
         self._session: aiohttp.ClientSession | None = None
-        self._under_way, self._retired = 0, False
+        self._in_flight, self._retired = 0, False
         self._binds = asyncio.Semaphore(BINDS_AT_ONCE)
         self.name = shown_url(settings.url_prefix)
         self.ignorable = settings.ignorable
@@ -99,10 +99,12 @@ class HttpExtender:
         self.preempts, self.binds = bool(settings.preempt_verb), bool(settings.bind_verb)
 
     @property
-    def told_of(self) -> ToldOf:
-        """Which whole objects the extender receives."""
-        whole, asked = not self._settings.node_cache_capable, self.filters or self.prioritizes
-        return ToldOf(pods=asked or self.preempts, victims=whole and self.preempts, nodes=whole and asked)
+    def needed_objects(self) -> NeededObjects:
+        """The kinds of objects that the extender receives whole, not only by name."""
+        whole, evaluates = not self._settings.node_cache_capable, self.filters or self.prioritizes
+        return NeededObjects(
+            pods=evaluates or self.preempts, victims=whole and self.preempts, nodes=whole and evaluates
+        )
 
     def is_interested(self, pod: Pod) -> bool:
         """Return whether the extender manages all pods, or a container of the pod requests a managed resource."""
@@ -143,7 +145,7 @@ class HttpExtender:
 
     async def _close_idle(self) -> None:
         session = self._session
-        if self._retired and not self._under_way and session is not None:
+        if self._retired and not self._in_flight and session is not None:
             self._session = None
             await session.close()
 
@@ -189,11 +191,11 @@ class HttpExtender:
             "Content-Length": str(len(body)),
             "Accept-Encoding": "identity",
         }
-        self._under_way += 1
+        self._in_flight += 1
         try:
             async with self._opened().post(
                 URL(url, encoded=True),
-                data=_slices(body, before),
+                data=_chunks(body, before),
                 headers=headers,
                 timeout=self._timeout,
                 allow_redirects=False,
@@ -202,13 +204,13 @@ class HttpExtender:
             ) as response:
                 if response.status != HTTPStatus.OK:
                     raise ExtenderError(f"failed {verb} with extender at URL {shown}, code {response.status}")
-                return await _read(response, shown, 2 * len(body) + BEYOND)
+                return await _read(response, shown, 2 * len(body) + ANSWER_ALLOWANCE)
         except LOST as error:
             if isinstance(error.__cause__, ExtenderError):  # aiohttp wraps the exception that `before` raised
                 raise error.__cause__ from None
             raise ExtenderError(f"failed {verb} with extender: {describe(error, shown)[1]}") from error
         finally:
-            self._under_way -= 1
+            self._in_flight -= 1
             await self._close_idle()
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -254,18 +256,18 @@ def _names(container: Container, managed: frozenset[str]) -> bool:
     return not managed.isdisjoint(given.requests) or not managed.isdisjoint(given.limits)
 
 
-async def _slices(body: bytes, before: Callable[[], None]) -> AsyncIterator[bytes]:
+async def _chunks(body: bytes, before: Callable[[], None]) -> AsyncIterator[bytes]:
     """Yield a request in chunks, yielding to the event loop between them."""
     before()
-    for start in range(0, len(body), SLICE):
-        yield body[start : start + SLICE]
+    for start in range(0, len(body), SEND_CHUNK):
+        yield body[start : start + SEND_CHUNK]
         await asyncio.sleep(0)
 
 
 async def _read(response: aiohttp.ClientResponse, url: str, most: int) -> bytes:
     body = bytearray()
-    async for piece in response.content.iter_chunked(_PIECE):
-        body += piece
+    async for chunk in response.content.iter_chunked(_READ_CHUNK):
+        body += chunk
         if len(body) > most:
             response.close()
             raise ExtenderError(f"the answer of {url} has more than {most >> 20} MiB")

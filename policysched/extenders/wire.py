@@ -47,7 +47,7 @@ MAX_PRIORITY: Final = 10
 """Highest score that an extender is expected to give a node."""
 LONGEST_MESSAGE: Final = 1024
 """Longest reason of a failed node; the rest is cut off. Units: code points."""
-MORE_THAN_ASKED: Final = 4
+MORE_THAN_REQUESTED: Final = 4
 """Largest number of nodes or victims in an answer, in multiples of the request's; more is an error, because all pods
 wait while they are read."""
 OTHER_VICTIMS: Final = 1024
@@ -192,12 +192,12 @@ def binding_arguments(name: str, namespace: str, uid: str, node: str) -> bytes:
 
 
 @_raises_extender_errors
-def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: str) -> FilterAnswer:
+def read_filter(body: bytes, requested: Sequence[str], *, by_name: bool, extender: str) -> FilterAnswer:
     """Decode the answer to a filter request.
 
     Args:
         body: The answer.
-        asked: Names of the nodes in the request.
+        requested: Names of the nodes in the request.
         by_name: Whether the extender has a node cache.
         extender: Name of the extender.
 
@@ -205,11 +205,11 @@ def read_filter(body: bytes, asked: Sequence[str], *, by_name: bool, extender: s
         ExtenderError: the answer is an error, is invalid, contains a node that was not in the request, or too many
             nodes.
     """
-    most = MORE_THAN_ASKED * len(asked)
-    left, failed, unresolvable = _filter_result(body, most, by_name=by_name) or _odd_filter_result(
+    most = MORE_THAN_REQUESTED * len(requested)
+    left, failed, unresolvable = _filter_result(body, most, by_name=by_name) or _any_case_filter_result(
         first_value(body), most, by_name=by_name
     )
-    if foreign := left.difference(asked):
+    if foreign := left.difference(requested):
         name = min(foreign)
         raise ExtenderError(
             f'extender "{extender}" claims a filtered node "{name[:LONGEST_MESSAGE]}" which is not found in the input '
@@ -255,8 +255,8 @@ def _left(given: _FilterResult | _LongFilterResult, most: int, *, by_name: bool)
     return names if all(names) else None
 
 
-def _odd_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered:
-    """Decode an answer with any case of field names, or raise `ExtenderError` for what is invalid in it."""
+def _any_case_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered:
+    """Decode an answer with any case of field names, or raise an `ExtenderError` about its invalid part."""
     fields = members(body, "the answer").items()
     given = {name: raw for name, raw in fields if name.lower() in _FIELDS}
     check_error(given)
@@ -269,20 +269,20 @@ def _odd_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered:
 
 
 @_raises_extender_errors
-def read_scores(body: bytes, asked: int) -> dict[str, int]:
+def read_scores(body: bytes, requested: int) -> dict[str, int]:
     """Decode the answer to a prioritize request; several scores of one node are added.
 
     Args:
         body: The answer.
-        asked: Number of nodes in the request.
+        requested: Number of nodes in the request.
 
     Raises:
         ExtenderError: the answer is invalid, or has too many scores.
     """
     scores: dict[str, int] = {}
-    most = MORE_THAN_ASKED * asked
+    most = MORE_THAN_REQUESTED * requested
     found = _usual_scores(body, most)
-    for host, score in _odd_scores(first_value(body), most) if found is None else found:
+    for host, score in _any_case_scores(first_value(body), most) if found is None else found:
         scores[host] = scores.get(host, 0) + score
     return scores
 
@@ -298,27 +298,27 @@ def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
     return found if len(found) <= most and all(score in INT64 for _, score in found) else None
 
 
-def _odd_scores(body: bytes, most: int) -> Iterator[tuple[str, int]]:
-    """Decode scores with any case of field names, or raise `ExtenderError` for what is invalid in them."""
+def _any_case_scores(body: bytes, most: int) -> Iterator[tuple[str, int]]:
+    """Decode scores with any case of field names, or raise an `ExtenderError` about the invalid part."""
     for one in objects(body, "the answer", most):
         yield text_of(field(one, "Host"), "Host"), int_of(field(one, "Score"), "Score")
 
 
 @_raises_extender_errors
-def read_victims(body: bytes, asked: int, victims: int) -> dict[str, NamedVictims]:
+def read_victims(body: bytes, requested: int, victims: int) -> dict[str, NamedVictims]:
     """Decode the answer to a preempt request: remaining candidates by node.
 
     Args:
         body: The answer.
-        asked: Number of candidates in the request.
+        requested: Number of candidates in the request.
         victims: Number of victims in the request.
 
     Raises:
         ExtenderError: the answer is invalid, or has too many nodes or victims.
     """
-    room = MORE_THAN_ASKED * victims + OTHER_VICTIMS
-    found = _usual_victims(body, MORE_THAN_ASKED * asked, room)
-    return _odd_victims(first_value(body), MORE_THAN_ASKED * asked, room) if found is None else found
+    room = MORE_THAN_REQUESTED * victims + OTHER_VICTIMS
+    found = _usual_victims(body, MORE_THAN_REQUESTED * requested, room)
+    return _any_case_victims(first_value(body), MORE_THAN_REQUESTED * requested, room) if found is None else found
 
 
 def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims] | None:
@@ -338,8 +338,8 @@ def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]
     return found if all(one.pdb_violations in INT64 for one in found.values()) else None
 
 
-def _odd_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]:
-    """Decode candidates with any case of field names, or raise `ExtenderError` for what is invalid in them."""
+def _any_case_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims]:
+    """Decode candidates with any case of field names, or raise an `ExtenderError` about the invalid part."""
     name, found = "NodeNameToMetaVictims", {}
     fields = FIELDS_EACH * (most + room)
     for node, raw in members(present(field(members(body, "the answer"), name), b"{}"), name, most).items():
@@ -399,11 +399,11 @@ def _names_of(nodes: msgspec.Raw | None, most: int) -> list[str]:
     except (BudgetExceededError, *UNREADABLE):
         given = ()
     names = [one.metadata.name for one in given]
-    return bounded(names, "Nodes.items", most) if names and all(names) else _odd_names(items, most)
+    return bounded(names, "Nodes.items", most) if names and all(names) else _any_case_names(items, most)
 
 
-def _odd_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
-    """Decode node names with any case of field names, or raise `ExtenderError` for what is invalid."""
+def _any_case_names(items: bytes | msgspec.Raw, most: int) -> list[str]:
+    """Decode node names with any case of field names, or raise an `ExtenderError` about the invalid part."""
     names, fields = [], FIELDS_EACH * most
     for node in objects(items, "Nodes.items", most):
         metadata = members(present(field(node, "metadata"), b"{}"), "metadata")

@@ -174,8 +174,8 @@ class ClaimClient(Protocol):
     async def delete(self, claim: ResourceClaim) -> None:
         """Delete a claim."""
 
-    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:
-        """Write into a pod's status which claim holds its extended resources."""
+    async def write_extended_claim_status(self, pod: Pod, status: PodExtendedClaimStatus) -> None:
+        """Write into a pod's status the name of the claim that holds its extended resources."""
 
 
 class Client(Protocol):

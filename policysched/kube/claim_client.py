@@ -101,10 +101,10 @@ class KubeClaimClient:
                 raise
             raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f'ResourceClaim "{claim.key}" was recreated') from error
 
-    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:
-        """Write into a pod's status which claim holds its extended resources."""
+    async def write_extended_claim_status(self, pod: Pod, status: PodExtendedClaimStatus) -> None:
+        """Write into a pod's status the name of the claim that holds its extended resources."""
         of = pod.metadata
-        body = {"metadata": {"uid": of.uid}, "status": {"extendedResourceClaimStatus": told}}
+        body = {"metadata": {"uid": of.uid}, "status": {"extendedResourceClaimStatus": status}}
         path = f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/status"
         await self._send("PATCH", path, _ENCODER.encode(body), STRATEGIC_PATCH)
 

@@ -47,8 +47,9 @@ RENEW_AGAIN = 5.0
 """Shortest time between two attempts to renew rejected credentials if the first returned the same. Units: seconds."""
 CONNECTIONS = 160
 HEADERS = {"User-Agent": "policysched", "Accept": "application/json"}
-UNPACKED = {"Accept-Encoding": "identity"}
-"""Headers against compression for a server on this machine, where compression takes longer than it saves."""
+UNCOMPRESSED = {"Accept-Encoding": "identity"}
+"""Headers that request uncompressed answers from a server on this machine, because compression takes longer than it
+saves."""
 
 
 OnAnswer = Callable[[str, int, float], None]
@@ -124,25 +125,25 @@ class Connection:
         configuration = credentials.configuration
         if master:
             configuration.host = master if "://" in master else f"http://{master}"
-        url = _checked(configuration.host, "--master:" if master else "the kubeconfig's")
+        url = _checked_url(configuration.host, "--master:" if master else "the kubeconfig's")
         connection = cls(url, clock, tls=_tls(configuration), routing=_routing(configuration))
         connection._credentials = credentials
         connection._authentication = Authentication(certificate=connection._certificate())
-        await connection._look_again()
+        await connection._refresh()
         return connection
 
     async def authentication(self) -> Authentication:
         """Return the headers and the certificate for a request, after reading credentials again if they are old."""
         if self._credentials is not None and self._clock.monotonic() >= self._renew_at:
             try:
-                await self._look_again()
+                await self._refresh()
             except ConnectionProblemError as error:
-                self._kept(error)
+                self._log_failed_refresh(error)
             else:
                 self._problem = ""
         return self._authentication
 
-    def _kept(self, error: ConnectionProblemError) -> None:
+    def _log_failed_refresh(self, error: ConnectionProblemError) -> None:
         """Log that the previous credentials stay in use, once per reason."""
         if str(error) != self._problem:
             self._problem = str(error)
@@ -161,7 +162,7 @@ class Connection:
             if self._authentication is refused and self._clock.monotonic() >= self._renewable_at:
                 try:
                     await self._credentials.renew()
-                    await self._look_again()
+                    await self._refresh()
                 finally:
                     if self._authentication is refused:
                         self._renewable_at = self._clock.monotonic() + RENEW_AGAIN
@@ -179,7 +180,7 @@ class Connection:
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
-                headers=HEADERS | (UNPACKED if _is_here(self.url) else {}),
+                headers=HEADERS | (UNCOMPRESSED if _is_loopback(self.url) else {}),
                 # A gateway's cookies would be sent with every request and accumulate.
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
@@ -201,13 +202,14 @@ class Connection:
             await self._session.close()
             self._session = None
 
-    async def _look_again(self) -> None:
-        assert self._credentials is not None  # noqa: S101 - only called where there are some
+    async def _refresh(self) -> None:
+        """Read the credentials again; after a change of certificates, use a new TLS context."""
+        assert self._credentials is not None  # noqa: S101 - callers have checked it
         self._renew_at = self._clock.monotonic() + RENEWAL
         value = await self._credentials.authorization()
         found = Authentication({"Authorization": value} if value else {}, self._certificate())
         if found.certificate != self._authentication.certificate:
-            self._speak(_tls(self._credentials.configuration))
+            self._use_tls(_tls(self._credentials.configuration))
             log.info("reloaded the certificates for the API server")
         if found != self._authentication:
             self._authentication = found
@@ -215,15 +217,15 @@ class Connection:
     def _certificate(self) -> bytes:
         return self._credentials.certificate() if self._credentials is not None and "ssl" in self.routing else b""
 
-    def _speak(self, tls: ssl.SSLContext | None) -> None:
+    def _use_tls(self, tls: ssl.SSLContext | None) -> None:
         """Use a TLS context for new connections; no open connection is used for another request."""
         if tls is not None:
             self.routing["ssl"] = tls
             if self._short is not None:
-                self._short.speak(tls)
+                self._short.use_tls(tls)
 
 
-def _checked(host: object, whose: str) -> str:
+def _checked_url(host: object, whose: str) -> str:
     """Return the server's address.
 
     Raises:
@@ -241,7 +243,7 @@ def _checked(host: object, whose: str) -> str:
     return str(host)
 
 
-def _is_here(url: str) -> bool:
+def _is_loopback(url: str) -> bool:
     """Return whether a URL's host is this machine."""
     host = URL(url).host or ""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
@@ -387,10 +389,10 @@ async def find_credentials(
     """Load the credentials of a kubeconfig, or of the pod's service account without a kubeconfig.
 
     Args:
-        path: the kubeconfig; absent, KUBECONFIG, then ~/.kube/config, then the pod's service account.
-        context: the context to use instead of the file's current one.
-        named_by: where the user names a kubeconfig, for messages.
-        master: server to use without credentials if no kubeconfig exists, as kube-scheduler does.
+        path: The kubeconfig; absent, KUBECONFIG, then ~/.kube/config, then the pod's service account.
+        context: The context to use instead of the file's current one.
+        named_by: Flag or field with which the user names a kubeconfig, for messages.
+        master: Server to use without credentials if no kubeconfig exists, as kube-scheduler does.
 
     Raises:
         ConnectionProblemError: no usable credentials exist.

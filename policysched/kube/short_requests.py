@@ -58,10 +58,10 @@ class ShortRequests:
     """A client for one server that reuses connections, the most recently used one first.
 
     Args:
-        url: the server; a path in it is prepended to the paths of requests.
-        tls: the TLS context, for an https URL.
-        server_hostname: the name in the server's certificate, if it is not the host of the URL.
-        headers: headers of every request.
+        url: The server; a path in it is prepended to the paths of requests.
+        tls: The TLS context, for an https URL.
+        server_hostname: The name in the server's certificate, if it is not the host of the URL.
+        headers: Headers of every request.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class ShortRequests:
         """Send a request, exactly once, and return its answer.
 
         Args:
-            method: the HTTP method.
-            path: path and query of the request.
-            body: returns the body; called when the connection is open; if it raises, nothing is sent.
-            headers: additional headers.
-            timeout: limit in seconds.
-            most: largest answer in bytes.
+            method: The HTTP method.
+            path: Path and query of the request.
+            body: Returns the body; called when the connection is open; if it raises, nothing is sent.
+            headers: Additional headers.
+            timeout: Limit of the request. Units: seconds.
+            most: Largest answer; more is an error. Units: bytes.
 
         Raises:
             OSError: no answer or an incomplete one arrived; TimeoutError after the limit.
@@ -116,7 +116,7 @@ class ShortRequests:
             self._idle.append(channel)
         return answer
 
-    def speak(self, tls: ssl.SSLContext) -> None:
+    def use_tls(self, tls: ssl.SSLContext) -> None:
         """Use a TLS context for new connections; open connections take no further request."""
         self._tls = tls
         for channel in self._open:
@@ -144,8 +144,8 @@ class ShortRequests:
         if head is None:
             if len(self._heads) >= MOST_HEADS:
                 self._heads.clear()
-            said = (f"{name}: {value}\r\n" for name, value in (*self._headers.items(), *key))
-            head = self._heads[key] = f" HTTP/1.1\r\n{''.join(said)}Content-Length: ".encode("latin-1")
+            lines = (f"{name}: {value}\r\n" for name, value in (*self._headers.items(), *key))
+            head = self._heads[key] = f" HTTP/1.1\r\n{''.join(lines)}Content-Length: ".encode("latin-1")
         if not path.isascii() or not path.isprintable() or " " in path:
             path = quote(path, safe=_SAFE)
         return b"%b%b%d\r\n\r\n%b" % (f"{method} {self._prefix}{path}".encode(), head, len(body), body)
@@ -199,12 +199,12 @@ class _Channel(asyncio.Protocol):
     """One connection with at most one request at a time.
 
     Args:
-        idle: the list of unused connections; a broken connection removes itself.
-        everywhere: all open connections.
+        idle: The list of unused connections; a broken connection removes itself.
+        open_channels: All open connections.
     """
 
-    def __init__(self, idle: list[_Channel], everywhere: set[_Channel]) -> None:
-        self._idle, self._everywhere = idle, everywhere
+    def __init__(self, idle: list[_Channel], open_channels: set[_Channel]) -> None:
+        self._idle, self._open_channels = idle, open_channels
         self._transport: asyncio.Transport | None = None
         self._waiting: asyncio.Future[Answer] | None = None
         self._reader = AnswerReader(0)
@@ -218,7 +218,7 @@ class _Channel(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream
         self._transport = transport
         self.deadline = asyncio.get_running_loop().time() + IDLE
-        self._everywhere.add(self)
+        self._open_channels.add(self)
 
     def send(self, request: bytes, deadline: float, most: int) -> asyncio.Future[Answer]:
         """Send a request; return the future of its answer.
@@ -227,7 +227,7 @@ class _Channel(asyncio.Protocol):
             NoAnswerError: the connection is closed.
         """
         assert self._transport is not None  # noqa: S101 - it is connected
-        if self not in self._everywhere:
+        if self not in self._open_channels:
             raise NoAnswerError
         self.deadline, self._reader = deadline, AnswerReader(most)
         self._waiting = asyncio.get_running_loop().create_future()
@@ -255,9 +255,9 @@ class _Channel(asyncio.Protocol):
         if found is None:
             return
         waiting, self._waiting = self._waiting, None
-        answer, kept = found
+        answer, is_reusable = found
         self._reader = AnswerReader(0)
-        self.is_usable = self.is_usable and kept and data is not None
+        self.is_usable = self.is_usable and is_reusable and data is not None
         self.deadline = asyncio.get_running_loop().time() + IDLE
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
@@ -267,14 +267,14 @@ class _Channel(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Fail or complete the current request: an answer may end with the connection."""
         self.is_usable = False
-        self._everywhere.discard(self)
+        self._open_channels.discard(self)
         if self in self._idle:
             self._idle.remove(self)
         has_begun = self._reader.has_begun
         if self._waiting is not None and error is None and has_begun:
             self._read(None)
-        half = BrokenAnswerError("the server closed the connection") if has_begun else NoAnswerError()
-        self._fail(error if isinstance(error, OSError) else half)
+        incomplete = BrokenAnswerError("the server closed the connection") if has_begun else NoAnswerError()
+        self._fail(error if isinstance(error, OSError) else incomplete)
 
     def expire(self) -> None:
         """Fail the current request because of its deadline, and abort the connection."""
@@ -310,7 +310,7 @@ class AnswerReader:
     Methods raise BrokenAnswerError or ValueError if the bytes are not a valid answer.
 
     Args:
-        most: largest body in bytes.
+        most: Largest body; more is an error. Units: bytes.
     """
 
     __slots__ = ("_at", "_begin", "_collected", "_head", "_most", "_received")
@@ -332,17 +332,17 @@ class AnswerReader:
         """Whether any byte has arrived."""
         return bool(self._received)
 
-    def take(self, piece: bytes) -> tuple[Answer, bool] | None:
+    def take(self, data: bytes) -> tuple[Answer, bool] | None:
         """Add received bytes.
 
-        Return the answer and whether the connection can be reused, or None if it is incomplete.
+        Returns the answer and whether the connection can be reused; None if the answer is incomplete.
         """
         if not self._received:
-            self._received = piece
+            self._received = data
         else:
             if isinstance(self._received, bytes):
                 self._received = bytearray(self._received)
-            self._received += piece
+            self._received += data
         return self._read(ended=False)
 
     def end(self) -> tuple[Answer, bool] | None:
@@ -355,13 +355,13 @@ class AnswerReader:
         head = self._head
         if head is None and (head := self._find_head(ended=ended)) is None:
             return None
-        status, reason, content_type, retry_after, length, kept = head
+        status, reason, content_type, retry_after, length, is_reusable = head
         body = self._body(length, ended=ended)
         if body is None:
             return None
         if len(body) > self._most:
             raise TooLargeError("an answer that is too large")
-        return Answer(status, reason, content_type, retry_after, body), kept
+        return Answer(status, reason, content_type, retry_after, body), is_reusable
 
     def _find_head(self, *, ended: bool) -> _Head | None:
         received, begin = self._received, self._begin
@@ -437,9 +437,9 @@ def _head(head: bytes) -> _Head:
     fields = head.lower()
     content_type = str(_field(fields, _TYPE).partition(b";")[0].strip(), "latin-1")
     retry_after = str(_field(fields, _RETRY), "latin-1")
-    kept = version == b"HTTP/1.1" and b"close" not in _field(fields, _CONNECTION)
+    is_reusable = version == b"HTTP/1.1" and b"close" not in _field(fields, _CONNECTION)
     status = int(code)
-    return status, str(reason, "latin-1"), content_type, retry_after, _length(status, fields), kept
+    return status, str(reason, "latin-1"), content_type, retry_after, _length(status, fields), is_reusable
 
 
 def is_address(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""A metric source that reads a file: for each metric, a number for each node. For trials without a metrics server.
+"""A metric source for trials without a metrics server: reads a file with a number for each metric and node.
 
 The file is compared by its content, so it may be replaced, edited or be a symbolic link. Its numbers are current as
 long as it is readable. While it is unreadable, they age like those of an unreachable server.
@@ -45,13 +45,13 @@ class FileSource:
         self._problem = ""
         self._read_first()
         self._wanted: Wanted = {}
-        self._untold: dict[MetricKey, None] = {}
+        self._due: dict[MetricKey, None] = {}
         """Metrics for which an answer is due, in order."""
-        self._told_at = 0.0
+        self._answered_at = 0.0
         self._followed = asyncio.Event()
         self._settled = asyncio.Event()
         self._settled.set()
-        self._troubles = ActiveProblems()
+        self._active_problems = ActiveProblems()
 
     def _read_first(self) -> None:
         try:
@@ -67,9 +67,9 @@ class FileSource:
         """Set the followed metrics; answers for new or renamed ones are due at once."""
         before, self._wanted = self._wanted, dict(wanted)
         for key in before.keys() - wanted.keys():
-            self._troubles.forget(key)
+            self._active_problems.forget(key)
         new = [key for key, names in wanted.items() if before.get(key) != names]
-        self._untold = dict.fromkeys(key for key in (*self._untold, *new) if key in wanted)
+        self._due = dict.fromkeys(key for key in (*self._due, *new) if key in wanted)
         if new:
             self._settled.clear()
             self._followed.set()
@@ -84,11 +84,11 @@ class FileSource:
             self._followed.clear()
             changed = await self._read()
             now = self._clock.monotonic()
-            if changed or now - self._told_at >= self._interval:
-                self._told_at = now
-                self._untold = dict.fromkeys(self._wanted)
-            if self._untold:
-                await self._tell(sink, nodes)
+            if changed or now - self._answered_at >= self._interval:
+                self._answered_at = now
+                self._due = dict.fromkeys(self._wanted)
+            if self._due:
+                await self._send_due_answers(sink, nodes)
             self._settled.set()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._poll):
@@ -102,11 +102,11 @@ class FileSource:
         except UsageError as error:
             self._data, self._problem = None, str(error)
         else:
-            await self._take(data)
-        self._troubles.tell("metrics file", self._problem)
+            await self._decode(data)
+        self._active_problems.set("metrics file", self._problem)
         return (self._data, self._problem) != before
 
-    async def _take(self, data: bytes) -> None:
+    async def _decode(self, data: bytes) -> None:
         """Decode new content; if its format is invalid, the old numbers remain and age."""
         if data == self._data:
             return
@@ -116,16 +116,16 @@ class FileSource:
         except UsageError as error:
             self._problem = str(error)
 
-    async def _tell(self, sink: MetricSink, nodes: Collection[str]) -> None:
+    async def _send_due_answers(self, sink: MetricSink, nodes: Collection[str]) -> None:
         """Pass the answers that are due to the sink, yielding to the event loop between two metrics."""
         began = self._clock.monotonic()
-        while self._untold:
-            key = next(iter(self._untold))
-            del self._untold[key]
+        while self._due:
+            key = next(iter(self._due))
+            del self._due[key]
             for answer in self._answers({key: self._wanted[key]}, nodes):
-                self._troubles.tell(key, "" if self._problem else answer.problem, key.query)
+                self._active_problems.set(key, "" if self._problem else answer.problem, key.query)
                 sink(answer)
-            if self._untold:
+            if self._due:
                 await asyncio.sleep(0)
         outcome = QueryOutcome.MALFORMED if self._problem else QueryOutcome.ANSWERED
         self._counters.refreshed(outcome, self._clock.monotonic() - began)

@@ -65,20 +65,20 @@ class ActiveProblems:
     def __init__(self) -> None:
         self._now: dict[Hashable, str] = {}
 
-    def tell(self, about: Hashable, problem: str, shown: str = "") -> None:
+    def set(self, subject: Hashable, problem: str, shown: str = "") -> None:
         """Set the problem of a subject, or remove it if `problem` is empty; log the change."""
-        before = self._now.pop(about, "")
+        before = self._now.pop(subject, "")
         known = frozenset(self._now.values())
         if problem:
-            self._now[about] = problem
+            self._now[subject] = problem
         if before and before != problem and before not in known:
             log.info("metrics: resolved: %s", before)
         if problem and problem != before and problem not in known:
-            log.warning("metrics: %s (%s)", problem, one_line(shown or about))
+            log.warning("metrics: %s (%s)", problem, one_line(shown or subject))
 
-    def forget(self, about: Hashable) -> None:
+    def forget(self, subject: Hashable) -> None:
         """Stop tracking a subject."""
-        self._now.pop(about, None)
+        self._now.pop(subject, None)
 
 
 def values_of_others(samples: Collection[str], nodes: Collection[str]) -> str:

@@ -57,7 +57,7 @@ class PrometheusSource:
         self._slow: set[str] = set()
         self._known: set[str] = set()
         """Queries whose speed is known."""
-        self._troubles = ActiveProblems()
+        self._problems = ActiveProblems()
 
     def follow(self, wanted: Wanted) -> None:
         """Set the followed metrics; new queries, and queries with other node labels, run at once."""
@@ -65,7 +65,7 @@ class PrometheusSource:
         new = {query for query, keys in self._wanted.items() if before.get(query) != keys}
         self._unasked = (self._unasked & self._wanted.keys()) | new
         for query in before.keys() - self._wanted.keys():
-            self._troubles.forget(query)
+            self._problems.forget(query)
         self._slow &= self._wanted.keys()
         self._known &= self._wanted.keys()
         self._changed.set()
@@ -116,7 +116,7 @@ class PrometheusSource:
             answers = await self._answers(query, keys, tried=query in self._known)
             if self._wanted.get(query) != keys:
                 return
-            self._troubles.tell(query, next((one.problem for one in answers if one.problem), ""))
+            self._problems.set(query, next((one.problem for one in answers if one.problem), ""))
             for answer in answers:
                 sink(answer)
                 await asyncio.sleep(0)

@@ -50,7 +50,7 @@ class RecordingClaims:
     async def delete(self, claim: ResourceClaim) -> None:
         """Accept the deletion of a claim."""
 
-    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:
+    async def write_extended_claim_status(self, pod: Pod, status: PodExtendedClaimStatus) -> None:
         """Accept the name of the claim for a pod's extended resources."""
 
 

@@ -203,11 +203,11 @@ async def test_a_greatest_age_below_the_interval_is_a_problem() -> None:
 
 async def test_the_start_waits_for_values_but_not_long(monkeypatch: pytest.MonkeyPatch) -> None:
     fed = Fed()
-    await fed.feed.first_answers()
+    await fed.feed.wait_for_first_values()
     fed.source.slow = True
-    monkeypatch.setattr("policysched.app.running.node_metrics.FIRST_ANSWERS", 0.05)
+    monkeypatch.setattr("policysched.app.running.node_metrics.FIRST_VALUES_WITHIN", 0.05)
     began = time.monotonic()
-    await fed.feed.first_answers()
+    await fed.feed.wait_for_first_values()
     assert 0.04 < time.monotonic() - began < 60
 
 

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from policysched.errors import UsageError
 from policysched.extenders import http_extender
-from policysched.extenders.http_extender import HttpExtender, ToldOf
+from policysched.extenders.http_extender import HttpExtender, NeededObjects
 from policysched.extenders.settings import ExtenderSettings
 from policysched.framework.extender import ExtenderError, FilterAnswer, NamedVictims, NodeVictims
 from policysched.model.decode import decode_pod
@@ -225,15 +225,15 @@ async def test_retired_extender_ends_what_is_under_way_and_then_its_connections(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"bind_verb": "b"}, ToldOf(pods=False, victims=False, nodes=False)),
-        ({"filter_verb": "f"}, ToldOf(pods=True, victims=False, nodes=True)),
-        ({"prioritize_verb": "p", "node_cache_capable": True}, ToldOf(pods=True, victims=False, nodes=False)),
-        ({"preempt_verb": "p"}, ToldOf(pods=True, victims=True, nodes=False)),
-        ({"preempt_verb": "p", "node_cache_capable": True}, ToldOf(pods=True, victims=False, nodes=False)),
+        ({"bind_verb": "b"}, NeededObjects(pods=False, victims=False, nodes=False)),
+        ({"filter_verb": "f"}, NeededObjects(pods=True, victims=False, nodes=True)),
+        ({"prioritize_verb": "p", "node_cache_capable": True}, NeededObjects(pods=True, victims=False, nodes=False)),
+        ({"preempt_verb": "p"}, NeededObjects(pods=True, victims=True, nodes=False)),
+        ({"preempt_verb": "p", "node_cache_capable": True}, NeededObjects(pods=True, victims=False, nodes=False)),
     ],
 )
-def test_which_objects_an_extender_is_sent_follows_from_its_verbs(settings: Any, told: ToldOf) -> None:
-    assert HttpExtender(ExtenderSettings("http://x", **settings), Texts()).told_of == told
+def test_which_objects_an_extender_is_sent_follows_from_its_verbs(settings: Any, told: NeededObjects) -> None:
+    assert HttpExtender(ExtenderSettings("http://x", **settings), Texts()).needed_objects == told
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ async def test_a_server_that_is_not_there_is_an_error() -> None:
 
 
 async def test_an_answer_is_read_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policysched.extenders.http_extender.BEYOND", 1 << 20)
+    monkeypatch.setattr("policysched.extenders.http_extender.ANSWER_ALLOWANCE", 1 << 20)
     async with fake_extender() as fake, asking(fake) as extender:
         fake.answers["filter"] = web.Response(body=b" " * (2 << 20))
         with pytest.raises(ExtenderError, match="has more than 1 MiB"):
@@ -351,7 +351,7 @@ async def test_a_large_question_is_sent_in_slices(
     monkeypatch: pytest.MonkeyPatch, size: int, least: int, most: int
 ) -> None:
     """Whole nodes may be 100 MB: written at once they held the loop for 0.2 s."""
-    monkeypatch.setattr("policysched.extenders.http_extender.SLICE", size)
+    monkeypatch.setattr("policysched.extenders.http_extender.SEND_CHUNK", size)
     async with fake_extender() as fake, asking(fake) as extender:
         fake.answers["filter"] = lambda _: {"Nodes": {"items": []}}
         async with turns_of_the_loop() as turns:

@@ -77,7 +77,7 @@ async def test_a_special_claim_is_made_without_what_only_the_server_says() -> No
 
 async def test_a_pod_is_told_its_special_claim() -> None:
     sent = Sent()
-    await sent.client.tell_pod(P, PodExtendedClaimStatus(resource_claim_name="c"))
+    await sent.client.write_extended_claim_status(P, PodExtendedClaimStatus(resource_claim_name="c"))
     [(method, path, body, content_type)] = sent.requests
     assert (method, path, content_type) == ("PATCH", "/api/v1/namespaces/default/pods/p/status", STRATEGIC_PATCH)
     told = {"extendedResourceClaimStatus": {"resourceClaimName": "c"}}

@@ -1,7 +1,7 @@
-"""The reason why a pod lands on another node with a change, in a few words, so that pods can be grouped.
+"""The cause for which a pod lands on another node with a change, as a short text by which pods are grouped.
 
-Only the nodes of both sides are compared: what rejects the pod, or which plugin's score favors the other node. No
-decision is repeated, so the function must be called before the cluster changes.
+Only the pod's nodes on both sides are compared: the filter that rejects the pod, or the plugin whose score favors the
+other node. No decision is repeated, so `cause` must be called before the cluster changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
 
 POLICY: Final = "SchedulingPolicy/"
-NODE_GOES: Final = "node removed"
+NODE_REMOVED: Final = "node removed"
 SCORE: Final = "score of "
 FIT: Final = "NodeResourcesFit"
 NO_PREEMPTION: Final = "preemption no longer helps"
@@ -48,18 +48,18 @@ def cause(after: Decision, here: str, there: str, before: Decision | None = None
         before: The decision without the change, if it is about the current cluster.
         room: The effect of preemption without the change.
 
-    Missing: empty where neither node says it, because other pods took or left room.
+    Missing: empty if neither node explains the effect, because other pods used or freed the resources.
     """
     if here and not _is_there(after, here):
-        return NODE_GOES
+        return NODE_REMOVED
     if here and room.removes:
         return _no_room(rejecting(after, after.cluster.nodes.row_of[here]) - room.removes, room)
-    against = _against(after, here)
-    if against or not there:
-        return against
+    rejection = _rejection_text(after, here)
+    if rejection or not there:
+        return rejection
     if before is None:
         return _by_score(after, here, there, {}, "") if here else ""
-    lifted = _against(before, there)
+    lifted = _rejection_text(before, there)
     if lifted:
         return f"no longer: {lifted}"
     came = "" if _is_there(before, there) else NEW_NODE
@@ -85,8 +85,8 @@ def _is_there(decision: Decision, node: str) -> bool:
     return node in decision.cluster.nodes.row_of
 
 
-def _against(decision: Decision, node: str) -> str:
-    """Return what rejects the pod on a node; empty if nothing does."""
+def _rejection_text(decision: Decision, node: str) -> str:
+    """Return the name of the filter or rules that reject the pod on a node; empty if the node is feasible."""
     if not node or not _is_there(decision, node):
         return ""
     if decision.rejection is not None:

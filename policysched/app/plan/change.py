@@ -27,7 +27,7 @@ Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class SideInputs:
     """The profiles, policies and objects of one side."""
 
     objects: ClusterObjects
@@ -40,8 +40,8 @@ class InForce:
 class PlannedChange:
     """A change as read from the inputs."""
 
-    before: InForce
-    after: InForce
+    before: SideInputs
+    after: SideInputs
     notes: Sequence[str]
     """Notes about policies without effect on the side without the change."""
 
@@ -94,7 +94,7 @@ def changed_objects(
     )
 
 
-def coming_policies(store: PolicyStore, policies: Iterable[Object], without: Collection[str]) -> list[CompiledPolicy]:
+def changed_policies(store: PolicyStore, policies: Iterable[Object], without: Collection[str]) -> list[CompiledPolicy]:
     """Return the policies with the change, as the scheduler would put them in force.
 
     Args:

@@ -33,7 +33,8 @@ from policysched.schedule.cycle.post_filter import at_once, post_filtered
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 
-TELL_EVERY: Final = 256
+PROGRESS_EVERY: Final = 256
+"""Number of running pods between two reports of progress."""
 Keys = tuple[Hashable, Hashable]
 """Keys of a pod's class without and with the change."""
 Progress = Callable[[int, int], None]
@@ -68,8 +69,8 @@ class ClusterSide:
         """Policies that reject a node for some pod, or prefer some node."""
         self.failed: dict[str, str] = {}
         """Pods whose scheduling failed, with the plugin's error."""
-        self._looked: set[Hashable] = set()
-        self._lost: dict[Hashable, tuple[Landing, tuple[str, ...]]] = {}
+        self._recorded_keys: set[Hashable] = set()
+        self._unplaced: dict[Hashable, tuple[Landing, tuple[str, ...]]] = {}
 
     def engine(self, pod: Pod) -> Engine | None:
         """Return the engine of a pod's profile; None if another scheduler handles the pod."""
@@ -83,40 +84,40 @@ class ClusterSide:
         """Return where a pending pod that is not on the cluster lands, with the decision.
 
         Args:
-            pod: the pod.
-            key: the key of its class.
-            prefer: preferred nodes among equally good ones, in order.
+            pod: The pod.
+            key: The key of its class.
+            prefer: Preferred nodes among equally good ones, in order.
         """
         engine = self._engine(pod)
         decision = engine.decide(pod, key)
-        self._look(key, decision.evaluation)
+        self._record_acting(key, decision.evaluation)
         return self._landing(decision, *prefer), decision
 
-    def queued(self, one: ReadPod, told: Landing | None, removes: frozenset[str] = frozenset()) -> Landing:
+    def queued(self, one: ReadPod, without_change: Landing | None, removes: frozenset[str] = frozenset()) -> Landing:
         """Return where a pending pod lands, and assume it there.
 
         Args:
-            one: the pod.
-            told: its landing without the change; None for the side without the change.
-            removes: rejections that preemption removes on that node without the change.
+            one: The pod.
+            without_change: Its landing without the change; None for the side without the change.
+            removes: Rejections that preemption without the change removes on the node of that landing.
         """
         pod, engine = as_waiting(one.pod), self._engine(one.pod)
         self.cluster.nominations.discard(pod_id(pod))
         key = engine.classes.key(pod)
         position = self.cluster.journal.position, self.cluster.nominations.stamp
-        lost: Hashable = (key, position, pod.spec.priority, pod.spec.scheduler_name)
-        landing, self.protecting = self._lost.get(lost, (None, ()))
+        unplaced_key: Hashable = (key, position, pod.spec.priority, pod.spec.scheduler_name)
+        landing, self.protecting = self._unplaced.get(unplaced_key, (None, ()))
         decision = engine.decide(pod, key)
         if landing is None:
-            self._look(key, decision.evaluation)
+            self._record_acting(key, decision.evaluation)
             if decision.row < 0 and not decision.failed and self._make_room(engine, decision):
                 decision = engine.decide(pod)
-            landing = self._landing(decision, "" if told is None else told.node)
+            landing = self._landing(decision, "" if without_change is None else without_change.node)
         if not landing.node:
-            self._lost[lost] = landing, self.protecting
-        if told is not None and landing.node != told.node:
+            self._unplaced[unplaced_key] = landing, self.protecting
+        if without_change is not None and landing.node != without_change.node:
             room = Room(removes, self.protecting) if removes else NO_ROOM
-            landing = replace_field(landing, by=cause(decision, told.node, landing.node, room=room))
+            landing = replace_field(landing, by=cause(decision, without_change.node, landing.node, room=room))
         if landing.node:
             self.cluster.assume(pod, self.cluster.nodes.row_of[landing.node], one.resources)
         return landing
@@ -171,11 +172,11 @@ class ClusterSide:
     def _rng(self, pod: Pod) -> random.Random:
         return random.Random(f"{self._seed}/{pod.key}")  # noqa: S311 - as above
 
-    def _look(self, key: Hashable, evaluation: Evaluation) -> None:
+    def _record_acting(self, key: Hashable, evaluation: Evaluation) -> None:
         """Record once per pod class which policies affect it."""
-        if key in self._looked or evaluation.rejection is not None:
+        if key in self._recorded_keys or evaluation.rejection is not None:
             return
-        self._looked.add(key)
+        self._recorded_keys.add(key)
         self.acting |= {one.plugin.name for one in evaluation.filter_parts()}
         feasible = evaluation.feasible()
         if evaluation.feasible_count > 1:
@@ -193,13 +194,13 @@ def as_waiting(pod: Pod) -> Pod:
 
 
 @dataclass(slots=True)
-class Comparing:
-    """Compares both sides, and collects the differences."""
+class SideComparison:
+    """Evaluates all pods on both sides, and collects the effects of the change."""
 
     before: ClusterSide
     after: ClusterSide
-    touches: Callable[[Pod], Keys | None]
-    """Returns the class keys of a pod whose decision can differ between the sides, None for other pods."""
+    affected_keys: Callable[[Pod], Keys | None]
+    """Returns the class keys of a pod on both sides; None if its decision cannot differ between the sides."""
     make_after: Callable[[], ClusterSide]
     """Creates the side with the change on its own cluster, because pending pods cannot share one."""
     progress: Progress = lambda _done, _all: None
@@ -224,7 +225,7 @@ class Comparing:
             for number, (one, two) in enumerate(running):
                 self._running(one, two)
                 self.pods = number + 1
-                if not number % TELL_EVERY:
+                if not number % PROGRESS_EVERY:
                     self.progress(number, everything)
             self._waiting(waiting)
             self.pods += len(waiting)
@@ -255,7 +256,7 @@ class Comparing:
     def _is_decided(self, one: ReadPod) -> bool:
         pod = one.pod
         ours = self.before.engine(pod) is not None and self.after.engine(pod) is not None
-        if not ours or one.is_its_nodes or one.is_over:
+        if not ours or one.is_static or one.has_ended:
             self.others += 1
             return False
         if pod.spec.scheduling_gates and not pod.spec.node_name:
@@ -265,7 +266,7 @@ class Comparing:
 
     def _running(self, one: ReadPod, two: ReadPod) -> None:
         pod = as_waiting(two.pod)
-        keys = self.touches(pod)
+        keys = self.affected_keys(pod)
         if keys is None:
             return
         identity = pod_id(one.pod)
@@ -286,7 +287,7 @@ class Comparing:
         """Schedule the pending pods of both sides, first without the change, whose choice decides ties with it."""
         both = [self.before.objects.pods, self.after.objects.pods]
         pods = [pods[key].pod for key in keys for pods in both if key in pods]
-        if all(self.touches(pod) is None for pod in pods):
+        if all(self.affected_keys(pod) is None for pod in pods):
             return
         if self.after.cluster is self.before.cluster:
             acting, self.after = self.after.acting, self.make_after()
@@ -296,9 +297,9 @@ class Comparing:
         for key in keys:
             some = both[1].get(key) or both[0][key]
             if key not in after:
-                self._tell(some.pod, Effect.REMOVED, before[key], Landing(""))
+                self._add_effect(some.pod, Effect.REMOVED, before[key], Landing(""))
             elif key not in before:
-                self._tell(some.pod, Effect.ADDED, Landing(""), after[key])
+                self._add_effect(some.pod, Effect.ADDED, Landing(""), after[key])
             else:
                 self._compare(some.pod, before[key], after[key])
         self._victims()
@@ -307,7 +308,7 @@ class Comparing:
         self,
         side: ClusterSide,
         keys: list[str],
-        told: Mapping[str, Landing],
+        without_change: Mapping[str, Landing],
         room: Mapping[str, frozenset[str]],
     ) -> Iterator[tuple[str, Landing]]:
         there = {key: side.objects.pods[key] for key in keys if key in side.objects.pods}
@@ -315,7 +316,7 @@ class Comparing:
         for key, one in settled.items():
             yield key, Landing(one.pod.spec.node_name)
         for one in side.order(one for key, one in there.items() if key not in settled):
-            yield one.pod.key, side.queued(one, told.get(one.pod.key), room.get(one.pod.key, frozenset()))
+            yield one.pod.key, side.queued(one, without_change.get(one.pod.key), room.get(one.pod.key, frozenset()))
 
     def _victims(self) -> None:
         before, after = self.before.victims, self.after.victims
@@ -324,14 +325,14 @@ class Comparing:
                 pods = self.after.objects.pods if key in self.after.objects.pods else self.before.objects.pods
                 gone, stays = Landing(""), Landing(ours[key])
                 both = (stays, gone) if effect is Effect.PREEMPTED else (gone, stays)
-                self._tell(pods[key].pod, effect, *both)
+                self._add_effect(pods[key].pod, effect, *both)
 
     def _compare(self, pod: Pod, before: Landing, after: Landing, *, runs: bool = False) -> None:
         effect = effect_of(before.node, after.node, pod.spec.node_name if runs else "")
         if effect is not None:
-            self._tell(pod, effect, before, after, runs=runs)
+            self._add_effect(pod, effect, before, after, runs=runs)
 
-    def _tell(self, pod: Pod, effect: Effect, before: Landing, after: Landing, *, runs: bool = False) -> None:
+    def _add_effect(self, pod: Pod, effect: Effect, before: Landing, after: Landing, *, runs: bool = False) -> None:
         place, named = pod.spec.node_name or "", workload_of(pod)
         nodes = before.node, after.node
         self.effects.append(PodEffect(pod.key, named, effect, *nodes, after.ties, after.reason, place, runs, after.by))

@@ -24,14 +24,14 @@ def excesses(
         cluster: The cluster with the change.
         pods: Its pods, by `namespace/name`.
     """
-    asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    requests: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for one in effects:
         if one.runs and one.node != one.after:
             amounts = {**dict(pods[one.pod].resources.amounts), PODS: 1}
             if one.after:
-                asked[one.after].update(amounts)
-            asked[one.node].subtract(amounts)
-    found = {name: tuple(_excesses(cluster, name, more)) for name, more in asked.items()}
+                requests[one.after].update(amounts)
+            requests[one.node].subtract(amounts)
+    found = {name: tuple(_excesses(cluster, name, more)) for name, more in requests.items()}
     return {name: over for name, over in found.items() if over}
 
 

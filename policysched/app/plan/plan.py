@@ -21,15 +21,15 @@ from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.saved_clusters import NO_NODES
 from policysched.app.object_names import without_kind
 from policysched.app.plan.change import (
-    InForce,
     PlannedChange,
+    SideInputs,
     changed_objects,
-    coming_policies,
+    changed_policies,
     profiles_of,
 )
-from policysched.app.plan.deciding import ClusterSide, Comparing, Progress
+from policysched.app.plan.deciding import ClusterSide, Progress, SideComparison
 from policysched.app.plan.demand import excesses
-from policysched.app.plan.reach import Touching, counting_policies, idle_policies, pod_classes, policy_pods
+from policysched.app.plan.reach import AffectedPods, counting_policies, idle_policies, pod_classes, policy_pods
 from policysched.app.plan.reading import ClusterObjects, read_objects
 from policysched.app.plan.results import DaemonPods, Effect, Plan
 from policysched.errors import UsageError
@@ -93,7 +93,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     lost, deleted = _names("node", without_nodes), _names("policy", without_policies)
     after = changed_objects(read, given_objects(nodes, "nodes", "Node"), lost, replicas or {})
     tried = list(given_objects(policies, "policies", KIND))
-    coming = coming_policies(store, tried, deleted)
+    coming = changed_policies(store, tried, deleted)
     names = choose_scheduler_names(
         scheduler_name,
         [one for one in configurations if one is not None],
@@ -102,15 +102,15 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     )
     current, planned = (partial(profiles_of, one, names.names, plugins) for one in configurations)
     change = PlannedChange(
-        InForce(read, current, standing.compiled),
-        InForce(after, current if config is None else planned, coming),
+        SideInputs(read, current, standing.compiled),
+        SideInputs(after, current if config is None else planned, coming),
         [
             *read.admission.notes,
             *last_good_notes(read.policies),
             *(f"policy {key} has no effect today: {why}" for key, why in sorted(standing.failed.items())),
         ],
     )
-    sides = _Sides(seconds_at(now or SystemClock().now()), seed, _asked_once(metrics))
+    sides = _Sides(seconds_at(now or SystemClock().now()), seed, _called_once(metrics))
     return _compared(change, sides, names, progress or (lambda _done, _all: None))
 
 
@@ -147,13 +147,13 @@ class _Sides:
         """Problems of metrics."""
 
     def make(
-        self, of: InForce, *, cluster: Cluster | None = None, profiles: Mapping[str, Profile] | None = None
+        self, of: SideInputs, *, cluster: Cluster | None = None, profiles: Mapping[str, Profile] | None = None
     ) -> ClusterSide:
         """Create a side, on an existing or new cluster, with existing or new profiles."""
         cluster = of.objects.cluster(self._seconds) if cluster is None else cluster
         policies = PolicySet.of(of.policies)
-        told = measure(cluster, (one.policy for one in policies.active), self._metrics)
-        self.problems += [one for one in told if one not in self.problems]
+        problems = measure(cluster, (one.policy for one in policies.active), self._metrics)
+        self.problems += [one for one in problems if one not in self.problems]
         return ClusterSide(of.objects, of.profiles() if profiles is None else profiles, policies, cluster, self._seed)
 
 
@@ -172,8 +172,8 @@ def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progr
         profiles=before.profiles if change.is_of_policies_alone else None,
     )
     differing = change.differing()
-    touching = Touching(before, after, differing if change.is_of_policies_alone else None)
-    found = Comparing(before, after, touching, partial(sides.make, change.after), progress)
+    affected = AffectedPods(before, after, differing if change.is_of_policies_alone else None)
+    found = SideComparison(before, after, affected, partial(sides.make, change.after), progress)
     found.run()
     if not found.evaluated:
         raise UsageError(_nothing_to_evaluate(change.before.objects, names, found))
@@ -208,7 +208,7 @@ def _failure(failed: Mapping[str, str]) -> list[str]:
     return [f"scheduling failed for {len(failed):,} {'pod' if len(failed) == 1 else 'pods'}; pod {pod}: {why}"]
 
 
-def _nothing_to_evaluate(objects: ClusterObjects, names: SchedulerNames, found: Comparing) -> str:
+def _nothing_to_evaluate(objects: ClusterObjects, names: SchedulerNames, found: SideComparison) -> str:
     """Return why no pod of a cluster is evaluated, with the number of pods by scheduler name."""
     others = Counter(one.spec.scheduler_name for one in objects.schedulable)
     ours = sum(others.pop(name, 0) for name in names.names)
@@ -241,7 +241,7 @@ def _notes(change: PlannedChange, names: SchedulerNames, before: ClusterSide, af
         yield "extenders are not called"
 
 
-def _asked_once(metrics: Numbers | Measure | None) -> Measure | None:
+def _called_once(metrics: Numbers | Measure | None) -> Measure | None:
     """Return a metrics source for several clusters that is called once; None without metrics."""
     if metrics is None:
         return None

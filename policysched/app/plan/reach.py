@@ -19,13 +19,13 @@ from policysched.rules.plugin.record import why_not_applied
 from policysched.state.cluster import Cluster
 
 
-class Touching:
-    """Checks whether a changed policy applies to a pod, once per pod class.
+class AffectedPods:
+    """The pods whose decision can differ between the sides; evaluates each pod class once.
 
     Args:
         before: The side without the change.
         after: The side with the change.
-        differing: The policies that differ; None if other objects change, too, which concerns all pods.
+        differing: The policies that differ; None if other objects differ, too, which can affect all pods.
     """
 
     def __init__(self, before: ClusterSide, after: ClusterSide, differing: Collection[PolicyKey] | None) -> None:
@@ -42,9 +42,9 @@ class Touching:
         if self._is_none:
             return None
         keys = self._before.key(pod), self._after.key(pod)
-        return keys if self._is_all or self._is_touched(pod, keys) else None
+        return keys if self._is_all or self._is_affected(pod, keys) else None
 
-    def _is_touched(self, pod: Pod, keys: Keys) -> bool:
+    def _is_affected(self, pod: Pod, keys: Keys) -> bool:
         key = (pod.spec.scheduler_name, pod.spec.priority, *keys)
         found = self._known.get(key)
         if found is None:

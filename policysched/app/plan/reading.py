@@ -35,12 +35,12 @@ class ReadPod:
     resources: PodResources
 
     @property
-    def is_its_nodes(self) -> bool:
+    def is_static(self) -> bool:
         """Whether the kubelet runs it from a file, so that no scheduler places it."""
         return is_static(self.pod)
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the pod has ended or is being deleted."""
         return self.pod.status.phase in FINISHED or self.pod.metadata.deletion_timestamp is not None
 
@@ -66,7 +66,7 @@ class ClusterObjects:
     @property
     def schedulable(self) -> list[Pod]:
         """Pods that a scheduler places: all except finished pods, pods in deletion and static pods."""
-        return [one.pod for one in self.pods.values() if not (one.is_its_nodes or one.is_over)]
+        return [one.pod for one in self.pods.values() if not (one.is_static or one.has_ended)]
 
     def cluster(self, seconds: float) -> Cluster:
         """Build the cluster, with all pods that have a node.
@@ -163,10 +163,10 @@ def scaled(pods: Mapping[str, ReadPod], workload: str, replicas: int) -> dict[st
         if one.pod.status.phase not in FINISHED and wanted in {name, name.rpartition(" (")[0]}:
             found.setdefault(name, []).append(key)
     if len(found) != 1:
-        said = "several workloads of this name: " + ", ".join(sorted(found)) if found else "no pod of this workload"
+        problem = "several workloads of this name: " + ", ".join(sorted(found)) if found else "no pod of this workload"
         names = {workload_of(one.pod).rpartition(" (")[0] for one in pods.values()}
         meant = "" if found else nearest_key(wanted, names)
-        raise UsageError("; ".join(filter(None, (f"--replicas {workload}: the cluster has {said}", meant))))
+        raise UsageError("; ".join(filter(None, (f"--replicas {workload}: the cluster has {problem}", meant))))
     [(name, keys)] = found.items()
     kind = name.rpartition(" (")[2].removesuffix(")")
     if kind in PER_NODE:

@@ -18,7 +18,7 @@ NEW_NODE_SCORE: Final = f"{NEW_NODE}: score of "
 
 
 class Effect(StrEnum):
-    """Effect of a change on a pod, for programs; `said` is the text for people."""
+    """Effect of a change on a pod, for programs; `text` is the text for people."""
 
     UNSCHEDULABLE = "unschedulable"
     """The pod has a node without the change, and none with it."""
@@ -38,22 +38,22 @@ class Effect(StrEnum):
     """The pod is a removed replica, or is not scheduled any more."""
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The effect on one pod as text."""
         return self.of(1)
 
     @property
     def short(self) -> str:
         """The effect in a table: `no node`, `another node`."""
-        words = self.said.removeprefix(_GET).removeprefix("would ")
+        words = self.text.removeprefix(_GET).removeprefix("would ")
         return words.replace("be ", "").replace("keep ", "keeps ")
 
     def of(self, pods: int) -> str:
         """The effect on a number of pods as text."""
-        return _SAID[self] if pods == 1 or self is not Effect.STAYS else "would keep their nodes"
+        return _TEXTS[self] if pods == 1 or self is not Effect.STAYS else "would keep their nodes"
 
 
-_SAID: Final = {
+_TEXTS: Final = {
     Effect.UNSCHEDULABLE: "would get no node",
     Effect.SCHEDULABLE: "would get a node",
     Effect.MOVES: "would get another node",
@@ -108,12 +108,12 @@ class PodEffect:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the effect as plain values."""
-        told = {
+        fields = {
             "pod": self.pod, "workload": self.workload, "effect": str(self.effect), "node": self.node,
             "runs": self.runs, "before": self.before, "after": self.after,
             "ties": self.ties if self.ties > 1 else 0, "by": self.by, "reason": self.reason,
         }  # fmt: skip
-        return {key: value for key, value in told.items() if value}
+        return {key: value for key, value in fields.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +230,10 @@ class Plan:
         before = ""
         for effect in [one for one in Effect if counts[one]]:
             words = effect.of(counts[effect])
-            said = words.removeprefix(_GET) if before.startswith(_GET) else words
+            short = words.removeprefix(_GET) if before.startswith(_GET) else words
             first = f" of {total}" if not parts else ""
-            parts.append(f"{counts[effect]:,}{first} {said}{self._hurt() if effect is Effect.UNSCHEDULABLE else ''}")
+            workloads = self._workloads_without_node() if effect is Effect.UNSCHEDULABLE else ""
+            parts.append(f"{counts[effect]:,}{first} {short}{workloads}")
             before = words
         text = ", ".join(parts) + (" if recreated" if self.running else "")
         lost = sum(one.effect is Effect.ADDED and not one.after for one in self.effects)
@@ -240,7 +241,7 @@ class Plan:
         newer = sum(one.by.startswith(NEW_NODE_SCORE) for one in self.effects)
         return text + (f"; {newer:,} only because a new node scores higher" if newer else "")
 
-    def _hurt(self) -> str:
+    def _workloads_without_node(self) -> str:
         """Return the workloads whose pods would have no node, in parentheses."""
         pods: Counter[str] = Counter()
         for one in self.workloads:
@@ -305,9 +306,9 @@ class Plan:
 
 
 def _node_dict(one: NodeEffect) -> dict[str, Any]:
-    told: dict[str, Any] = {"node": one.node, "loses": one.loses, "gains": one.gains}
+    fields: dict[str, Any] = {"node": one.node, "loses": one.loses, "gains": one.gains}
     if one.over:
-        told["over"] = {
+        fields["over"] = {
             excess.resource: {"asked": excess.asked, "allocatable": excess.allocatable} for excess in one.over
         }
-    return told
+    return fields

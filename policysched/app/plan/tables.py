@@ -21,35 +21,35 @@ _OTHERS: Final = "not evaluated (static, finished, or of another scheduler)"
 _STRANDED: Final = "not evaluated (on nodes that are not in the cluster)"
 
 
-def plan_parts(told: Plan) -> Iterator[RenderableType]:
+def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     """Yield the parts of a plan."""
-    yield Text(visible(told.summary), "bold")
-    if told.running:
+    yield Text(visible(plan.summary), "bold")
+    if plan.running:
         alone = "are running and would not move; each is evaluated alone, so this is not a final placement"
-        said = "is running and would not move" if told.running == 1 else alone
-        yield Text(f"{told.running:,} of these {said}")
-    for policy in told.policies:
-        yield Text(visible(f"policy {policy.policy} applies to {policy.pods:,} of {_count(told.pods)}"))
-    yield from _effects(told)
-    yield from _nodes(told)
-    if told.idle_policies:
-        rows = [list(one.split(": ", 1)) for one in told.idle_policies]
+        text = "is running and would not move" if plan.running == 1 else alone
+        yield Text(f"{plan.running:,} of these {text}")
+    for policy in plan.policies:
+        yield Text(visible(f"policy {policy.policy} applies to {policy.pods:,} of {_count(plan.pods)}"))
+    yield from _effects(plan)
+    yield from _nodes(plan)
+    if plan.idle_policies:
+        rows = [list(one.split(": ", 1)) for one in plan.idle_policies]
         yield _table("Policies without effect", ["policy", "reason"], rows)
-    if told.left_out:
-        yield _table("Objects left out", ["reason"], [[one] for one in told.left_out])
+    if plan.left_out:
+        yield _table("Objects left out", ["reason"], [[one] for one in plan.left_out])
     for count, one, many in (
-        (told.daemons.created, "DaemonSet pod added with its new node", "DaemonSet pods added with new nodes"),
-        (told.daemons.deleted, "DaemonSet pod deleted with its node", "DaemonSet pods deleted with their nodes"),
-        (told.others, f"pod {_OTHERS}", f"pods {_OTHERS}"),
-        (told.stranded, f"pod {_STRANDED}", f"pods {_STRANDED}"),
-        (told.gated, "pod with scheduling gates", "pods with scheduling gates"),
+        (plan.daemons.created, "DaemonSet pod added with its new node", "DaemonSet pods added with new nodes"),
+        (plan.daemons.deleted, "DaemonSet pod deleted with its node", "DaemonSet pods deleted with their nodes"),
+        (plan.others, f"pod {_OTHERS}", f"pods {_OTHERS}"),
+        (plan.stranded, f"pod {_STRANDED}", f"pods {_STRANDED}"),
+        (plan.gated, "pod with scheduling gates", "pods with scheduling gates"),
     ):
         if count:
             yield Text(f"{count:,} {one if count == 1 else many}")
 
 
-def _effects(told: Plan) -> Iterator[RenderableType]:
-    workloads = told.workloads
+def _effects(plan: Plan) -> Iterator[RenderableType]:
+    workloads = plan.workloads
     if not workloads:
         return
     rows = [
@@ -70,8 +70,8 @@ def _effects(told: Plan) -> Iterator[RenderableType]:
             yield Text(visible(f"no node for {', '.join(dict.fromkeys(names))}: {reason}"))
 
 
-def _nodes(told: Plan) -> Iterator[RenderableType]:
-    nodes = told.nodes
+def _nodes(plan: Plan) -> Iterator[RenderableType]:
+    nodes = plan.nodes
     if not nodes:
         return
     over = any(one.over for one in nodes)

@@ -32,7 +32,9 @@ BEGIN: Final = "begin"
 SWAP: Final = "swap"
 """Name of the entry for new policies or a new configuration in force."""
 TIME: Final = "time"
+"""Name of the entry that changes the cluster's time."""
 DECIDED: Final = "decided"
+"""Name of the entry for a decision with its inputs and result."""
 SEARCHED: Final = "searched"
 """Name of the entry for the result of PostFilter for the last decision's pod."""
 PLACED: Final = "placed"
@@ -50,10 +52,8 @@ READ_ANNOTATIONS: Final = frozenset((
     "kubernetes.io/config.mirror", EXTENDED_RESOURCE_CLAIM,
 ))  # fmt: skip
 """Annotations that the default plugins read."""
-NEVER: Final = "kubectl.kubernetes.io/last-applied-configuration"
+NEVER_RECORDED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation that is never recorded, because it contains a copy of a whole object."""
-
-
 START: Final = "the start"
 """Reason of the snapshot with which a scheduler process begins its record."""
 
@@ -73,7 +73,7 @@ class Begin(msgspec.Struct, array_like=True):
     configuration: dict[str, Any]
     policies: list[Any]
     annotations: list[str] | None
-    """Recorded annotations; None: all except `NEVER`."""
+    """Recorded annotations; None: all except `NEVER_RECORDED`."""
     rows: list[str]
     """Name of the node of each row; empty for a free row."""
     objects: list[Any]
@@ -134,11 +134,13 @@ def written(obj: Any, kept: frozenset[str] | None) -> list[Any]:
 
     Args:
         obj: The object.
-        kept: Recorded annotations; None: all except `NEVER`.
+        kept: Recorded annotations; None: all except `NEVER_RECORDED`.
     """
     annotations = obj.metadata.annotations
     if annotations:
-        found = {key: text for key, text in annotations.items() if key != NEVER and (kept is None or key in kept)}
+        found = {
+            key: text for key, text in annotations.items() if key != NEVER_RECORDED and (kept is None or key in kept)
+        }
         obj = msgspec.structs.replace(obj, metadata=replace(obj.metadata, annotations=found))
     if isinstance(obj, CustomObject):
         return [kind_name(obj), obj.metadata, obj.content]
@@ -227,7 +229,7 @@ def _annotations_of(policies: Iterable[CompiledPolicy]) -> frozenset[str] | None
     return frozenset(key for key in keys if key is not None)
 
 
-def misses(kept: Iterable[str] | None, policies: Iterable[CompiledPolicy]) -> Iterable[str]:
+def missing_annotations(kept: Iterable[str] | None, policies: Iterable[CompiledPolicy]) -> Iterable[str]:
     """Yield the annotations that policies read and a record lacks.
 
     Annotations of the default plugins are not considered: a record of a version that did not read one is replayed

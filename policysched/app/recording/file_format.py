@@ -34,9 +34,9 @@ MOST_BLOCK: Final = 1024 * 1024 * 1024
 MOST_READ: Final = 4 << 30
 """Largest estimated memory of a decoded entry; more is an error. A snapshot of 50,000 nodes needs 2 GiB. Units:
 bytes."""
-OBJECT: Final = 72
+OBJECT_MEMORY: Final = 72
 """Estimated memory of a decoded list, map or text without its contents. Units: bytes."""
-VALUE: Final = 8
+MEMORY_PER_BYTE: Final = 8
 """Largest memory of any other decoded value per encoded byte. Units: bytes."""
 LEVEL: Final = 3
 """Compression level; the next useful level takes twice the time and saves a seventh."""
@@ -187,7 +187,7 @@ def _memory(entry: bytes) -> int:
     """Estimate the largest memory of a decoded entry. Units: bytes."""
     data = np.frombuffer(entry, np.uint8)
     objects = np.count_nonzero(data >= _FIRST_HEADER)
-    return VALUE * len(entry) + OBJECT * int(objects)
+    return MEMORY_PER_BYTE * len(entry) + OBJECT_MEMORY * int(objects)
 
 
 _FIRST_HEADER = 0x80

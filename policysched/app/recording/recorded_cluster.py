@@ -24,21 +24,21 @@ from policysched.state.tables.metrics import Metrics
 from policysched.state.volumes.storage import Assumable
 
 T = TypeVar("T")
-Say = Callable[..., None]
+Report = Callable[..., None]
 """Callback for a change: its name and arguments."""
 
 
-class Outermost:
+class OutermostChanges:
     """Reports changes, except those that another reported change makes."""
 
-    def __init__(self, say: Say) -> None:
-        self._say, self._inside = say, False
+    def __init__(self, report: Report) -> None:
+        self._report, self._inside = report, False
 
     def __call__(self, act: Callable[..., T], name: str, *given: Any) -> T:
         """Report a change and apply it."""
         if self._inside:
             return act(*given)
-        self._say(name, *given)
+        self._report(name, *given)
         self._inside = True
         try:
             return act(*given)
@@ -51,7 +51,7 @@ class RecordedNominations(Nominations):
 
     __slots__ = ("_change",)
 
-    def __init__(self, change: Outermost) -> None:
+    def __init__(self, change: OutermostChanges) -> None:
         super().__init__()
         self._change = change
 
@@ -77,7 +77,7 @@ class RecordedNominations(Nominations):
 class RecordedMetrics(Metrics):
     """Metrics that report each change."""
 
-    def __init__(self, cluster: Cluster, change: Outermost) -> None:
+    def __init__(self, cluster: Cluster, change: OutermostChanges) -> None:
         super().__init__(cluster.nodes.columns, cluster.nodes, cluster.journal, cluster.time)
         self._change = change
 
@@ -101,7 +101,7 @@ class RecordedAssumable(Assumable[Any]):
     __slots__ = ("_change",)
 
     def __init__(
-        self, change: Outermost, key: Callable[[Any], str], watch: Callable[[Any, Any], None] | None = None
+        self, change: OutermostChanges, key: Callable[[Any], str], watch: Callable[[Any, Any], None] | None = None
     ) -> None:
         super().__init__(key, watch)
         self._change = change
@@ -124,7 +124,7 @@ class RecordedResourceClaims(ResourceClaims):
 
     __slots__ = ("_change",)
 
-    def __init__(self, allocated: AllocatedState, change: Outermost) -> None:
+    def __init__(self, allocated: AllocatedState, change: OutermostChanges) -> None:
         super().__init__(allocated)
         self._change = change
 
@@ -157,12 +157,12 @@ class RecordedCluster(Cluster):
     """A cluster that reports each change.
 
     Args:
-        say: Called with each change.
+        report: Called with each change.
     """
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, report: Report) -> None:
         super().__init__()
-        self._change = change = Outermost(say)
+        self._change = change = OutermostChanges(report)
         self.nominations: RecordedNominations = RecordedNominations(change)
         self.metrics: RecordedMetrics = RecordedMetrics(self, change)
         self._volumes = RecordedAssumable(change, lambda volume: volume.metadata.name, self.storage.pool.follow)

@@ -158,13 +158,13 @@ class Recorder(Observer):
         """Record a decision."""
         try:
             self._record_decision(queued, decision)
-        except Exception:  # other observers must run; the next entries are no continuation of the record
+        except Exception:  # other observers must run; the record continues after a gap
             log.exception("record: cannot record a decision")
             self._writer.skip()
 
     def _record_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        self._begin_anew_if_wanted()
-        self._tell_time()
+        self._begin_file_if_due()
+        self._record_time()
         self.decisions += 1
         self._last = pod = queued.pod
         extended = bool(self._profiles[queued.profile].extending(pod))
@@ -172,10 +172,10 @@ class Recorder(Observer):
         self.rng.draws.clear()
         self._searching = "" if decision.row >= 0 or decision.failed or extended else queued.identity
         self._victims = None
-        told = Decided(
+        entry = Decided(
             self.decisions, queued.profile, pod, self.cluster.time.seconds, drawn, extended, outcome_of(decision)
         )
-        self._put(entries.DECIDED, partial(_decided, told, self._annotations))
+        self._put(entries.DECIDED, partial(_decided, entry, self._annotations))
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
         """Keep the victims of a preemption until its PostFilter ends."""
@@ -191,8 +191,8 @@ class Recorder(Observer):
             self._writer.skip()
 
     def _record_change(self, name: str, *given: Any) -> None:
-        self._begin_anew_if_wanted()
-        self._tell_time()
+        self._begin_file_if_due()
+        self._record_time()
         kept = self._annotations
         match name:
             case "take" | "drop" | "reserve" | "unreserve":
@@ -219,10 +219,10 @@ class Recorder(Observer):
         if not self._searching or self._last is None or pod.metadata.uid != self._last.metadata.uid:
             return
         victims = [] if self._victims is None else [one.key for one in self._victims.victims]
-        told = Searched(node, victims, [*self.rng.draws])
+        entry = Searched(node, victims, [*self.rng.draws])
         self.rng.draws.clear()
         self._searching = ""
-        self._put(entries.SEARCHED, lambda: [entries.SEARCHED, told])
+        self._put(entries.SEARCHED, lambda: [entries.SEARCHED, entry])
 
     def _remember(self, name: str, obj: Any) -> None:
         if isinstance(obj, Node | Pod):
@@ -234,7 +234,7 @@ class Recorder(Observer):
         elif name == "drop":
             self._others.pop(key, None)
 
-    def _tell_time(self) -> None:
+    def _record_time(self) -> None:
         seconds = self.cluster.time.seconds
         if seconds != self._seconds:
             self._seconds = seconds
@@ -243,8 +243,8 @@ class Recorder(Observer):
     def _put(self, name: str, entry: Any) -> None:
         self._writer.put(name, entry)
 
-    def _begin_anew_if_wanted(self) -> None:
-        if self._writer.wants_snapshot:
+    def _begin_file_if_due(self) -> None:
+        if self._writer.needs_snapshot:
             lost = self._writer.lost
             self._snapshot("a gap" if lost else "the file before was full", lost)
 
@@ -278,6 +278,6 @@ class Recorder(Observer):
         self._put(entries.BEGIN, make)
 
 
-def _decided(told: Decided, kept: frozenset[str] | None) -> list[Any]:
-    told.pod = entries.written(told.pod, kept)[1]
-    return [entries.DECIDED, told]
+def _decided(entry: Decided, kept: frozenset[str] | None) -> list[Any]:
+    entry.pod = entries.written(entry.pod, kept)[1]
+    return [entries.DECIDED, entry]

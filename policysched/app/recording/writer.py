@@ -37,7 +37,8 @@ RETRY: Final = 10.0
 FILES: Final = 8
 """Number of files into which the size limit is divided."""
 SMALLEST_LIMIT: Final = 1024 * 1024
-LAST_WORDS: Final = 10.0
+"""Smallest size limit of all files; a smaller one is an error. Units: bytes."""
+CLOSE_WITHIN: Final = 10.0
 """Longest wait for the thread at the end. Units: seconds."""
 Entry = Callable[[], list[Any]]
 """Returns an entry ready to encode; called by the thread."""
@@ -86,7 +87,7 @@ class RecordWriter:
         return self._lost
 
     @property
-    def wants_snapshot(self) -> bool:
+    def needs_snapshot(self) -> bool:
         """Whether the next entry should be a snapshot, because a file is full or a gap can end."""
         if self._gap:
             return not self._buffer and time.monotonic() >= self._retry_at
@@ -119,7 +120,7 @@ class RecordWriter:
     def close(self) -> None:
         """Write waiting entries and the end of the record."""
         self._closing.set()
-        self._thread.join(LAST_WORDS)
+        self._thread.join(CLOSE_WITHIN)
 
     def _work(self) -> None:
         while True:
@@ -144,7 +145,7 @@ class RecordWriter:
             data = encoded(entry())
         except Exception as error:  # one object that cannot be encoded must not stop the record
             log.exception("record: cannot encode an entry")
-            self._give_up(f"cannot encode an entry: {error!r}")
+            self._pause_recording(f"cannot encode an entry: {error!r}")
             return
         self._pending.append(data)
         self._pending_size += len(data)
@@ -165,9 +166,9 @@ class RecordWriter:
         try:
             act()
         except OSError as error:
-            self._give_up(str(error.strerror or error))
+            self._pause_recording(str(error.strerror or error))
 
-    def _give_up(self, why: str) -> None:
+    def _pause_recording(self, why: str) -> None:
         if why != self._broken:
             text = "record: %s: %s; recording is paused until the record is writable, scheduling continues"
             log.error(text, self._folder, why)

@@ -73,7 +73,7 @@ class _Side:
         state = self._state
         self.known |= {one.key for one in state.policies}
         coming = in_place(state.policies, self._tried, self._without)
-        missing = [*entries.misses(state.annotations, coming)]
+        missing = [*entries.missing_annotations(state.annotations, coming)]
         if missing:
             raise UsageError(f"policies read annotations that are not in the record: {', '.join(missing)}")
         joined = PolicySet.of(coming)

@@ -135,7 +135,7 @@ class ConfigurationFile:
         """Backoff of pods between attempts."""
         return _backoff(self.completed)
 
-    def tell(self) -> None:
+    def log_warnings(self) -> None:
         """Log settings that have no effect, or are probably a mistake."""
         for warning in warnings(self.completed):
             log.warning("configuration: %s", warning)

@@ -37,13 +37,13 @@ def policies_document(store: PolicyStore, profiles: Mapping[str, Profile]) -> di
 
 def _policy(entry: StoredPolicy) -> dict[str, Any]:
     active, metadata = entry.active, entry.policy.metadata
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "name": entry.policy.key,
         "generation": metadata.generation,
         "activeGeneration": active.generation if active is not None else 0,
     }
     if active is not None:
-        told |= {
+        document |= {
             "mode": active.spec.mode,
             "schedulerNames": list(active.spec.scheduler_names),
             "priority": active.spec.priority,
@@ -55,21 +55,21 @@ def _policy(entry: StoredPolicy) -> dict[str, Any]:
         }
     if entry.result.errors:
         errors = (one for one in entry.result.diagnostics if one.severity == "error")
-        told["errors"] = [f"{one.field}: {one.code} {one.message}" for one in errors]
+        document["errors"] = [f"{one.field}: {one.code} {one.message}" for one in errors]
     if entry.refused:
-        told["refused"] = entry.refused
-    return told
+        document["refused"] = entry.refused
+    return document
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
     """Return the plugins at each extension point in order, with weights at Score."""
-    told: dict[str, Any] = {"schedulerName": profile.scheduler_name, "queueSort": profile.queue_sort.name}
+    document: dict[str, Any] = {"schedulerName": profile.scheduler_name, "queueSort": profile.queue_sort.name}
     for point in fields(profile):
         plugins = getattr(profile, point.name)
         if isinstance(plugins, tuple) and plugins:
             head, *rest = point.name.split("_")
-            told[head + "".join(map(str.title, rest))] = [name for one in plugins for name in _names(one)]
-    return told
+            document[head + "".join(map(str.title, rest))] = [name for one in plugins for name in _names(one)]
+    return document
 
 
 def _names(of_point: Any) -> list[Any]:

@@ -40,7 +40,7 @@ class RunningExtenders:
         self._keep_for(self.present)
 
     @contextmanager
-    def telling_of(self, identity: str, text: bytes) -> Iterator[None]:
+    def providing(self, identity: str, text: bytes) -> Iterator[None]:
         """Provide the JSON of a pod that is not watched, inside this context."""
         self._asked[identity] = text
         try:
@@ -84,9 +84,9 @@ class RunningExtenders:
 
     def _keep_for(self, extenders: Iterable[HttpExtender]) -> None:
         """Select which objects are kept as JSON for these extenders."""
-        told = [one.told_of for one in extenders]
-        self.nodes.want(WantedTexts.ALL if any(one.nodes for one in told) else WantedTexts.NONE)
-        pods = [WantedTexts.ALL if one.victims else WantedTexts.PENDING for one in told if one.pods]
+        needed = [one.needed_objects for one in extenders]
+        self.nodes.want(WantedTexts.ALL if any(one.nodes for one in needed) else WantedTexts.NONE)
+        pods = [WantedTexts.ALL if one.victims else WantedTexts.PENDING for one in needed if one.pods]
         self.pods.want(max(pods, default=WantedTexts.NONE))
 
 

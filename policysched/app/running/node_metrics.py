@@ -1,7 +1,7 @@
 """Connection of a metrics source with a scheduler: `MetricFeed`.
 
-It adds problems that neither the source nor the state can detect: values for nodes of another cluster, and a maximum
-age below the refresh interval.
+The feed adds problems that neither the source nor the state can detect: values for nodes of another cluster, and a
+maximum age below the refresh interval.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.scheduler import Scheduler
 
-FIRST_ANSWERS: Final = 2.0
-"""Longest wait of the first decision for the first values. Units: seconds."""
+FIRST_VALUES_WITHIN: Final = 2.0
+"""Longest wait of the first decision for the first values of metrics. Units: seconds."""
 
 
 class MetricFeed:
@@ -52,19 +52,21 @@ class MetricFeed:
         self._scheduler = scheduler
         self._interval = interval
         self._news = news
-        self._hasty: dict[MetricKey, str] = {}
-        self._told: dict[MetricKey, tuple[str, bool]] = {}
-        self._troubles = ActiveProblems()
+        self._short_max_ages: dict[MetricKey, str] = {}
+        """For each metric whose maximum age is below the refresh interval: the problem as text."""
+        self._reported: dict[MetricKey, tuple[str, bool]] = {}
+        """For each metric, as last reported with `news`: its problem, and whether any node had a value."""
+        self._problems = ActiveProblems()
 
     def use(self, policies: PolicySet) -> None:
         """Follow the metrics of the policies in force."""
         compiled = [plugin.policy for plugin in policies.active]
         wanted = wanted_by(compiled)
-        self._hasty = dict(self._too_hasty(compiled))
-        self._told = {key: told for key, told in self._told.items() if key in wanted}
+        self._short_max_ages = dict(self._max_age_problems(compiled))
+        self._reported = {key: reported for key, reported in self._reported.items() if key in wanted}
         self._scheduler.cluster.metrics.keep(wanted)
         for key in self._wanted.keys() - wanted.keys():
-            self._troubles.forget(key)
+            self._problems.forget(key)
         now = self._monotonic()
         self._answered = {key: self._answered.get(key, now) for key in wanted}
         self._wanted = wanted
@@ -80,27 +82,27 @@ class MetricFeed:
         """Run the source until cancelled."""
         await self._source.run(self._take, self._scheduler.cluster.nodes.row_of)
 
-    async def first_answers(self) -> None:
-        """Wait a limited time for the first values; decisions do not depend on metrics."""
+    async def wait_for_first_values(self) -> None:
+        """Wait a limited time for the first values of metrics; then decisions go on without the missing values."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_ANSWERS):
+            async with asyncio.timeout(FIRST_VALUES_WITHIN):
                 await self._source.settled()
 
     def _take(self, answer: MetricAnswer) -> None:
-        problems = ("" if answer.problem else self._nobodys(answer), self._hasty.get(answer.key, ""))
+        problems = ("" if answer.problem else self._foreign_values(answer), self._short_max_ages.get(answer.key, ""))
         found = "; ".join(filter(None, problems))
-        self._troubles.tell(answer.key, found, answer.key.query)  # the source logs its own problems
-        told = replace(answer, problem="; ".join(filter(None, (answer.problem, found))))
-        self._scheduler.set_metric(told)
+        self._problems.set(answer.key, found, answer.key.query)  # the source logs its own problems
+        completed = replace(answer, problem="; ".join(filter(None, (answer.problem, found))))
+        self._scheduler.set_metric(completed)
         if answer.samples is not None and answer.key in self._answered:
             self._answered[answer.key] = self._monotonic()
-        before = self._told.get(answer.key, ("", False))
-        now = told.problem, before[1] if answer.samples is None else bool(answer.samples)
+        before = self._reported.get(answer.key, ("", False))
+        now = completed.problem, before[1] if answer.samples is None else bool(answer.samples)
         if now != before:
-            self._told[answer.key] = now
+            self._reported[answer.key] = now
             self._news()
 
-    def _nobodys(self, answer: MetricAnswer) -> str:
+    def _foreign_values(self, answer: MetricAnswer) -> str:
         """Return the problem that no value is for a node of this cluster, often because the label holds an address."""
         nodes = self._scheduler.cluster.nodes
         if not answer.samples or not nodes.count or not answer.samples.keys().isdisjoint(nodes.row_of):
@@ -109,7 +111,7 @@ class MetricFeed:
         node_label = answer.key.node_label
         return f'no series is for a node of this cluster; the label "{node_label}" has values such as "{example}"'
 
-    def _too_hasty(self, policies: Iterable[CompiledPolicy]) -> Iterator[tuple[MetricKey, str]]:
+    def _max_age_problems(self, policies: Iterable[CompiledPolicy]) -> Iterator[tuple[MetricKey, str]]:
         for policy, item in metrics_read(policies):
             if item.max_age < self._interval:
                 short, asked = f"{item.max_age:g} s", f"{self._interval:g} s"

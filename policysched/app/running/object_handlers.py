@@ -67,7 +67,7 @@ class PolicyHandler:
         self._reloader = reloader
         self._listed: dict[PolicyKey, Policy] | None = {}
         self._in_force = False
-        self.heard = asyncio.Event()
+        self.received = asyncio.Event()
         """Set when a policy was received."""
 
     async def start(self) -> None:
@@ -90,7 +90,7 @@ class PolicyHandler:
 
     def upsert(self, policy: Policy) -> None:
         """Add or update a policy."""
-        self.heard.set()
+        self.received.set()
         if self._listed is not None:
             self._listed[policy.key] = policy
         else:

@@ -1,6 +1,6 @@
-"""Dry-runs for the HTTPS port, in the scheduler's event loop.
+"""Dry-runs for the HTTPS port, in the scheduler's event loop: `LiveDryRuns`.
 
-The profile is selected, and policies that do not apply are added to the record.
+`LiveDryRuns` selects the profile, and adds the policies that do not apply to the decision record.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from http import HTTPStatus
 from msgspec.structs import replace
 
 from policysched.app.running.extenders import RunningExtenders
-from policysched.app.serving.dry_run.interface import AskedPod, LiveDecision
+from policysched.app.serving.dry_run.interface import DryRunPod, LiveDecision
 from policysched.app.serving.refused import RefusedError
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
@@ -34,7 +34,7 @@ class LiveDryRuns:
         scheduler: The scheduler.
         reloader: Source of the policies.
         extenders: Extenders that are called for the pod.
-        problem: Returns what is not listed or not in force yet; empty if nothing.
+        problem: Returns why no dry-run can be evaluated yet; empty if dry-runs can be evaluated.
         leads: Returns whether this process is the leader.
     """
 
@@ -49,7 +49,7 @@ class LiveDryRuns:
         self._scheduler, self._reloader, self._extenders = scheduler, reloader, extenders
         self._problem, self._leads = problem, leads
 
-    async def decide(self, asked: AskedPod) -> LiveDecision:
+    async def decide(self, dry_run: DryRunPod) -> LiveDecision:
         """Return where a pod would be placed now, and why.
 
         Raises:
@@ -58,16 +58,16 @@ class LiveDryRuns:
         problem = self._problem()
         if problem:
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, problem, AGAIN)
-        profile = self._profile(asked.profile)
-        pod = replace(asked.pod, spec=replace(asked.pod.spec, scheduler_name=profile.scheduler_name))
-        rng, policies = random.Random(asked.seed), self._reloader.in_force  # noqa: S311 - a draw among equals
-        with self._extenders.telling_of(pod_id(pod), asked.text):
+        profile = self._profile(dry_run.profile)
+        pod = replace(dry_run.pod, spec=replace(dry_run.pod.spec, scheduler_name=profile.scheduler_name))
+        rng, policies = random.Random(dry_run.seed), self._reloader.in_force  # noqa: S311 - a draw among equals
+        with self._extenders.providing(pod_id(pod), dry_run.text):
             try:
                 record = await self._scheduler.dry_run(pod, policies, rng)
             except UsageError as error:
                 raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
-        said = await self._not_applied(pod, profile)
-        return LiveDecision(record | ({"notApplied": dict(sorted(said.items()))} if said else {}), self._leads())
+        reasons = await self._not_applied(pod, profile)
+        return LiveDecision(record | ({"notApplied": dict(sorted(reasons.items()))} if reasons else {}), self._leads())
 
     def _profile(self, name: str) -> Profile:
         profiles = self._scheduler.profiles_in_force()
@@ -76,20 +76,20 @@ class LiveDryRuns:
         if not name and len(profiles) == 1:
             return next(iter(profiles.values()))
         names = ", ".join(sorted(profiles))
-        said = f'no profile is named "{name:.253}"' if name else "the pod has no schedulerName"
-        raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{said}; choose one of {names} with profile=")
+        problem = f'no profile is named "{name:.253}"' if name else "the pod has no schedulerName"
+        raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{problem}; choose one of {names} with profile=")
 
     async def _not_applied(self, pod: Pod, profile: Profile) -> dict[PolicyKey, str]:
         """Return the policies that do not apply to the pod, with reasons, yielding to the loop between policies."""
-        said: dict[PolicyKey, str] = {}
+        reasons: dict[PolicyKey, str] = {}
         store = self._reloader.store
         for key in sorted(store.listed()):
             entry = store.get(key)
             if entry is None:
                 continue
             if entry.active is not None:
-                said |= not_applied([entry.active], pod, self._scheduler.cluster, profile)
+                reasons |= not_applied([entry.active], pod, self._scheduler.cluster, profile)
             elif entry.result.errors:
-                said[key] = not_compiled(entry.result.diagnostics)
+                reasons[key] = not_compiled(entry.result.diagnostics)
             await asyncio.sleep(0)
-        return said
+        return reasons

@@ -38,7 +38,7 @@ from policysched.app.running.run_options import RunOptions, completed_configurat
 from policysched.app.running.versions import log_skew
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import READYZ, Health
-from policysched.app.serving.thread import leisure
+from policysched.app.serving.thread import wait_until_idle
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, MetricSource
 from policysched.framework.profile import Profile
@@ -126,9 +126,9 @@ class Process:
         if recorder is None:
             rng = random.Random(self._seed)  # noqa: S311 - draws among equals
             return Scheduler(self._profiles, client, clock, rng, observers, timing)
-        heard = (*observers, recorder)
+        with_recorder = (*observers, recorder)
         rng, cluster = recorder.rng, recorder.cluster
-        return Scheduler(self._profiles, client, clock, rng, heard, timing, cluster)
+        return Scheduler(self._profiles, client, clock, rng, with_recorder, timing, cluster)
 
     def _make_health(self) -> Health:
         health = Health()
@@ -234,7 +234,7 @@ class Process:
                         await reflector.synced.wait()
                 await self._policies.start()
                 tasks.create_task(self.feed.run())
-                await self.feed.first_answers()
+                await self.feed.wait_for_first_values()
                 tasks.create_task(self.reloader.run(self._acting))
                 if self._configuration is not None:
                     tasks.create_task(self._configuration.watch(partial(self._reload, tasks)))
@@ -254,11 +254,11 @@ class Process:
 
         Otherwise decisions would wait for it when the first policy is created.
         """
-        heard = self._policies.heard
+        received = self._policies.received
         with suppress(TimeoutError):
             async with asyncio.timeout(GRAMMAR_AFTER):
-                await heard.wait()
-        await leisure(lambda: not heard.is_set() and self.is_busy(), PODS_FIRST)
+                await received.wait()
+        await wait_until_idle(lambda: not received.is_set() and self.is_busy(), PODS_FIRST)
         await asyncio.to_thread(load_grammar)
 
     @property
@@ -322,14 +322,14 @@ class Process:
 
     async def _find_server(self) -> None:
         """Wait until the server answers and accepts the credentials; log each problem, and a version skew, once."""
-        retry, said = Retry(self._pacing), ""
+        retry, logged = Retry(self._pacing), ""
         while True:
             try:
                 answer = await self._transport.check()
             except ConnectionProblemError as error:
-                if str(error) != said:
+                if str(error) != logged:
                     log.warning("%s; check the kubeconfig and the API server; retrying until it answers", error)
-                said = str(error)
+                logged = str(error)
                 await retry.pause()
             else:
                 log_skew(answer)

@@ -1,4 +1,4 @@
-"""Execution of a scheduler process: configuration, credentials, port, leadership, from start to a clean end.
+"""Runs a scheduler process from its start to a clean end: configuration, credentials, port and leadership.
 
 Problems with the server are logged in one line and retried forever; only an invalid kubeconfig ends the start.
 """
@@ -73,13 +73,13 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         process = Process(options, connection, source, registry, configuration)
         process.health.add("shutdown", lambda: "process is shutting down" if stop.is_set() else "", READYZ)
         if completed.leader_election.leader_elect:
-            around = ElectionThread(connect, LeaseClock(), Pacing(random.random), names[0])
-            process.leadership = Leadership(completed.leader_election, around, registry)
+            election = ElectionThread(connect, LeaseClock(), Pacing(random.random), names[0])
+            process.leadership = Leadership(completed.leader_election, election, registry)
             process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
         serving, served = options.serving.near(connection.url), _served(process, options)
         presence = _presence(names, completed.leader_election, process, Transport(connection))
         with short_turns():
-            async with secure_port(serving, served, connect), presence.shown(PLACE_LEFT_WITHIN):
+            async with secure_port(serving, served, connect), presence.published(PLACE_LEFT_WITHIN):
                 await _work_until(stop, process)
     finally:
         await connection.close()
@@ -127,10 +127,10 @@ async def _work_until(stop: asyncio.Event, process: Process) -> None:
     await asyncio.gather(work, *ends, return_exceptions=True)
     for task in (*ends, work):
         if not task.cancelled() and (error := task.exception()) is not None:
-            raise _told(error)
+            raise _error_to_report(error)
 
 
-def _told(error: BaseException) -> BaseException:
+def _error_to_report(error: BaseException) -> BaseException:
     """Return the error to report: from an exception group, the one about missing memory."""
     found: BaseException | None = None
     if isinstance(error, BaseExceptionGroup):
@@ -171,7 +171,7 @@ def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) ->
     """
     if configuration is None:
         return str(options.kubeconfig) if options.kubeconfig else None
-    configuration.tell()
+    configuration.log_warnings()
     named = configuration.completed.client_connection.kubeconfig
     if options.kubeconfig is not None and not named:
         raise UsageError(
@@ -179,8 +179,8 @@ def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) ->
             "set clientConnection.kubeconfig in the file or remove --kubeconfig"
         )
     given = {} if options.kubeconfig is None else {"kubeconfig": str(options.kubeconfig)}
-    for said in ignored_flags(given | dict(options.configuration_flags)):
-        log.warning("%s", said)
+    for warning in ignored_flags(given | dict(options.configuration_flags)):
+        log.warning("%s", warning)
     return named or None
 
 

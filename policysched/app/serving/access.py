@@ -29,7 +29,7 @@ from policysched.framework import ApiError, Clock
 from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
-KEPT: Final = 1024
+MOST_CACHED: Final = 1024
 """Largest number of cached answers of each kind."""
 AT_ONCE: Final = 8
 """Largest number of concurrent reviews; more wait."""
@@ -78,11 +78,11 @@ class AccessVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept(Generic[T]):
+class _Cached(Generic[T]):
     answer: T
 
 
-Answers = MutableMapping[bytes, _Kept[T]]
+Answers = MutableMapping[bytes, _Cached[T]]
 """Cached answers by digest of the request."""
 
 
@@ -108,9 +108,9 @@ class DelegatedAccess:
         self._options = options
         self._known = known
         self._senders = {TOKEN_REVIEWS: sender, ACCESS_REVIEWS: rights or sender}
-        self._users: Answers[User | None] = TTLCache(KEPT, options.reviews.token_ttl, clock.monotonic)
-        self._verdicts: Answers[AccessVerdict] = TLRUCache(KEPT, self._kept_until, clock.monotonic)
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._users: Answers[User | None] = TTLCache(MOST_CACHED, options.reviews.token_ttl, clock.monotonic)
+        self._verdicts: Answers[AccessVerdict] = TLRUCache(MOST_CACHED, self._cached_until, clock.monotonic)
+        self._slots = asyncio.Semaphore(AT_ONCE)
         self._failing: set[str] = set()
         """Kinds of reviews whose failure was logged."""
 
@@ -140,61 +140,61 @@ class DelegatedAccess:
             if certificate:
                 raise RefusedError(401, "Unauthorized")
             return ANONYMOUS
-        user = await self._kept(self._users, token, lambda: self._review_token(token))
+        user = await self._cached(self._users, token, lambda: self._review_token(token))
         if user is None:
             raise RefusedError(401, "Unauthorized")
         return user
 
-    def _kept_until(self, _: bytes, kept: _Kept[AccessVerdict], now: float) -> float:
+    def _cached_until(self, _: bytes, cached: _Cached[AccessVerdict], now: float) -> float:
         """Return the time until which a verdict is cached."""
         reviews = self._options.reviews
-        return now + (reviews.allowed_ttl if kept.answer.allowed else reviews.refused_ttl)
+        return now + (reviews.allowed_ttl if cached.answer.allowed else reviews.refused_ttl)
 
     async def _review_token(self, token: str) -> User | None:
         """Return the user of a token; None if it is invalid."""
         try:
             status = (await self._review(TOKEN_REVIEWS, "TokenReview", {"token": token}, _TokenReview)).status
         except _FAILURES as error:
-            self._say_failure("TokenReview", error, "requests with a token get 401")
+            self._log_failure("TokenReview", error, "requests with a token get 401")
             raise RefusedError(401, "Unauthorized") from error
         self._failing.discard("TokenReview")
         return status.user if status.authenticated and not status.error else None
 
     async def _verdict(self, user: User, verb: str, path: str) -> AccessVerdict:
-        asked = {
+        spec = {
             "user": user.username,
             "uid": user.uid,
             "groups": list(user.groups),
             "extra": user.extra,
             "nonResourceAttributes": {"path": path, "verb": verb},
         }
-        return await self._kept(self._verdicts, msgspec.json.encode(asked).decode(), lambda: self._review_access(asked))
+        return await self._cached(self._verdicts, msgspec.json.encode(spec).decode(), lambda: self._review_access(spec))
 
-    async def _review_access(self, asked: Mapping[str, Any]) -> AccessVerdict:
+    async def _review_access(self, spec: Mapping[str, Any]) -> AccessVerdict:
         try:
-            status = (await self._review(ACCESS_REVIEWS, "SubjectAccessReview", asked, _AccessReview)).status
+            status = (await self._review(ACCESS_REVIEWS, "SubjectAccessReview", spec, _AccessReview)).status
         except _FAILURES as error:
-            self._say_failure(
+            self._log_failure(
                 "SubjectAccessReview", error, "requests get 403, except for paths that are always allowed"
             )
-            path = asked["nonResourceAttributes"]["path"]
-            verb = asked["nonResourceAttributes"]["verb"]
+            path = spec["nonResourceAttributes"]["path"]
+            verb = spec["nonResourceAttributes"]["verb"]
             why = "the API server did not answer the SubjectAccessReview"
-            text = f'forbidden: User "{asked["user"]}" cannot {verb} path "{path}": {why}'
+            text = f'forbidden: User "{spec["user"]}" cannot {verb} path "{path}": {why}'
             raise RefusedError(403, text) from error
         self._failing.discard("SubjectAccessReview")
         return AccessVerdict(status.allowed and not status.denied, status.reason)
 
-    async def _kept(self, cache: Answers[T], text: str, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _cached(self, cache: Answers[T], text: str, review: Callable[[], Awaitable[T]]) -> T:
         """Return a cached answer, or send the review; failures are not cached."""
         key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
         if (known := cache.get(key)) is not None:
             return known.answer
         try:
-            async with asyncio.timeout(REVIEWED_WITHIN), self._turns:
-                known = cache.get(key)  # another request can have asked meanwhile
+            async with asyncio.timeout(REVIEWED_WITHIN), self._slots:
+                known = cache.get(key)  # another request can have sent the review meanwhile
                 if known is None:
-                    known = cache[key] = _Kept(await ask())
+                    known = cache[key] = _Cached(await review())
                 return known.answer
         except TimeoutError:
             raise RefusedError(503, "the API server did not authorize the request in time") from None
@@ -204,7 +204,7 @@ class DelegatedAccess:
         body = msgspec.json.encode({"apiVersion": f"{group}/v1", "kind": kind, "spec": spec})
         return msgspec.json.decode(await self._senders[path].request("POST", path, body), type=shape)
 
-    def _say_failure(self, kind: str, error: Exception, effect: str) -> None:
+    def _log_failure(self, kind: str, error: Exception, effect: str) -> None:
         if isinstance(error, UnicodeEncodeError):  # caused by the client's own text; no review was sent
             return
         if kind not in self._failing:

@@ -28,9 +28,9 @@ from policysched.app.serving.refused import RefusedError
 log = logging.getLogger(__name__)
 Answer = Callable[[web.BaseRequest], Awaitable[web.Response]]
 READING: Final = ("GET", "HEAD")
-FRESH: Final = 1.0
-"""Time for which a document is reused, because one of thousands of policies takes tens of milliseconds. Units:
-seconds."""
+REUSED_FOR: Final = 1.0
+"""Time for which a document is reused, because computing the document of thousands of policies takes tens of
+milliseconds. Units: seconds."""
 READ_WITHIN: Final = 5.0
 """Longest wait for an answer of the scheduler's loop. Units: seconds."""
 
@@ -75,8 +75,8 @@ class Endpoints:
         self._documents = documents
         self._loop = loop
         self._more = more
-        self._asking = asyncio.Lock()
-        self._told: TTLCache[str, Any] = TTLCache(len(documents) + 1, FRESH)
+        self._document_lock = asyncio.Lock()
+        self._recent: TTLCache[str, Any] = TTLCache(len(documents) + 1, REUSED_FOR)
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer a request."""
@@ -103,10 +103,10 @@ class Endpoints:
         if path in self._documents:
             return json_answer(await self._document(path))
         query = request.query
-        told = self._health.answer(path, excluded=query.getall("exclude", ()), verbose="verbose" in query)
-        if told is None:
+        result = self._health.answer(path, excluded=query.getall("exclude", ()), verbose="verbose" in query)
+        if result is None:
             return text_answer("404 page not found\n", HTTPStatus.NOT_FOUND)
-        code, text = told
+        code, text = result
         return text_answer(text, code)
 
     def _metrics(self, request: web.BaseRequest) -> web.Response:
@@ -118,24 +118,24 @@ class Endpoints:
 
     async def _document(self, path: str) -> Any:
         """Return a document; the scheduler's loop computes it once for concurrent requests."""
-        async with self._asking:
-            told = self._told.get(path)
-            if told is None:
-                told = self._told[path] = await self._in_loop(self._documents[path])
-            return told
+        async with self._document_lock:
+            document = self._recent.get(path)
+            if document is None:
+                document = self._recent[path] = await self._in_loop(self._documents[path])
+            return document
 
-    async def _in_loop(self, ask: Callable[[], Any]) -> Any:
+    async def _in_loop(self, function: Callable[[], Any]) -> Any:
         """Call a function in the scheduler's loop.
 
         Raises:
             RefusedError: the loop does not answer in time.
         """
 
-        async def asked() -> Any:
-            return ask()
+        async def call() -> Any:
+            return function()
 
         try:
             async with asyncio.timeout(READ_WITHIN):
-                return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked(), self._loop))
+                return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._loop))
         except TimeoutError:
             raise RefusedError(503, "the scheduler's event loop does not respond") from None

@@ -18,7 +18,7 @@ from policysched.errors import UsageError
 
 PORT: Final = 10259
 ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
-ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - probes and Prometheus come from other hosts; whoever comes is authorised
+ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - probes and Prometheus connect from other hosts; every client is authorized
 
 
 TTL: Final = 10.0

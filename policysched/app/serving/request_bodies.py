@@ -31,7 +31,7 @@ class Bodies:
     def __init__(self, what: str, most: int, largest: int) -> None:
         self._what, self._most, self._largest = what, most, largest
         self._awaited: dict[asyncio.Timeout, None] = {}
-        self._at_work = 0
+        self._processing = 0
 
     @asynccontextmanager
     async def read(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
@@ -40,14 +40,14 @@ class Bodies:
         Raises:
             RefusedError: 429 with too many requests, 413 if it is too large.
         """
-        if len(self._awaited) + self._at_work >= self._most:
+        if len(self._awaited) + self._processing >= self._most:
             self._make_room()
         body = await self._received(request)
-        self._at_work += 1
+        self._processing += 1
         try:
             yield body
         finally:
-            self._at_work -= 1
+            self._processing -= 1
 
     def _make_room(self) -> None:
         oldest = next(iter(self._awaited), None)
@@ -61,14 +61,14 @@ class Bodies:
         self._awaited[deadline] = None
         try:
             async with deadline:
-                async for piece in request.content.iter_any():
-                    body += piece
+                async for chunk in request.content.iter_any():
+                    body += chunk
                     if len(body) > self._largest:
-                        said = f"the body is larger than {self._largest >> 10} KiB"
-                        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
+                        text = f"the body is larger than {self._largest >> 10} KiB"
+                        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
         except TimeoutError:
-            said = f"the request body arrives too slowly while other {self._what} wait"
-            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, said, AGAIN) from None
+            text = f"the request body arrives too slowly while other {self._what} wait"
+            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, text, AGAIN) from None
         finally:
             self._awaited.pop(deadline, None)
         return bytes(body)

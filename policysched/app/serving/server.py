@@ -28,7 +28,7 @@ LONGEST: Final = 30.0
 """Longest life of a connection. Units: seconds."""
 HANDSHAKE: Final = 5.0
 """Limit of the TLS handshake. Units: seconds."""
-GOODBYE: Final = 1.0
+TLS_SHUTDOWN: Final = 1.0
 """Limit of the TLS shutdown. Units: seconds."""
 AFTER_FAILURE: Final = 0.5
 """Pause of accepting after the system ran out of file descriptors. Units: seconds."""
@@ -55,7 +55,7 @@ class _Connection(web.RequestHandler):
     ) -> web.StreamResponse:
         """Reject an invalid request."""
         super().handle_error(request, status, exc, message)
-        _let_go(exc)
+        _clear_traceback(exc)
         answer = web.Response(text=f"{status} {HTTPStatus(status).phrase}\n", status=status, headers=HEADERS)
         answer.force_close()
         return answer
@@ -79,7 +79,11 @@ class _Http(web.Server):
 
     def __call__(self) -> web.RequestHandler:
         """Create the handler of a connection."""
-        limits: dict[str, Any] = {"max_line_size": MAX_HEADER, "max_field_size": MAX_HEADER, "lingering_time": GOODBYE}
+        limits: dict[str, Any] = {
+            "max_line_size": MAX_HEADER,
+            "max_field_size": MAX_HEADER,
+            "lingering_time": TLS_SHUTDOWN,
+        }
         logs: dict[str, Any] = {"access_log": None, "logger": _silent}
         return _Connection(self, loop=asyncio.get_running_loop(), auto_decompress=False, **limits, **logs)
 
@@ -108,7 +112,7 @@ class SecureServer:
         """Active connections that wait for a place, in order of their first byte."""
         self._has_begun = asyncio.Event()
         self._connections: dict[asyncio.Task[None], None] = {}
-        self._turn = asyncio.Lock()
+        self._place_lock = asyncio.Lock()
         self.most = 0
         """Largest number of simultaneous active connections so far."""
 
@@ -117,8 +121,8 @@ class SecureServer:
         self._http = _Http(self._handle_once)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._refresh_for_ever())
-                await self._accept_for_ever()
+                tasks.create_task(self._refresh_until_cancelled())
+                await self._accept_until_cancelled()
         finally:
             for one in (open_now := [*self._silent, *self._waiting, *self._connections]):
                 one.cancel()
@@ -129,7 +133,7 @@ class SecureServer:
         answer.force_close()
         return answer
 
-    async def _accept_for_ever(self) -> None:
+    async def _accept_until_cancelled(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -178,15 +182,15 @@ class SecureServer:
         task = asyncio.current_task()
         try:
             async with asyncio.timeout(HANDSHAKE):
-                has_spoken = await _spoken(client)
+                has_begun = await _has_first_byte(client)
         except OSError:  # includes the deadline
-            has_spoken = False
-        if task is None or task not in self._silent or not has_spoken:
+            has_begun = False
+        if task is None or task not in self._silent or not has_begun:
             return False
         del self._silent[task]
         self._waiting[task] = None
         try:
-            async with self._turn:
+            async with self._place_lock:
                 await self._make_room()
         finally:
             del self._waiting[task]
@@ -205,14 +209,14 @@ class SecureServer:
                     client,
                     ssl=self._certificate.context,
                     ssl_handshake_timeout=HANDSHAKE,
-                    ssl_shutdown_timeout=GOODBYE,
+                    ssl_shutdown_timeout=TLS_SHUTDOWN,
                 )
                 await end.wait()
         except OSError as error:  # includes TLS errors and the deadline
-            _let_go(error)
+            _clear_traceback(error)
         finally:
             del self._http.ends[handler]
-            # A connection that is cancelled during the handshake has a transport that watches the socket until it ends.
+            # If a connection is cancelled during the handshake, its transport watches the socket until it is aborted.
             made = transport or handler.transport
             if made is not None:
                 made.abort()
@@ -220,13 +224,13 @@ class SecureServer:
                 handler.connection_lost(None)  # breaks the reference cycle with its parser
                 client.close()
 
-    async def _refresh_for_ever(self) -> None:
+    async def _refresh_until_cancelled(self) -> None:
         while True:
             await asyncio.sleep(REFRESH)
             self._certificate.refresh()
 
 
-async def _spoken(client: socket.socket) -> bool:
+async def _has_first_byte(client: socket.socket) -> bool:
     """Wait for the first byte of a connection; return whether it arrived."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
@@ -238,7 +242,7 @@ async def _spoken(client: socket.socket) -> bool:
     return bool(client.recv(1, socket.MSG_PEEK))
 
 
-def _let_go(error: BaseException | None) -> None:
+def _clear_traceback(error: BaseException | None) -> None:
     """Clear the frames of a traceback, which keep the connection's 300 kB alive in a reference cycle.
 
     Only a full garbage collection frees such cycles, and that is rare.

@@ -30,7 +30,7 @@ AGAIN: Final = 1.0
 PODS_FIRST: Final = 4.0
 """Longest time for which the port leaves the processor to the start and to pending pods; connections wait meanwhile,
 less than the interval of probes. Units: seconds."""
-LOOK: Final = 0.02
+POLL: Final = 0.02
 """Interval between checks whether the process is busy. Units: seconds."""
 
 
@@ -90,18 +90,18 @@ async def _serve(
     connect: Connect,
 ) -> None:
     """Serve until cancelled; main coroutine of the thread."""
-    await leisure(served[0].is_busy, PODS_FIRST)
+    await wait_until_idle(served[0].is_busy, PODS_FIRST)
     from policysched.app.serving.port import serve  # noqa: PLC0415 - the imports of the port take 150 ms
 
     await serve(options, listener, served, connect)
 
 
-async def leisure(is_busy: Callable[[], bool], at_most: float) -> None:
+async def wait_until_idle(is_busy: Callable[[], bool], at_most: float) -> None:
     """Wait until the process is idle, for at most some seconds, because its threads share one interpreter."""
     clock = asyncio.get_running_loop().time
     end = clock() + at_most
     while clock() < end and is_busy():
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(POLL)
 
 
 def listen(options: ServingOptions) -> socket.socket | None:
@@ -132,16 +132,16 @@ def listen(options: ServingOptions) -> socket.socket | None:
     return listener
 
 
-async def _again_and_again(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def _repeat_until_cancelled(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Repeat a coroutine after failures until cancelled, because a process with unanswered probes would be killed."""
-    said = ""
+    logged = ""
     while True:
         try:
             await work()
         except Exception as error:  # the port must stay available whatever fails
-            if repr(error) != said:
+            if repr(error) != logged:
                 log.exception("serving the secure port failed; retrying every %.0f s", AGAIN)
-            said = repr(error)
+            logged = repr(error)
         await asyncio.sleep(AGAIN)
 
 
@@ -153,7 +153,7 @@ async def in_thread(name: str, work: Callable[[], Coroutine[Any, Any, None]]) ->
     started = own.create_future()
 
     async def run() -> None:
-        task = asyncio.create_task(_again_and_again(work))
+        task = asyncio.create_task(_repeat_until_cancelled(work))
         own.call_soon_threadsafe(started.set_result, (asyncio.get_running_loop(), task))
         await asyncio.wait((task,))
 

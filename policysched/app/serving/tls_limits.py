@@ -57,16 +57,16 @@ class TlsLimits:
                 raise UsageError(f"--tls-curve-preferences: {number} is not a curve of Go")
             if number in self.curves[:place]:
                 raise UsageError(f"--tls-curve-preferences: {number} is listed twice")
-        had = _had(self.curves)
-        if self.curves and not had:
+        supported = _supported(self.curves)
+        if self.curves and not supported:
             raise UsageError(f"--tls-curve-preferences: {ssl.OPENSSL_VERSION} supports none of {_listed(self.curves)}")
-        if len(had) > 1:
+        if len(supported) > 1:
             log.warning(
                 "--tls-curve-preferences is ignored, as only one curve can be set and OpenSSL supports several: %s",
-                _listed(had),
+                _listed(supported),
             )
-        elif had != self.curves:
-            log.warning("--tls-curve-preferences: OpenSSL supports only %s", _listed(had))
+        elif supported != self.curves:
+            log.warning("--tls-curve-preferences: OpenSSL supports only %s", _listed(supported))
 
     def apply(self, context: ssl.SSLContext) -> None:
         """Apply the restrictions to a TLS context.
@@ -75,7 +75,7 @@ class TlsLimits:
             UsageError: a suite does not exist.
         """
         context.minimum_version = _VERSIONS.get(self.lowest, ssl.TLSVersion.TLSv1_2)
-        curves = _had(self.curves)
+        curves = _supported(self.curves)
         if len(curves) == 1:  # the library supports only one curve
             context.set_ecdh_curve(_CURVES[curves[0]])
         chosen = [_openssl_name(one) for one in self.suites if one not in _ALWAYS]
@@ -90,7 +90,7 @@ class TlsLimits:
 NO_LIMITS: Final = TlsLimits()
 
 
-def _had(curves: tuple[int, ...]) -> tuple[int, ...]:
+def _supported(curves: tuple[int, ...]) -> tuple[int, ...]:
     """Return the curves that OpenSSL supports."""
     return tuple(one for one in curves if one in _CURVES and _is_supported(_CURVES[one]))
 

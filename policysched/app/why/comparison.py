@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from policysched.app.why.asking import Asking
-from policysched.app.why.results import NodeComparison, ScoreDifference, Turn
+from policysched.app.why.results import NodeComparison, ReversingWeight, ScoreDifference
+from policysched.app.why.variants import VariantEvaluator
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.ranking import deciding_tier, ranked, sums_by_tier
 
@@ -25,17 +25,17 @@ def runner_up(record: Record, node: str) -> str:
     return next((name for name in ranked(record) if name != node), "")
 
 
-def compare(asking: Asking, decision: Decision, record: Record, here: str, there: str) -> NodeComparison:
+def compare(variants: VariantEvaluator, decision: Decision, record: Record, here: str, there: str) -> NodeComparison:
     """Compare two feasible nodes, of which the first is better.
 
     Args:
-        asking: Evaluates other weights.
+        variants: Evaluates other weights.
         decision: The decision.
         record: The record of the decision.
         here: The better node.
         there: The other node.
     """
-    own = asking.engine.profile.weights
+    own = variants.engine.profile.weights
     scores = record.get("scores", {})
     plugins = list(scores.get(here, {}))
     found = [
@@ -53,16 +53,16 @@ def compare(asking: Asking, decision: Decision, record: Record, here: str, there
         sums=tuple((one, sums[one], others[one]) for one in sums),
         tier=tier,
         decisive=decisive.plugin if decisive else "",
-        decisive_rule=_decisive_rule(asking, decisive),
+        decisive_rule=_decisive_rule(variants, decisive),
     )
-    return replace(compared, turns=tuple(asking.until_interrupted(_turns(asking, decision, compared))))
+    return replace(compared, turns=tuple(variants.until_interrupted(_reversing_weights(variants, decision, compared))))
 
 
 def _rules(record: Record, plugin: str, here: str, there: str) -> dict[str, tuple[float | None, float | None]]:
     if not plugin.startswith(POLICY):
         return {}
-    told = record.get("rules", {}).get(plugin.removeprefix(POLICY), {}).get("scores", {})
-    return {rule: (values.get(here), values.get(there)) for rule, values in told.items()}
+    scores = record.get("rules", {}).get(plugin.removeprefix(POLICY), {}).get("scores", {})
+    return {rule: (values.get(here), values.get(there)) for rule, values in scores.items()}
 
 
 def _decisive(differences: Sequence[ScoreDifference], margin: int) -> ScoreDifference | None:
@@ -74,11 +74,11 @@ def _decisive(differences: Sequence[ScoreDifference], margin: int) -> ScoreDiffe
     return max(alone or leading, key=lambda one: one.lead)
 
 
-def _decisive_rule(asking: Asking, decisive: ScoreDifference | None) -> str:
+def _decisive_rule(variants: VariantEvaluator, decisive: ScoreDifference | None) -> str:
     if decisive is None or not decisive.rules:
         return ""
     key = decisive.plugin.removeprefix(POLICY)
-    policy = next(one.policy for one in asking.made.policies.active if one.policy.key == key)
+    policy = next(one.policy for one in variants.simulation.policies.active if one.policy.key == key)
     weights = {rule.name: rule.weight for rule in policy.scores}
 
     def lead(item: tuple[str, tuple[float | None, float | None]]) -> float:
@@ -88,28 +88,30 @@ def _decisive_rule(asking: Asking, decisive: ScoreDifference | None) -> str:
     return max(decisive.rules.items(), key=lead)[0]
 
 
-def _turns(asking: Asking, decision: Decision, compared: NodeComparison) -> Iterator[Turn]:
+def _reversing_weights(
+    variants: VariantEvaluator, decision: Decision, compared: NodeComparison
+) -> Iterator[ReversingWeight]:
     """Yield for each plugin the nearest weight with which the other node would win, confirmed by the engine.
 
     Plugins of tiers below the deciding one cannot change the order.
     """
-    if compared.margin < 0 or asking.engine.profile.extenders:
+    if compared.margin < 0 or variants.engine.profile.extenders:
         return
-    row = asking.cluster.nodes.row_of[compared.there]
-    own = asking.engine.profile.weights
+    row = variants.cluster.nodes.row_of[compared.there]
+    own = variants.engine.profile.weights
     for one in compared.differences:
         if one.tier < compared.tier:
             break
-        weight = _turning(one, compared.margin if one.tier == compared.tier else 0)
+        weight = _reversing_weight(one, compared.margin if one.tier == compared.tier else 0)
         if weight is None or one.plugin not in own:
             continue
-        found = asking.weighing(one.plugin, weight).decide(decision.pod)
+        found = variants.with_weight(one.plugin, weight).decide(decision.pod)
         if found.row >= 0 and not found.failed and row in found.best:
-            names = asking.cluster.nodes.names
-            yield Turn(one.plugin, weight, one.weight, tuple(sorted(names[best] for best in found.best)))
+            names = variants.cluster.nodes.names
+            yield ReversingWeight(one.plugin, weight, one.weight, tuple(sorted(names[best] for best in found.best)))
 
 
-def _turning(one: ScoreDifference, margin: int) -> int | None:
+def _reversing_weight(one: ScoreDifference, margin: int) -> int | None:
     """Return the nearest weight that reverses the order; None if no weight does."""
     if not one.weight or not one.lead:
         return None

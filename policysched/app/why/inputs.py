@@ -34,7 +34,7 @@ def explain(  # noqa: PLR0913 - what a decision depends on
     """
     part = inputs.taking_part(found)
     try:
-        told = why(
+        explanation = why(
             part.objects, pod, node,
             policies=part.policies, config=inputs.config, scheduler_name=scheduler_name, seed=seed, now=now,
             metrics=metrics, plugins=plugins,
@@ -42,4 +42,4 @@ def explain(  # noqa: PLR0913 - what a decision depends on
     except ObjectError as error:
         raise inputs.located(error) from error
     failed = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(part.failed.items()))
-    return replace(told, notes=(*inputs.all_notes, *told.notes, *part.notes, *failed))
+    return replace(explanation, notes=(*inputs.all_notes, *explanation.notes, *part.notes, *failed))

@@ -5,8 +5,6 @@ several rules is split. Nodes that the parts do not explain keep the filter's ow
 invented.
 
 Shapes: N rows of the cluster.
-
-Shapes: N rows of the cluster.
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ from typing import Any, Final
 import numpy as np
 
 from policysched.app.amounts import counted, quantity
-from policysched.app.why.asking import Asking
 from policysched.app.why.changes import Edit, Object, edited, more, requesting_less, with_room
 from policysched.app.why.pod_parts import PodPart, parts
 from policysched.app.why.results import RepairKind
 from policysched.app.why.rule_parts import RulePart, rule_parts
+from policysched.app.why.variants import VariantEvaluator
 from policysched.framework import Codes, FilterPlugin, Mask, RowNumbers
 from policysched.framework.profile import FIRST_PLACE
 from policysched.model.objects import Pod
@@ -67,8 +65,8 @@ Results = FilterResults | MemberCodes
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
-    """A condition and the rows that it excludes."""
+class ExcludingCondition:
+    """A condition of a filter, with the rows that it excludes and the changes that remove it."""
 
     plugin: str
     text: str
@@ -80,8 +78,8 @@ class Against:
     least: Callable[[RowNumbers], Codes] | None = None
     """Returns how much rows lack, if the condition is about an amount."""
 
-    def said(self, rows: RowNumbers) -> str:
-        """Return the text for some rows."""
+    def text_for(self, rows: RowNumbers) -> str:
+        """Return the condition as text, with amounts and values of some rows."""
         return self.text if self.detail is None else self.detail(rows)
 
 
@@ -90,58 +88,63 @@ def no_fixes(_: RowNumbers) -> Sequence[Fix]:
     return ()
 
 
-def find_conditions(asking: Asking, raw: Object, decision: Decision) -> list[Against]:
+def find_conditions(variants: VariantEvaluator, raw: Object, decision: Decision) -> list[ExcludingCondition]:
     """Return all conditions that exclude nodes.
 
     Args:
-        asking: Evaluates variants.
+        variants: Evaluates edited pods, nodes and policies.
         raw: The completed pod.
         decision: The decision.
     """
     pod = decision.pod
     if decision.rejection is not None:
-        return [_outright(asking, raw, decision)]
-    found: list[Against] = []
-    evaluation, size = decision.evaluation, asking.size
-    present: Mask = asking.cluster.nodes.present.data[:size]
+        return [_pre_filter_rejection(variants, raw, decision)]
+    found: list[ExcludingCondition] = []
+    evaluation, size = decision.evaluation, variants.size
+    present: Mask = variants.cluster.nodes.present.data[:size]
     explained = np.zeros(size, np.bool_)
-    finder = _Finder(asking, raw, pod)
+    finder = _RejectionSplitter(variants, raw, pod)
     for results in [one for one in evaluation.filter_parts() if one.place >= FIRST_PLACE]:
         codes = np.where(present, results.codes[:size], 0)
         is_own = results.place < EXTENDERS
-        told = list(finder.taken_apart(results, codes)) if is_own else list(_by_reason(results, codes))
-        found += told
-        for one in told:
+        conditions = list(finder.split(results, codes)) if is_own else list(_by_reason(results, codes))
+        found += conditions
+        for one in conditions:
             explained |= one.rows
     for results in [one for one in evaluation.filter_parts() if one.place < FIRST_PLACE]:
         # narrowing and nominated pods are reported if no filter does
         codes = np.where(present & ~explained, results.codes[:size], 0)
-        kept = np.isin(np.arange(size), list(evaluation.nominated_pods)) & (codes != 0)
-        found += [*_by_reason(results, np.where(kept, 0, codes)), *_kept(asking, pod, evaluation.nominated_pods, kept)]
+        reserved = np.isin(np.arange(size), list(evaluation.nominated_pods)) & (codes != 0)
+        found += [
+            *_by_reason(results, np.where(reserved, 0, codes)),
+            *_reserved(variants, pod, evaluation.nominated_pods, reserved),
+        ]
     return [one for one in found if one.rows.any()]
 
 
-def _outright(asking: Asking, raw: Object, decision: Decision) -> Against:
+def _pre_filter_rejection(variants: VariantEvaluator, raw: Object, decision: Decision) -> ExcludingCondition:
     """Return the rejection by PreFilter as a condition on all nodes."""
     status = decision.rejection
-    assert status is not None  # noqa: S101 - the caller has looked
+    assert status is not None  # noqa: S101 - the caller has checked it
     read = islice((part for part in parts(raw) if status.plugin in part.plugins or not status.plugin), MOST_PARTS)
     fixes = [Fix(RepairKind.POD, f"without {part.text}", part.without) for part in read]
-    rows: Mask = asking.cluster.nodes.present.data[: asking.size].copy()
-    return Against(status.plugin, status.message, rows, lambda _: fixes)
+    rows: Mask = variants.cluster.nodes.present.data[: variants.size].copy()
+    return ExcludingCondition(status.plugin, status.message, rows, lambda _: fixes)
 
 
-def _by_reason(results: Results, codes: Codes) -> Iterator[Against]:
+def _by_reason(results: Results, codes: Codes) -> Iterator[ExcludingCondition]:
     """Yield a condition for each reason of a filter."""
     rows: dict[str, Mask] = {}
     for code in np.unique(codes[codes != 0]).tolist():
         for reason in results.reason(code).reasons:
             rows[reason] = rows.get(reason, np.zeros(codes.size, np.bool_)) | (codes == code)
     for reason, mask in rows.items():
-        yield Against(results.reason(int(codes[mask][0])).plugin or results.plugin.name, reason, mask, no_fixes)
+        yield ExcludingCondition(
+            results.reason(int(codes[mask][0])).plugin or results.plugin.name, reason, mask, no_fixes
+        )
 
 
-def _kept(asking: Asking, pod: Pod, nominated: PodsByRow, rows: Mask) -> Iterator[Against]:
+def _reserved(variants: VariantEvaluator, pod: Pod, nominated: PodsByRow, rows: Mask) -> Iterator[ExcludingCondition]:
     """Yield the nodes whose resources are reserved for nominated pods, by these pods."""
     found: dict[tuple[str, ...], Mask] = {}
     for row in np.flatnonzero(rows).tolist():
@@ -149,12 +152,14 @@ def _kept(asking: Asking, pod: Pod, nominated: PodsByRow, rows: Mask) -> Iterato
         found.setdefault(names, np.zeros(rows.size, np.bool_))[row] = True
     for names, mask in found.items():
         text = f"room beside {', '.join(names)}, for which the node is nominated"
-        yield Against("NodeResourcesFit", text, mask, no_fixes, partial(_lacking_beside, asking, pod, nominated, text))
+        yield ExcludingCondition(
+            "NodeResourcesFit", text, mask, no_fixes, partial(_lacking_beside, variants, pod, nominated, text)
+        )
 
 
-def _lacking_beside(asking: Asking, pod: Pod, nominated: PodsByRow, text: str, rows: RowNumbers) -> str:
+def _lacking_beside(variants: VariantEvaluator, pod: Pod, nominated: PodsByRow, text: str, rows: RowNumbers) -> str:
     """Return what a node lacks in addition to its nominated pods."""
-    row, nodes = int(rows[0]), asking.cluster.nodes
+    row, nodes = int(rows[0]), variants.cluster.nodes
     wanted = Counter(by_name(incoming_requests(pod)))
     held: Counter[str] = Counter()
     for one in nominated[row]:
@@ -167,14 +172,14 @@ def _lacking_beside(asking: Asking, pod: Pod, nominated: PodsByRow, text: str, r
     return f"{' and '.join(lacks)} beside {text.removeprefix('room beside ')}" if lacks else text
 
 
-class _Finder:
+class _RejectionSplitter:
     """Splits the rejections of filters."""
 
-    def __init__(self, asking: Asking, raw: Object, pod: Pod) -> None:
-        self._asking, self._raw, self._pod = asking, raw, pod
-        self._nodes = asking.cluster.nodes
+    def __init__(self, variants: VariantEvaluator, raw: Object, pod: Pod) -> None:
+        self._variants, self._raw, self._pod = variants, raw, pod
+        self._nodes = variants.cluster.nodes
 
-    def taken_apart(self, results: Results, codes: Codes) -> Iterator[Against]:
+    def split(self, results: Results, codes: Codes) -> Iterator[ExcludingCondition]:
         name = results.plugin.name
         if name == "NodeResourcesFit":
             yield from self._amounts(results, codes)
@@ -183,45 +188,45 @@ class _Finder:
             yield self._cordoned(codes)
             return
         left = codes != 0
-        for one in self._pieces(results, codes):
+        for one in self._conditions(results, codes):
             left &= ~one.rows
             yield one
         if left.any():
             yield from _by_reason(results, np.where(left, codes, 0))
 
-    def _pieces(self, results: Results, codes: Codes) -> Iterator[Against]:
+    def _conditions(self, results: Results, codes: Codes) -> Iterator[ExcludingCondition]:
         rejected: Mask = codes != 0
         plugin = results.plugin
         if plugin.name == "TaintToleration":
             yield from self._taints(rejected)
         elif isinstance(plugin, ActivePolicy):
-            for rule in rule_parts(self._asking, plugin, self._pod):
+            for rule in rule_parts(self._variants, plugin, self._pod):
                 yield _rule(plugin, rule, rejected)
         elif isinstance(plugin, FilterPlugin):
             for part in islice((one for one in parts(self._raw) if plugin.name in one.plugins), MOST_PARTS):
                 yield from self._part(plugin, part, rejected)
 
-    def _part(self, plugin: FilterPlugin[Any], part: PodPart, rejected: Mask) -> Iterator[Against]:
-        codes, reasons = self._asking.answers(plugin, self._asking.pod(part.alone(self._raw)))
+    def _part(self, plugin: FilterPlugin[Any], part: PodPart, rejected: Mask) -> Iterator[ExcludingCondition]:
+        codes, reasons = self._variants.filter_codes(plugin, self._variants.pod(part.alone(self._raw)))
         found = {code: reasons(code) for code in np.unique(codes[codes != 0]).tolist()}
-        ours = [code for code, said in found.items() if part.reasons is None or part.reasons & {*said}]
+        ours = [code for code, texts in found.items() if part.reasons is None or part.reasons & {*texts}]
         rows: Mask = np.isin(codes, ours) & rejected
         if not rows.any():
             return
         fixes = [Fix(RepairKind.POD, f"without {part.text}", part.without)]
         if part.on_node is not None:
             fixes.insert(0, Fix(RepairKind.NODE, part.on_node_text, part.on_node))
-        said = sorted({reason for code in ours for reason in found[code]})
-        text = f"{part.text}: {', '.join(said)}" if part.names_reason else part.text
+        names = sorted({reason for code in ours for reason in found[code]})
+        text = f"{part.text}: {', '.join(names)}" if part.names_reason else part.text
         detail = self._port_users(part) if plugin.name == NODE_PORTS else None
-        yield Against(plugin.name, text, rows, lambda _: fixes, detail)
+        yield ExcludingCondition(plugin.name, text, rows, lambda _: fixes, detail)
 
     def _port_users(self, part: PodPart) -> Callable[[RowNumbers], str]:
         """Return a function that names the pods using a host port on some rows."""
-        wanted = host_ports(self._asking.pod(part.alone(self._raw)))
+        wanted = host_ports(self._variants.pod(part.alone(self._raw)))
 
         def detail(rows: RowNumbers) -> str:
-            placed = (one.pod for row in rows[:MOST_ROWS].tolist() for one in self._asking.cluster.pods.on_row(row))
+            placed = (one.pod for row in rows[:MOST_ROWS].tolist() for one in self._variants.cluster.pods.on_row(row))
             users = sorted(one.key for one in placed if any(any_conflict(wanted, (port,)) for port in host_ports(one)))
             others = len(users) - 1
             more = " and others" if rows.size > MOST_ROWS else f" and {counted(others, 'other')}" if others > 0 else ""
@@ -229,15 +234,15 @@ class _Finder:
 
         return detail
 
-    def _cordoned(self, codes: Codes) -> Against:
+    def _cordoned(self, codes: Codes) -> ExcludingCondition:
         tolerated = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
         fixes = (
             Fix(RepairKind.NODE, "uncordoned", edited("spec.unschedulable", lambda _: None)),
             Fix(RepairKind.POD, "a toleration of cordoned nodes", edited("spec.tolerations", more(tolerated))),
         )
-        return Against("NodeUnschedulable", "a toleration of cordoned nodes", codes != 0, lambda _: fixes)
+        return ExcludingCondition("NodeUnschedulable", "a toleration of cordoned nodes", codes != 0, lambda _: fixes)
 
-    def _taints(self, rejected: Mask) -> Iterator[Against]:
+    def _taints(self, rejected: Mask) -> Iterator[ExcludingCondition]:
         matcher = TolerationMatcher(self._pod.spec.tolerations)
         sets = self._nodes.taints.data[: rejected.size]
         with_taint: dict[tuple[str, str, str], list[int]] = {}
@@ -250,21 +255,21 @@ class _Finder:
                     counts[key] += int(number)
         for key, _ in counts.most_common(MOST_PARTS):
             rows: Mask = np.isin(sets, with_taint[key]) & rejected
-            yield Against("TaintToleration", f"a toleration of {_taint(*key)}", rows, _taint_fixes(*key))
+            yield ExcludingCondition("TaintToleration", f"a toleration of {_taint(*key)}", rows, _taint_fixes(*key))
 
-    def _amounts(self, results: Results, codes: Codes) -> Iterator[Against]:
+    def _amounts(self, results: Results, codes: Codes) -> Iterator[ExcludingCondition]:
         wanted = by_name(incoming_requests(self._pod))
         for one in _by_reason(results, codes):
             resource = one.text.removeprefix(INSUFFICIENT)
             if one.text == TOO_MANY_PODS:
-                yield Against(one.plugin, "room for another pod", one.rows, self._places)
+                yield ExcludingCondition(one.plugin, "room for another pod", one.rows, self._places)
             elif resource in wanted:
                 short = wanted[resource] - (self._nodes.allocatable(resource) - self._nodes.requested(resource))
                 yield self._shortage(one, resource, short, wanted[resource])
             else:
                 yield one
 
-    def _shortage(self, one: Against, resource: str, short: Codes, wanted: int) -> Against:
+    def _shortage(self, one: ExcludingCondition, resource: str, short: Codes, wanted: int) -> ExcludingCondition:
         def fixes(rows: RowNumbers) -> Sequence[Fix]:
             lacking = int(short[rows].max())
             left = quantity(resource, max(0, wanted - lacking))
@@ -278,7 +283,7 @@ class _Finder:
             least, most = (quantity(resource, int(find(short[rows]))) for find in (np.min, np.max))
             return f"{least if least == most else f'{least} to {most}'} {resource}"
 
-        return Against(one.plugin, resource, one.rows, fixes, detail, lambda rows: short[rows])
+        return ExcludingCondition(one.plugin, resource, one.rows, fixes, detail, lambda rows: short[rows])
 
     def _places(self, rows: RowNumbers) -> Sequence[Fix]:
         lacking = int((self._nodes.pods_count.data[rows] - self._nodes.pods_allowed.data[rows]).max()) + 1
@@ -291,11 +296,11 @@ class _Finder:
         )
 
 
-def _rule(policy: ActivePolicy, part: RulePart, rejected: Mask) -> Against:
+def _rule(policy: ActivePolicy, part: RulePart, rejected: Mask) -> ExcludingCondition:
     fixes = [Fix(RepairKind.POLICY, f"without rule {part.rule} of policy {policy.policy.key}", rule=part.key)]
     if part.on_node is not None:
         fixes.insert(0, Fix(RepairKind.NODE, part.on_node_text, part.on_node))
-    return Against(policy.name, part.text, part.rows & rejected, lambda _: fixes, part.said)
+    return ExcludingCondition(policy.name, part.text, part.rows & rejected, lambda _: fixes, part.text_for)
 
 
 def _taint(key: str, value: str, effect: str) -> str:

@@ -137,7 +137,7 @@ def _pod_terms(raw: Object) -> Iterator[PodPart]:
         ("podAffinity", "pod affinity", "node(s) didn't match pod affinity rules"),
         ("podAntiAffinity", "pod anti-affinity", "node(s) didn't match pod anti-affinity rules"),
     )
-    for kind, said, reason in kinds:
+    for kind, name, reason in kinds:
         path = f"spec.affinity.{kind}.{_REQUIRED}"
         for term in at(raw, path) or ():
             others = [edited(f"spec.affinity.{one}.{_REQUIRED}", becoming(None)) for one, _, _ in kinds]
@@ -145,7 +145,7 @@ def _pod_terms(raw: Object) -> Iterator[PodPart]:
             where = f"per {term.get('topologyKey')}"
             yield PodPart(
                 frozenset(("InterPodAffinity",)),
-                f"{said} {term_text(term.get('labelSelector') or {})} {where}",
+                f"{name} {term_text(term.get('labelSelector') or {})} {where}",
                 _both(*others, only),
                 edited(path, less(term)),
                 reasons=frozenset((reason,)),
@@ -192,10 +192,10 @@ def _with_ports(place: int, port: Any, *, keeps: bool) -> Edit:
 def _volumes(raw: Object) -> Iterator[PodPart]:
     for volume in at(raw, "spec.volumes") or ():
         claim = at(volume, "persistentVolumeClaim.claimName")
-        said = f"volume {volume.get('name')}" + (f" (claim {claim})" if claim else "")
+        text = f"volume {volume.get('name')}" + (f" (claim {claim})" if claim else "")
         yield PodPart(
             _VOLUME_PLUGINS,
-            said,
+            text,
             edited("spec.volumes", becoming([volume])),
             _both(edited("spec.volumes", less(volume)), _unmounted(volume.get("name"))),
             names_reason=True,

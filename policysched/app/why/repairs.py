@@ -4,8 +4,6 @@ A repair changes one object: the pod, one node, or the policies; pod and policie
 change of the pod is evaluated on all nodes of its group, a change of a node on that node.
 
 Shapes: K conditions, N rows.
-
-Shapes: K conditions, N rows.
 """
 
 from __future__ import annotations
@@ -17,9 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from policysched.app.why.asking import Asking
-from policysched.app.why.obstacles import Against, Fix
+from policysched.app.why.obstacles import ExcludingCondition, Fix
 from policysched.app.why.results import Condition, Group, Repair, RepairKind
+from policysched.app.why.variants import VariantEvaluator
 from policysched.framework import Mask, PostFilterResult, RowNumbers
 
 MOST_GROUPS: Final = 12
@@ -40,11 +38,11 @@ class Grouped:
     more_nodes: int
 
 
-def grouped(asking: Asking, raw: Object, found: Sequence[Against], only: str = "") -> Grouped:
+def grouped(variants: VariantEvaluator, raw: Object, found: Sequence[ExcludingCondition], only: str = "") -> Grouped:
     """Group the excluded nodes and find repairs.
 
     Args:
-        asking: Evaluates variants.
+        variants: Evaluates edited pods, nodes and policies.
         raw: The completed pod.
         found: The conditions.
         only: The only node to report; empty for all.
@@ -52,34 +50,34 @@ def grouped(asking: Asking, raw: Object, found: Sequence[Against], only: str = "
     if not found:
         return Grouped((), (), 0, 0)
     matrix = np.array([one.rows for one in found])
-    names = asking.cluster.nodes.names
+    names = variants.cluster.nodes.names
     counts = matrix.sum(axis=0)
-    conditions = _conditions(found, matrix, counts, asking.cluster.nodes.count)
-    told: Mask = counts > 0
+    conditions = _conditions(found, matrix, counts, variants.cluster.nodes.count)
+    reported: Mask = counts > 0
     if only:
-        told &= np.arange(counts.size) == asking.cluster.nodes.row_of.get(only, -1)
+        reported &= np.arange(counts.size) == variants.cluster.nodes.row_of.get(only, -1)
     classes = sorted(
-        _classes(matrix, np.flatnonzero(told)),
+        _classes(matrix, np.flatnonzero(reported)),
         key=lambda one: (len(one[0]), -one[1].size, min(names[row] for row in one[1].tolist())),
     )
     groups = []
     for which, rows in classes[:MOST_GROUPS]:
         members = [found[place] for place in which]
-        tried = asking.until_interrupted(_repairs(asking, raw, members, rows))
+        tried = variants.until_interrupted(_repairs(variants, raw, members, rows))
         repairs = sorted(tried, key=lambda one: -one.nodes)
         examples = tuple(sorted(names[row] for row in rows.tolist())[:EXAMPLES])
-        groups.append(Group(int(rows.size), examples, tuple(one.said(rows) for one in members), tuple(repairs)))
+        groups.append(Group(int(rows.size), examples, tuple(one.text_for(rows) for one in members), tuple(repairs)))
     rest = classes[MOST_GROUPS:]
     return Grouped(conditions, tuple(groups), len(rest), sum(int(rows.size) for _, rows in rest))
 
 
-def _conditions(found: Sequence[Against], matrix: Mask, counts: Any, nodes: int) -> tuple[Condition, ...]:
+def _conditions(found: Sequence[ExcludingCondition], matrix: Mask, counts: Any, nodes: int) -> tuple[Condition, ...]:
     """Return the effect of each condition on its own, as HTCondor's `condor_q -better-analyze` does."""
-    told = [
+    conditions = [
         Condition(one.plugin, one.text, int(rows.sum()), nodes - int(rows.sum()), int((rows & (counts == 1)).sum()))
         for one, rows in zip(found, matrix, strict=True)
     ]
-    return tuple(sorted(told, key=lambda one: (-one.rejects, one.plugin, one.text)))
+    return tuple(sorted(conditions, key=lambda one: (-one.rejects, one.plugin, one.text)))
 
 
 def _classes(matrix: Mask, rows: RowNumbers) -> Iterator[tuple[list[int], RowNumbers]]:
@@ -93,21 +91,23 @@ def _classes(matrix: Mask, rows: RowNumbers) -> Iterator[tuple[list[int], RowNum
         yield np.flatnonzero(matrix[:, rows[place]]).tolist(), rows[which == number]
 
 
-def _repairs(asking: Asking, raw: Object, members: Sequence[Against], rows: RowNumbers) -> Iterator[Repair]:
+def _repairs(
+    variants: VariantEvaluator, raw: Object, members: Sequence[ExcludingCondition], rows: RowNumbers
+) -> Iterator[Repair]:
     """Yield the confirmed repairs of a group."""
     row = _nearest(members, rows)
-    on_node = _node_repair(asking, members, row)
+    on_node = _node_repair(variants, members, row)
     if on_node is not None:
         yield on_node
-    told = set()
-    for asked in (np.array([row]), rows):
-        found = _pod_repair(asking, raw, members, rows, asked)
-        if found is not None and found.text not in told and found.nodes not in told:
-            told |= {found.text, found.nodes}
+    seen = set()
+    for targets in (np.array([row]), rows):
+        found = _pod_repair(variants, raw, members, rows, targets)
+        if found is not None and found.text not in seen and found.nodes not in seen:
+            seen |= {found.text, found.nodes}
             yield found
 
 
-def _nearest(members: Sequence[Against], rows: RowNumbers) -> int:
+def _nearest(members: Sequence[ExcludingCondition], rows: RowNumbers) -> int:
     """Return the row that lacks least by the first condition with amounts; by name among equals."""
     for one in members:
         if one.least is not None:
@@ -116,45 +116,57 @@ def _nearest(members: Sequence[Against], rows: RowNumbers) -> int:
     return int(rows[0])
 
 
-def _node_repair(asking: Asking, members: Sequence[Against], row: int) -> Repair | None:
-    name = asking.cluster.nodes.names[row]
+def _node_repair(variants: VariantEvaluator, members: Sequence[ExcludingCondition], row: int) -> Repair | None:
+    name = variants.cluster.nodes.names[row]
     fixes = _fixes(members, np.array([row]), (RepairKind.NODE,))
-    given = asking.nodes.get(name)
+    given = variants.nodes.get(name)
     if fixes is None or given is None:
         return None
     node: Object = given
     for fix in fixes:
         node = fix.edit(node) if fix.edit is not None else node
-    with asking.node_changed(node) as changed:
-        fits = bool(asking.feasible(asking.made.pod)[changed])
+    with variants.node_changed(node) as changed:
+        fits = bool(variants.feasible(variants.simulation.pod)[changed])
     if not fits:
         return None
     return Repair(RepairKind.NODE, f"{_joined(fixes)} on {name}", 1, name, {"node": node})
 
 
 def _pod_repair(
-    asking: Asking, raw: Object, members: Sequence[Against], rows: RowNumbers, asked: RowNumbers
+    variants: VariantEvaluator,
+    raw: Object,
+    members: Sequence[ExcludingCondition],
+    rows: RowNumbers,
+    targets: RowNumbers,
 ) -> Repair | None:
-    """Return the repair that reduces the pod's requirements, or removes rules if that is impossible."""
-    fixes = _fixes(members, asked, (RepairKind.POD, RepairKind.POLICY))
+    """Return a repair that edits the pod, or removes rules, so that the pod fits some rows.
+
+    Args:
+        variants: Evaluates the edited pod and policies.
+        raw: The completed pod.
+        members: The conditions of the group.
+        rows: The rows of the group.
+        targets: The rows for which the fixes are chosen.
+    """
+    fixes = _fixes(members, targets, (RepairKind.POD, RepairKind.POLICY))
     if fixes is None:
         return None
     pod: Object = raw
     for fix in fixes:
         pod = fix.edit(pod) if fix.edit is not None else pod
     rules = frozenset(fix.rule for fix in fixes if fix.rule)
-    feasible = asking.feasible(asking.made.pod if pod is raw else asking.pod(pod), rules)
+    feasible = variants.feasible(variants.simulation.pod if pod is raw else variants.pod(pod), rules)
     fitting = rows[feasible[rows]]
     if not fitting.size:
         return None
     changes = {fix.change for fix in fixes}
     change = changes.pop() if len(changes) == 1 else RepairKind.POD_AND_POLICY
     made = {key: value for key, value in (("pod", None if pod is raw else pod), ("rules", sorted(rules))) if value}
-    example = min(asking.cluster.nodes.names[row] for row in fitting.tolist())
+    example = min(variants.cluster.nodes.names[row] for row in fitting.tolist())
     return Repair(change, _joined(fixes), int(fitting.size), example, made)
 
 
-def _fixes(members: Sequence[Against], rows: RowNumbers, changes: Sequence[RepairKind]) -> list[Fix] | None:
+def _fixes(members: Sequence[ExcludingCondition], rows: RowNumbers, changes: Sequence[RepairKind]) -> list[Fix] | None:
     """Return one fix of these kinds for each condition; None if a condition has none or there are too many."""
     if len(members) > MOST_FIXES:
         return None
@@ -168,16 +180,16 @@ def _joined(fixes: Sequence[Fix]) -> str:
     return " and ".join(texts)
 
 
-def preempting(asking: Asking, outcome: PostFilterResult | None) -> Repair | None:
-    """Return the effect of preemption, if the pod fits after the victims are removed."""
+def preempting(variants: VariantEvaluator, outcome: PostFilterResult | None) -> Repair | None:
+    """Return the preemption as a repair, if the pod fits its node after the victims are removed."""
     if outcome is None or outcome.status is not None or not outcome.nominated_node:
         return None
     node, pods = outcome.nominated_node, outcome.victims
-    going = [one.key for one in pods]
-    with asking.pods_gone(pods):
-        row = asking.cluster.nodes.row_of.get(node, -1)
-        fits = row >= 0 and bool(asking.feasible(asking.made.pod)[row])
+    victims = [one.key for one in pods]
+    with variants.pods_removed(pods):
+        row = variants.cluster.nodes.row_of.get(node, -1)
+        fits = row >= 0 and bool(variants.feasible(variants.simulation.pod)[row])
     if not fits:
         return None
-    shown = ", ".join(chain(going[:EXAMPLES], [f"{len(going) - EXAMPLES} more"] if len(going) > EXAMPLES else []))
-    return Repair(RepairKind.VICTIMS, f"with victims on {node}: {shown}", 1, node, {"victims": going})
+    shown = ", ".join(chain(victims[:EXAMPLES], [f"{len(victims) - EXAMPLES} more"] if len(victims) > EXAMPLES else []))
+    return Repair(RepairKind.VICTIMS, f"with victims on {node}: {shown}", 1, node, {"victims": victims})

@@ -116,7 +116,7 @@ class ScoreDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ReversingWeight:
     """A weight that reverses the order of two nodes, confirmed by the engine."""
 
     plugin: str
@@ -142,7 +142,7 @@ class NodeComparison:
     """Plugin without which the order would change, or the one that adds most; empty if the scores are equal."""
     decisive_rule: str
     """For a policy: the rule that adds most."""
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[ReversingWeight, ...] = ()
 
     @property
     def here_total(self) -> int:
@@ -226,7 +226,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain values, without empty ones."""
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "pod": self.pod,
             "schedulerName": self.scheduler_name,
             "state": str(self.state),
@@ -249,4 +249,4 @@ class Explanation:
             "interrupted": self.interrupted,
         }  # fmt: skip
         kept = {"nodes", "feasible"} if self.state in {State.PLACEABLE, State.UNSCHEDULABLE} else set()
-        return {key: value for key, value in told.items() if value not in ("", [], {}, 0) or key in kept}
+        return {key: value for key, value in fields.items() if value not in ("", [], {}, 0) or key in kept}

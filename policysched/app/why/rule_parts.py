@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from policysched.app.why.asking import Asking
 from policysched.app.why.changes import Edit, edited, keyed
+from policysched.app.why.variants import VariantEvaluator
 from policysched.framework import SKIP, Mask, RowNumbers, Status
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, POD_AGGREGATES, POD_EXTREMES, Input, Op, steps
@@ -39,25 +39,25 @@ _MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True)
 class RulePart:
-    """One condition of a rule, and where it is not true."""
+    """One condition of a rule, and the rows on which it is not true."""
 
     key: str
     """Names of policy and rule."""
     rule: str
     text: str
     rows: Mask
-    said: Callable[[RowNumbers], str]
-    """Returns the text with the values of the first of some rows."""
+    text_for: Callable[[RowNumbers], str]
+    """Returns the condition as text, with the values of the first of some rows."""
     on_node: Edit | None = None
     on_node_text: str = ""
 
 
-def rule_parts(asking: Asking, active: ActivePolicy, pod: Pod) -> Iterator[RulePart]:
+def rule_parts(variants: VariantEvaluator, active: ActivePolicy, pod: Pod) -> Iterator[RulePart]:
     """Yield the conditions of a policy's filters that exclude nodes; a filter that cannot be split stays whole."""
-    matrix = active.filter_matrix(pod, asking.cluster)
+    matrix = active.filter_matrix(pod, variants.cluster)
     if matrix is None or isinstance(matrix, Status):
         return
-    for row, codes in list(matrix.by_rule(0, slice(0, asking.size))):
+    for row, codes in list(matrix.by_rule(0, slice(0, variants.size))):
         if not (codes != FINE).any():
             continue
         rule = next(one for one in active.policy.spec.filters if one.name == row.rule.name)
@@ -65,29 +65,29 @@ def rule_parts(asking: Asking, active: ActivePolicy, pod: Pod) -> Iterator[RuleP
         if isinstance(parsed, Diagnostic):
             continue
         sides = parsed.operands if isinstance(parsed, Logic) and parsed.operator == "and" else (parsed,)
-        pieces = [_part(asking, active.policy, rule, side, pod) for side in sides]
-        yield from (one for one in pieces if one is not None)
+        parts = [_part(variants, active.policy, rule, side, pod) for side in sides]
+        yield from (one for one in parts if one is not None)
 
 
-def _part(asking: Asking, policy: CompiledPolicy, rule: FilterRule, side: Any, pod: Pod) -> RulePart | None:
+def _part(variants: VariantEvaluator, policy: CompiledPolicy, rule: FilterRule, side: Any, pod: Pod) -> RulePart | None:
     text = format_tree(side)
     alone = replace(policy.spec, filters=(replace(rule, require=text),), scores=(), preemption=None)
     compiled = compile_policy(Policy(metadata=Metadata(name=policy.key), spec=alone)).policy
     if compiled is None:
         return None
-    codes, _ = asking.answers(PolicyFilters([ActivePolicy(compiled)]), pod)
+    codes, _ = variants.filter_codes(PolicyFilters([ActivePolicy(compiled)]), pod)
     rejected: Mask = codes != 0
     computed = [format_tree(one) for one in _computed(side, {one.name for one in alone.let})]
     edit, label = _labelled(side)
     shown = f"policy {policy.key}/{rule.name}: {shortened(text)}"
 
-    def said(rows: RowNumbers) -> str:
-        made = (_computed_value(asking, alone, pod, one, rows[:1]) for one in dict.fromkeys(computed))
-        told = islice((one for one in (*made, *_values(asking, compiled, pod, rows[:1])) if one), MOST_VALUES)
-        values = ", ".join(told)
+    def text_for(rows: RowNumbers) -> str:
+        made = (_computed_value(variants, alone, pod, one, rows[:1]) for one in dict.fromkeys(computed))
+        first = islice((one for one in (*made, *_values(variants, compiled, pod, rows[:1])) if one), MOST_VALUES)
+        values = ", ".join(first)
         return f"{shown} ({values})" if values else shown
 
-    return RulePart(f"{policy.key}/{rule.name}", rule.name, shown, rejected, said, edit, label)
+    return RulePart(f"{policy.key}/{rule.name}", rule.name, shown, rejected, text_for, edit, label)
 
 
 def _labelled(side: Expr) -> tuple[Edit | None, str]:
@@ -118,43 +118,43 @@ def _computed(expr: Expr, lets: Container[str]) -> Iterator[Expr]:
             yield from _computed(one, lets)
 
 
-def _computed_value(asking: Asking, spec: PolicySpec, pod: Pod, text: str, rows: RowNumbers) -> str:
+def _computed_value(variants: VariantEvaluator, spec: PolicySpec, pod: Pod, text: str, rows: RowNumbers) -> str:
     """Return the number that an expression has on a row as text; empty for other types."""
-    asked = replace(spec, filters=(FilterRule(name="value", require=f"has({text})"),))
-    compiled = compile_policy(Policy(metadata=Metadata(name="value"), spec=asked)).policy
+    probe = replace(spec, filters=(FilterRule(name="value", require=f"has({text})"),))
+    compiled = compile_policy(Policy(metadata=Metadata(name="value"), spec=probe)).policy
     if compiled is None or compiled.filters[0].require.root.op != Op.HAS:
         return ""
     (node,) = compiled.filters[0].require.root.args
     if node.type.kind is not Kind.QUANTITY:
         return ""
-    context = ActivePolicy(compiled).context(asking.cluster)
+    context = ActivePolicy(compiled).context(variants.cluster)
     value = evaluate_columns(node, context.frame(context.inputs(pod), rows))
-    said = _shown(float(np.broadcast_to(value, rows.shape)[0]), node.type.unit)
-    why = ": no pod on the node has a value" if said == _MISSING and node.op in POD_EXTREMES else ""
-    return f"{shortened(text)} is {said}{why}"
+    number = _shown(float(np.broadcast_to(value, rows.shape)[0]), node.type.unit)
+    why = ": no pod on the node has a value" if number == _MISSING and node.op in POD_EXTREMES else ""
+    return f"{shortened(text)} is {number}{why}"
 
 
-def _values(asking: Asking, compiled: CompiledPolicy, pod: Pod, rows: RowNumbers) -> Iterator[str]:
+def _values(variants: VariantEvaluator, compiled: CompiledPolicy, pod: Pod, rows: RowNumbers) -> Iterator[str]:
     """Yield the values that a condition reads on a row."""
     program = compiled.filters[0].require
     read = [item for item in program.inputs if item.root in {"node", "pod", "metrics"}]
     units = {node.data: node.type.unit for node in steps(program.root, inner=True) if isinstance(node.data, Input)}
     for item in dict.fromkeys(read):
-        if text := _shown(_value(asking, compiled, pod, item, rows), units.get(item)):
+        if text := _shown(_value(variants, compiled, pod, item, rows), units.get(item)):
             yield f"{item.text} is {text}"
 
 
-def _value(asking: Asking, compiled: CompiledPolicy, pod: Pod, item: Input, rows: RowNumbers) -> object:
+def _value(variants: VariantEvaluator, compiled: CompiledPolicy, pod: Pod, item: Input, rows: RowNumbers) -> object:
     """Return the value of an input on a row; SKIP if it has no value of its own."""
     if item.key == ANY_KEY:
         return SKIP
     if item.root == "pod":
-        return ActivePolicy(compiled).context(asking.cluster).inputs(pod).value(item)
+        return ActivePolicy(compiled).context(variants.cluster).inputs(pod).value(item)
     if item.root == "node" and item.path[0] in {"age", "pods"}:
         return SKIP
-    found = node_column(asking.cluster, pod, item, rows)[0]
+    found = node_column(variants.cluster, pod, item, rows)[0]
     if isinstance(found, np.int32):
-        return asking.cluster.strings.text(int(found)) if found >= 0 else None
+        return variants.cluster.strings.text(int(found)) if found >= 0 else None
     return found.item()
 
 

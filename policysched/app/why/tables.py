@@ -17,19 +17,19 @@ LIMIT: Final = 20
 FITTING: Final = "nodes that then fit"
 
 
-def explanation_parts(told: Explanation) -> Iterator[RenderableType]:
+def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
     """Yield the parts of an explanation."""
-    yield Text(visible(told.summary), "bold")
-    if told.comparison is not None:
-        yield from _comparison(told.comparison)
-    if told.conditions:
-        yield _conditions(told)
-    if told.groups:
-        yield _groups(told)
-        if any(one.repairs for one in told.groups):
-            yield _repairs(told)
-    if told.preemption is not None:
-        yield Text(visible(f"preemption would place the pod {told.preemption.text}"))
+    yield Text(visible(explanation.summary), "bold")
+    if explanation.comparison is not None:
+        yield from _comparison(explanation.comparison)
+    if explanation.conditions:
+        yield _conditions(explanation)
+    if explanation.groups:
+        yield _groups(explanation)
+        if any(one.repairs for one in explanation.groups):
+            yield _repairs(explanation)
+    if explanation.preemption is not None:
+        yield Text(visible(f"preemption would place the pod {explanation.preemption.text}"))
 
 
 def _comparison(found: NodeComparison) -> Iterator[Table]:
@@ -62,32 +62,33 @@ def _number(value: float | None) -> str:
     return "no score" if value is None else f"{value:g}"
 
 
-def _conditions(told: Explanation) -> Table:
+def _conditions(explanation: Explanation) -> Table:
     rows = [
-        [one.text, one.plugin, str(one.rejects), str(one.leaves), str(one.alone)] for one in told.conditions[:LIMIT]
+        [one.text, one.plugin, str(one.rejects), str(one.leaves), str(one.alone)]
+        for one in explanation.conditions[:LIMIT]
     ]
-    title = "Conditions on 1 node" if told.nodes == 1 else f"Conditions on all {told.nodes} nodes"
+    title = "Conditions on 1 node" if explanation.nodes == 1 else f"Conditions on all {explanation.nodes} nodes"
     table = plain_table(title, ["condition", "plugin", "rejects", "accepts", "rejects alone"], rows, range(2, 5))
     table.least, table.wraps = ("accepts", "plugin"), True
-    if len(told.conditions) > LIMIT:
-        table.caption, table.caption_justify = Text(f"… and {len(told.conditions) - LIMIT} conditions"), "left"
+    if len(explanation.conditions) > LIMIT:
+        table.caption, table.caption_justify = Text(f"… and {len(explanation.conditions) - LIMIT} conditions"), "left"
     return table
 
 
-def _groups(told: Explanation) -> Table:
-    rows = [[str(one.nodes), one.missing("; "), _some(one.nodes, one.examples)] for one in told.groups]
+def _groups(explanation: Explanation) -> Table:
+    rows = [[str(one.nodes), one.missing("; "), _some(one.nodes, one.examples)] for one in explanation.groups]
     table = plain_table("Nodes by missing conditions", ["nodes", "missing", "examples"], rows, range(1))
     table.least, table.wraps = ("examples",), True
-    if told.more_groups:
-        text = f"… and {told.more_nodes} nodes in {told.more_groups} more groups"
+    if explanation.more_groups:
+        text = f"… and {explanation.more_nodes} nodes in {explanation.more_groups} more groups"
         table.caption, table.caption_justify = Text(text), "left"
     return table
 
 
-def _repairs(told: Explanation) -> Table:
+def _repairs(explanation: Explanation) -> Table:
     rows = [
         [str(one.change), one.text, f"{one.nodes} of {group.nodes}", one.example]
-        for group in told.groups
+        for group in explanation.groups
         for one in group.repairs
     ]
     table = plain_table("Fixes, each simulated", ["change", "fix", FITTING, "example"], rows)

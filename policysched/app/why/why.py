@@ -27,11 +27,11 @@ from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.object_names import nearest, nearest_key, without_kind
 from policysched.app.plan.reading import HASH
-from policysched.app.why.asking import Asking
 from policysched.app.why.comparison import compare, runner_up
 from policysched.app.why.obstacles import find_conditions
 from policysched.app.why.repairs import Grouped, grouped, preempting
 from policysched.app.why.results import Explanation, Group, State
+from policysched.app.why.variants import VariantEvaluator
 from policysched.errors import UsageError
 from policysched.framework import PostFilterResult
 from policysched.framework.registry import PluginRegistry
@@ -47,7 +47,7 @@ from policysched.schedule.cycle.ranking import sums_by_tier
 from policysched.schedule.cycle.record import make_record
 
 Object = Mapping[str, Any]
-MOST_SAID: Final = 3
+MOST_GROUPS_IN_SUMMARY: Final = 3
 """Largest number of groups in a summary."""
 
 
@@ -93,22 +93,22 @@ def why(  # noqa: PLR0913 - what a decision depends on
     sentence = _undecided(found, names)
     if sentence is not None:
         return sentence
-    wanted = _taken_out(_named(found, names))
-    made = simulate(given, wanted, tried, config=config, now=now, metrics=metrics, plugins=plugins)
-    asking = Asking(made, seed)
-    explained = _Explaining(asking, _spec(found).get("nodeName") or "", node).explained()
-    silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(made.not_applied.items()))
-    stopped = ("interrupted: not all fixes and weights were tried",) if asking.interrupted else ()
+    wanted = _as_new(_named(found, names))
+    simulation = simulate(given, wanted, tried, config=config, now=now, metrics=metrics, plugins=plugins)
+    variants = VariantEvaluator(simulation, seed)
+    explained = _DecisionExplainer(variants, _spec(found).get("nodeName") or "", node).explanation()
+    silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(simulation.not_applied.items()))
+    stopped = ("interrupted: not all fixes and weights were tried",) if variants.interrupted else ()
     notes = (
-        *_foreign(made.pod, names),
-        *made.kept,
-        *made.admission_notes,
+        *_foreign(simulation.pod, names),
+        *simulation.kept,
+        *simulation.admission_notes,
         *explained.notes,
-        *made.problems,
+        *simulation.problems,
         *silent,
         *stopped,
     )
-    return replace(explained, notes=notes, diagnostics=made.diagnostics, interrupted=asking.interrupted)
+    return replace(explained, notes=notes, diagnostics=simulation.diagnostics, interrupted=variants.interrupted)
 
 
 def _find(objects: Sequence[Object], key: str) -> Object:
@@ -161,7 +161,7 @@ def _spec(raw: Object) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _taken_out(raw: Object) -> Object:
+def _as_new(raw: Object) -> Object:
     """Return a pod as if it were new."""
     if not _spec(raw).get("nodeName"):
         return raw
@@ -231,23 +231,23 @@ class _Answer:
     record: Mapping[str, Any]
 
 
-class _Explaining:
+class _DecisionExplainer:
     """Explains one decision.
 
     Args:
-        asking: The cluster without the pod, profile and policies.
+        variants: The cluster without the pod, profile and policies.
         node: Node of the pod; empty if it is pending.
-        asked: Node to compare with; empty if none is given.
+        other_node: Node to compare with; empty if none is given.
     """
 
-    def __init__(self, asking: Asking, node: str, asked: str) -> None:
-        self._made, self._node, self._asked_about = asking.made, node, asked
-        self._asking = asking
+    def __init__(self, variants: VariantEvaluator, node: str, other_node: str) -> None:
+        self._simulation, self._node, self._other_node = variants.simulation, node, other_node
+        self._variants = variants
 
-    def explained(self) -> Explanation:
+    def explanation(self) -> Explanation:
         """Return the explanation."""
         answer = self._decided()
-        decision, pod = answer.decision, self._made.pod
+        decision, pod = answer.decision, self._simulation.pod
         begun = Explanation(
             pod.key,
             pod.spec.scheduler_name,
@@ -259,26 +259,26 @@ class _Explaining:
         if decision.failed:
             text = f"pod {pod.key}: scheduling failed: {decision.error()}"
             return replace(begun, state=State.ERROR, summary=text)
-        conditions = find_conditions(self._asking, self._made.raw, decision)
+        conditions = find_conditions(self._variants, self._simulation.raw, decision)
         if decision.row >= 0:
             return self._placeable(begun, answer, conditions)
         return self._unschedulable(begun, answer, conditions)
 
     def _decided(self) -> _Answer:
-        made, asking = self._made, self._asking
-        decision, outcome = made.decide(asking.engine, asking.rng)
-        record = make_record(drawn(decision, asking.rng), made.policies.acting(made.profile), outcome)
+        made, variants = self._simulation, self._variants
+        decision, outcome = made.decide(variants.engine, variants.rng)
+        record = make_record(drawn(decision, variants.rng), made.policies.acting(made.profile), outcome)
         return _Answer(decision, outcome, record)
 
     def _unschedulable(self, begun: Explanation, answer: _Answer, conditions: Sequence[Any]) -> Explanation:
-        found = grouped(self._asking, self._made.raw, conditions, self._asked_about)
-        preemption = preempting(self._asking, answer.outcome)
-        told = "" if preemption is not None else why_no_preemption(answer.record.get("preemption", {}))
-        notes = (told,) if told else ()
-        if self._asked_about and found.groups:
-            fit = "is on {} but would not fit it if recreated" if self._asked_about == begun.node else "does not fit {}"
+        found = grouped(self._variants, self._simulation.raw, conditions, self._other_node)
+        preemption = preempting(self._variants, answer.outcome)
+        problem = "" if preemption is not None else why_no_preemption(answer.record.get("preemption", {}))
+        notes = (problem,) if problem else ()
+        if self._other_node and found.groups:
+            fit = "is on {} but would not fit it if recreated" if self._other_node == begun.node else "does not fit {}"
             lacks = found.groups[0].missing(" and ")
-            summary = f"pod {begun.pod} {fit.format(self._asked_about)}; missing: {lacks}"
+            summary = f"pod {begun.pod} {fit.format(self._other_node)}; missing: {lacks}"
         else:
             summary = _fits_none(begun, found, answer.decision)
         return replace(
@@ -296,25 +296,25 @@ class _Explaining:
             scores=answer.record.get("scores", {}),
             total=total,
         )
-        refused = self._asked_about if self._asked_about not in total else ""
+        refused = self._other_node if self._other_node not in total else ""
         is_there = self._node in answer.decision.cluster.nodes.row_of
         if not refused and is_there and self._node not in total:
             refused = self._node
-        found = grouped(self._asking, self._made.raw, conditions, refused or "\0")
+        found = grouped(self._variants, self._simulation.raw, conditions, refused or "\0")
         begun = _with(begun, found)
         if refused:
             return replace(begun, summary=_refused(begun, refused, found.groups))
         if self._node and not is_there:
             text = f"pod {begun.pod} {_is_on(begun, answer.decision)} and would go to {begun.selected} if recreated"
             return replace(begun, summary=text)
-        there = self._asked_about if self._asked_about not in {"", at} else self._other(answer.record, at)
+        there = self._other_node if self._other_node not in {"", at} else self._other(answer.record, at)
         if not there:
             return replace(begun, summary=_only(begun, answer.decision))
         here, other = ([*sums_by_tier(answer.record, one).values()] for one in (at, there))
         better, worse = (at, there) if here >= other else (there, at)
-        compared = compare(self._asking, answer.decision, answer.record, better, worse)
-        told = replace(begun, comparison=compared)
-        return replace(told, summary=_compared(told))
+        compared = compare(self._variants, answer.decision, answer.record, better, worse)
+        explanation = replace(begun, comparison=compared)
+        return replace(explanation, summary=_compared(explanation))
 
     def _other(self, record: Mapping[str, Any], at: str) -> str:
         """Return the node for the comparison: the one that the pod would get if better, otherwise the runner-up."""
@@ -343,7 +343,7 @@ def _fits_none(begun: Explanation, found: Grouped, decision: Decision) -> str:
         return f"{first}: {decision.fit_error()}"
     if decision.rejection is not None:
         return f"{first}: {decision.rejection.message}"
-    return f"{first}: " + "; ".join(lacking(one) for one in found.groups[:MOST_SAID])
+    return f"{first}: " + "; ".join(lacking(one) for one in found.groups[:MOST_GROUPS_IN_SUMMARY])
 
 
 def _is_on(begun: Explanation, decision: Decision) -> str:
@@ -377,12 +377,16 @@ def _only(begun: Explanation, decision: Decision) -> str:
     return f"pod {begun.pod} {where} {begun.selected}, {only}"
 
 
-def _compared(told: Explanation) -> str:
-    found = told.comparison
-    assert found is not None  # noqa: S101 - the caller has made it
-    where = f"pod {told.pod} is on {told.node}" if told.node else f"pod {told.pod} would go to {told.selected}"
-    if told.node and told.node not in told.best:
-        where += f" and would go to {told.selected} if recreated"
+def _compared(explanation: Explanation) -> str:
+    found = explanation.comparison
+    assert found is not None  # noqa: S101 - the caller has set it
+    where = (
+        f"pod {explanation.pod} is on {explanation.node}"
+        if explanation.node
+        else f"pod {explanation.pod} would go to {explanation.selected}"
+    )
+    if explanation.node and explanation.node not in explanation.best:
+        where += f" and would go to {explanation.selected} if recreated"
     if not found.margin:
         return f"{where}: {found.here} and {found.there} have the same total score of {found.here_total}"
     rule = f" (rule {found.decisive_rule})" if found.decisive_rule else ""

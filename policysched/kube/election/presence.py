@@ -1,8 +1,9 @@
-"""Detects other processes of the same scheduler name through Leases; reports, never elects.
+"""Detection of further processes that schedule for the same scheduler name, through Leases; no leader election.
 
-Each process holds one of a few Leases, its place, renews it, and reads the others. A process frees its place at its
-end; other processes clear a place that is not renewed. So the number of Leases is bounded, and no process needs the
-right to delete one. Results are only logged and counted; the scheduler works without them.
+A place is one of a few numbered Leases of a namespace: `policysched-presence-0` to `policysched-presence-15`. Each
+process holds one place, renews it, and reads the others. A process frees its place at its end, and other processes
+free a place whose holder no longer renews it. Because Leases are reused, their number is bounded, and no process needs
+the permission to delete a Lease. Competing processes are only logged and counted; decisions do not depend on them.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 PLACES: Final = 16
-"""Largest number of places in a namespace; further processes cannot be detected."""
+"""Number of places (numbered presence Leases) in a namespace; further processes cannot be detected."""
 EVERY: Final = 10.0
-"""Period in which a process renews its place and reads the others. Units: seconds."""
-SILENT: Final = 60.0
+"""Interval between two renewals of a process's place, with which it also reads the other places. Units: seconds."""
+ENDED_AFTER: Final = 60.0
 """Time without a renewal after which the holder of a place is treated as ended. Units: seconds."""
 _NAME: Final = "policysched-presence-"
 _NUMBERS: Final = {f"{_NAME}{number}": number for number in range(PLACES)}
@@ -39,7 +40,7 @@ _LEASE: Final = "policysched.io/election"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One presence Lease with the data that its holder published."""
+    """A place: one of the numbered presence Leases, with the data that its holder published."""
 
     number: int
     version: str = ""
@@ -60,7 +61,7 @@ class Place:
 
 
 class Places(Protocol):
-    """Storage of the presence Leases; each call is one request and can raise `ApiError`."""
+    """Storage of the places, which are numbered Leases; each call is one request and can raise `ApiError`."""
 
     async def read(self) -> list[Place]:
         """Read all existing places."""
@@ -70,10 +71,10 @@ class Places(Protocol):
 
 
 class PresenceWatch:
-    """Keeps this process's presence Lease, and detects processes that compete for the same pods.
+    """Holds a place (a numbered Lease) for this process, and detects processes that compete for the same pods.
 
     Args:
-        places: Storage of the presence Leases.
+        places: Storage of the places.
         own: Data to publish about this process; number and version are ignored.
         clock: This process's clock.
         pacing: Source of random numbers and pauses.
@@ -82,8 +83,8 @@ class PresenceWatch:
     def __init__(self, places: Places, own: Place, clock: Clock, pacing: Pacing) -> None:
         self._places, self._own, self._clock, self._pacing = places, own, clock, pacing
         self._seen: dict[int, tuple[tuple[str, str], float, bool]] = {}
-        """For each place: holder and renewal time, when they were first seen, and whether the place was seen to be
-        renewed."""
+        """For each place by number: its holder and renewal time, the time since which they are unchanged, and whether
+        this process observed a renewal by that holder."""
         self._logged: set[str] = set()
         """Identities of the competing processes that were logged."""
         self._problems: set[str] = set()
@@ -94,7 +95,7 @@ class PresenceWatch:
         return frozenset(self._logged)
 
     @asynccontextmanager
-    async def shown(self, leave_within: float) -> AsyncIterator[None]:
+    async def published(self, leave_within: float) -> AsyncIterator[None]:
         """Publish this process's presence and detect others while the context is active.
 
         Args:
@@ -112,13 +113,13 @@ class PresenceWatch:
                     await self.leave()
 
     async def run(self) -> None:
-        """Renew the own place and read the others, until cancelled."""
+        """Renew the place of this process and read the other places, until cancelled."""
         while True:
             await self._log_errors(self._update())
             await self._pacing.sleep(EVERY * (1 + self._pacing.random() / 10))
 
     async def leave(self) -> None:
-        """Free the own place."""
+        """Free the place of this process."""
         await self._log_errors(self._leave())
 
     async def _leave(self) -> None:
@@ -131,39 +132,40 @@ class PresenceWatch:
         now = self._clock.monotonic()
         self._seen = {number: seen for number, seen in self._seen.items() if number in places}
         for place in places.values():
-            self._note(place, now)
+            self._observe(place, now)
         self._log_changes([places[number].holder for number in sorted(self._competing(places))])
-        for number in sorted(self._silent(now)):
+        for number in sorted(self._ended(now)):
             places[number] = await self._written(Place(number, places[number].version))
         await self._renew(places)
 
-    def _note(self, place: Place, now: float) -> None:
-        says = (place.holder, place.renewed)
-        before, since, _ = self._seen.get(place.number, (says, now, False))
-        renewed = before[0] == place.holder and before != says
-        if place.number not in self._seen or before != says:
-            self._seen[place.number] = says, now, renewed
-        elif now - since > SILENT:
-            self._seen[place.number] = says, since, False
+    def _observe(self, place: Place, now: float) -> None:
+        """Update `_seen` with a place that was read."""
+        current = (place.holder, place.renewed)
+        before, since, _ = self._seen.get(place.number, (current, now, False))
+        renewed = before[0] == place.holder and before != current
+        if place.number not in self._seen or before != current:
+            self._seen[place.number] = current, now, renewed
+        elif now - since > ENDED_AFTER:
+            self._seen[place.number] = current, since, False
 
     def _competing(self, places: Mapping[int, Place]) -> Iterator[int]:
-        """Yield the numbers of places whose holders are alive (seen to renew) and compete with this process."""
+        """Yield the numbers of places whose holders were observed to renew them and compete with this process."""
         for number, place in places.items():
-            alive = self._seen[number][2]
-            if alive and place.holder not in {"", self._own.holder} and place.competes_with(self._own):
+            renewed = self._seen[number][2]
+            if renewed and place.holder not in {"", self._own.holder} and place.competes_with(self._own):
                 yield number
 
-    def _silent(self, now: float) -> Iterator[int]:
-        """Yield the numbers of places whose holders have not renewed for longer than `SILENT`."""
+    def _ended(self, now: float) -> Iterator[int]:
+        """Yield the numbers of places whose holders have not renewed for longer than `ENDED_AFTER`."""
         for number, ((holder, _), since, _) in self._seen.items():
-            if holder not in {"", self._own.holder} and now - since > SILENT:
+            if holder not in {"", self._own.holder} and now - since > ENDED_AFTER:
                 yield number
 
     async def _renew(self, places: Mapping[int, Place]) -> None:
-        """Renew the own place, or occupy the first free one."""
-        kept = [number for number, place in places.items() if place.holder == self._own.holder]
+        """Renew the place of this process, or occupy the first free place."""
+        held = [number for number, place in places.items() if place.holder == self._own.holder]
         free = [number for number in range(PLACES) if number not in places or not places[number].holder]
-        for number in (*kept, *free)[:1]:
+        for number in (*held, *free)[:1]:
             renewed = micro_time(self._clock.now())
             version = places[number].version if number in places else ""
             await self._written(replace(self._own, number=number, version=version, renewed=renewed))
@@ -188,7 +190,7 @@ class PresenceWatch:
         self._logged = found
 
     async def _log_errors(self, work: Any) -> None:
-        """Run a coroutine and log its API errors; the scheduler does not depend on it."""
+        """Await a coroutine and log its API errors, because the scheduler works without this detection."""
         try:
             await work
         except ApiError as error:
@@ -201,7 +203,7 @@ class PresenceWatch:
             self._problems.clear()
 
     def _log_once(self, problem: str, *, forbidden: bool = True) -> None:
-        """Log a problem once; a server that is unreachable is only a debug message, because others log it."""
+        """Log a problem once; a server that is unreachable is only a debug message, because other components log it."""
         if problem not in self._problems and len(self._problems) < PLACES:
             self._problems.add(problem)
             log.log(logging.WARNING if forbidden else logging.DEBUG, "%s (logged once)", problem)
@@ -238,14 +240,14 @@ _TEXTS = msgspec.json.Decoder(frozenset[str])
 
 
 class LeasePlaces:
-    """The presence Leases of one namespace on an API server."""
+    """The places of one namespace: its numbered presence Leases on an API server."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
         self._transport, self._namespace = transport, namespace
         self._path = LEASES.format(namespace)
 
     async def read(self) -> list[Place]:
-        """List the presence Leases of the namespace."""
+        """List the places of the namespace."""
         answer = await self._request("GET", f"{self._path}?labelSelector={_LABEL}%3Dtrue&limit={2 * PLACES}")
         try:
             items = _LEASES.decode(answer).items
@@ -256,7 +258,7 @@ class LeasePlaces:
         return [place for place in map(_place, items) if place is not None]
 
     async def write(self, place: Place) -> None:
-        """Create or replace one presence Lease."""
+        """Create or replace the Lease of a place."""
         name = f"{_NAME}{place.number}"
         metadata: dict[str, Any] = {"name": name, "namespace": self._namespace, "labels": {_LABEL: "true"}}
         if place.holder:
@@ -268,7 +270,7 @@ class LeasePlaces:
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": metadata,
-            "spec": {"holderIdentity": place.holder, "leaseDurationSeconds": int(SILENT)}
+            "spec": {"holderIdentity": place.holder, "leaseDurationSeconds": int(ENDED_AFTER)}
             | ({"renewTime": place.renewed} if place.renewed else {}),
         }
         method, path = ("PUT", f"{self._path}/{name}") if place.version else ("POST", self._path)
@@ -282,12 +284,13 @@ class LeasePlaces:
 
 
 def _place(lease: _Lease) -> Place | None:
+    """Return the place of a Lease; None if the name of the Lease is not that of a place."""
     number = _NUMBERS.get(lease.metadata.name)
     if number is None:
         return None
-    said = lease.metadata.annotations or {}
+    annotations = lease.metadata.annotations or {}
     try:
-        names = _TEXTS.decode(said.get(_NAMES, "[]"))
+        names = _TEXTS.decode(annotations.get(_NAMES, "[]"))
     except UNREADABLE:
         names = frozenset()
     spec = lease.spec
@@ -296,6 +299,6 @@ def _place(lease: _Lease) -> Place | None:
         lease.metadata.resource_version,
         spec.holder_identity or "",
         names,
-        said.get(_LEASE, ""),
+        annotations.get(_LEASE, ""),
         spec.renew_time or "",
     )

@@ -198,7 +198,7 @@ class ClaimReservation:
     async def _write_pod_status(self, claim: ResourceClaim, handle: Handle) -> None:
         status = PodExtendedClaimStatus(request_mappings=self._mappings, resource_claim_name=claim.metadata.name)
         try:
-            await handle.client.claims.tell_pod(self._pod, status)
+            await handle.client.claims.write_extended_claim_status(self._pod, status)
         except ApiError as error:
             why = f"update pod {self._pod.key} ExtendedResourceClaimStatus: {error.message}"
             raise BindingError(why) from error

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import policysched
-from policysched.app.plan.deciding import Comparing
+from policysched.app.plan.deciding import SideComparison
 from policysched.app.plan.results import Effect, NodeEffect
 from policysched.errors import UsageError
 from tests.app.dry_runs import Object, node, pod, policy, requiring
@@ -200,14 +200,14 @@ def test_plan_refuses_a_change_that_cannot_be_made(change: Any, problem: str) ->
 
 def test_plan_that_is_interrupted_tells_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     objects = ours([node("n1"), node("n2", labels=SSD), *(bound(f"p{number}", "n1") for number in range(9))])
-    looked = Comparing._running
+    looked = SideComparison._running
 
-    def interrupted(self: Comparing, *pods: Any) -> None:
+    def interrupted(self: SideComparison, *pods: Any) -> None:
         if self.pods == 4:
             raise KeyboardInterrupt
         looked(self, *pods)
 
-    monkeypatch.setattr(Comparing, "_running", interrupted)
+    monkeypatch.setattr(SideComparison, "_running", interrupted)
     found = policysched.plan(objects, policies=[policy("off", **requiring("false"))])
     assert (found.pods, found.unseen, found.counts) == (4, 5, {Effect.UNSCHEDULABLE: 4})
     assert found.summary.endswith("interrupted: 5 pods not evaluated")

@@ -106,7 +106,7 @@ class ClaimServer:
         await self._turn("delete claim")
         self.remove(of.key)
 
-    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:  # noqa: ARG002 - the protocol's signature
+    async def write_extended_claim_status(self, pod: Pod, status: PodExtendedClaimStatus) -> None:  # noqa: ARG002 - the protocol's signature
         await self._turn("tell pod")
 
 

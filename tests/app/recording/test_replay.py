@@ -244,7 +244,7 @@ def test_a_disk_that_hangs_keeps_no_more_waiting_than_came_meanwhile(
         time.sleep(0.1)
         made.put("taken", lambda: ["taken"])
         assert made.lost == 1
-        assert not made.wants_snapshot
+        assert not made.needs_snapshot
     finally:
         lets_go.set()
         made.close()

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from policysched.app.serving.access import ACCESS_REVIEWS, AT_ONCE, KEPT, TOKEN_REVIEWS, DelegatedAccess
+from policysched.app.serving.access import ACCESS_REVIEWS, AT_ONCE, MOST_CACHED, TOKEN_REVIEWS, DelegatedAccess
 from policysched.app.serving.options import TTL, ReviewOptions, ServingOptions
 from policysched.app.serving.refused import RefusedError
 from policysched.errors import UsageError
@@ -180,7 +180,7 @@ async def test_failing_reviews_refuse_are_said_once_and_are_not_kept(
 
 
 async def test_reviews_and_what_is_kept_of_them_are_bounded(ask: Ask, reviews: Reviews) -> None:
-    answers = await asyncio.gather(*(ask("/metrics", f"Bearer {number}") for number in range(2 * KEPT)))
+    answers = await asyncio.gather(*(ask("/metrics", f"Bearer {number}") for number in range(2 * MOST_CACHED)))
     assert set(answers) == {"401 Unauthorized"}
     assert reviews.most == AT_ONCE
     before = len(reviews.asked)

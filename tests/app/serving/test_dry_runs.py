@@ -21,8 +21,8 @@ from policysched.app.running.extenders import RunningExtenders, with_extenders
 from policysched.app.running.port_dry_runs import LiveDryRuns
 from policysched.app.serving.answers import refusal
 from policysched.app.serving.dry_run.endpoint import MOST_REQUESTS, DryRunEndpoint
-from policysched.app.serving.dry_run.interface import AskedPod, LiveDecision
-from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, Asked, Options, read_pods
+from policysched.app.serving.dry_run.interface import DryRunPod, LiveDecision
+from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, DryRunRequest, Options, read_pods
 from policysched.app.serving.dry_run.record_answers import encoded, shortened
 from policysched.app.serving.refused import RefusedError
 from policysched.model.decode import decode_pod
@@ -228,7 +228,7 @@ async def test_pod_on_a_node_is_refused_by_its_name() -> None:
 async def test_one_pod_is_decided_at_a_time_and_few_requests_wait() -> None:
     release, at_once, most = asyncio.Event(), 0, 0
 
-    async def slow(_: AskedPod) -> LiveDecision:
+    async def slow(_: DryRunPod) -> LiveDecision:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
@@ -253,7 +253,7 @@ async def test_one_pod_is_decided_at_a_time_and_few_requests_wait() -> None:
 async def test_body_that_takes_long_to_read_holds_up_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, release = threading.Event(), threading.Event()
 
-    def slow(body: bytes, options: Options) -> Asked:
+    def slow(body: bytes, options: Options) -> DryRunRequest:
         begun.set()
         assert release.wait(60)
         return read_pods(body, options)
@@ -274,7 +274,7 @@ async def test_request_that_takes_too_long_ends_what_the_scheduler_does_for_it(
     monkeypatch.setattr("policysched.app.serving.dry_run.endpoint.DECIDED_WITHIN", 0.05)
     ended = asyncio.Event()
 
-    async def for_ever(_: AskedPod) -> LiveDecision:
+    async def for_ever(_: DryRunPod) -> LiveDecision:
         try:
             await asyncio.sleep(60)
         finally:
@@ -311,7 +311,7 @@ def test_shortened_record_keeps_the_best_nodes_and_counts_the_others() -> None:
     assert (short["total"], short["tiers"]) == ({"a": 1}, {"a": {"10": 2, "9": 1}})
 
 
-Decided = Callable[[AskedPod], Any]
+Decided = Callable[[DryRunPod], Any]
 
 
 def handler(decide: Decided) -> Any:

@@ -73,7 +73,7 @@ async def test_documents_are_made_once_for_all_who_ask_within_a_moment(monkeypat
         async with open_port(endpoints.answer) as port:
             return [text for _, text in await asyncio.gather(*(port.get("/a") for _ in range(9)))]
 
-    monkeypatch.setattr("policysched.app.serving.endpoints.FRESH", 3600.0)
+    monkeypatch.setattr("policysched.app.serving.endpoints.REUSED_FOR", 3600.0)
     assert await ask() == ['{\n  "made": 1\n}\n'] * 9
-    monkeypatch.setattr("policysched.app.serving.endpoints.FRESH", 0.0)
+    monkeypatch.setattr("policysched.app.serving.endpoints.REUSED_FOR", 0.0)
     assert len(set(await ask())) == 9

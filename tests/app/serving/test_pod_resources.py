@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from policysched.app.serving.endpoints import Endpoints
 from policysched.app.serving.health import Health
 from policysched.app.serving.metrics import pod_resources
-from policysched.app.serving.metrics.pod_resources import MOST_AMOUNTS, PORTION, PodResourceSeries
+from policysched.app.serving.metrics.pod_resources import CHUNK, MOST_AMOUNTS, PodResourceSeries
 from policysched.app.serving.refused import RefusedError
 from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
@@ -78,7 +78,7 @@ async def test_others_run_between_pieces_and_all_who_ask_together_get_the_same()
     def pods() -> Sequence[Pod]:
         nonlocal asked
         asked += 1
-        return [a_pod(f"p{number}", {"cpu": "1"}) for number in range(10 * PORTION)]
+        return [a_pod(f"p{number}", {"cpu": "1"}) for number in range(10 * CHUNK)]
 
     resources, turns = PodResourceSeries(pods), 0
     asking = [asyncio.create_task(resources.answer(GET)) for _ in range(5)]
@@ -93,7 +93,7 @@ async def test_others_run_between_pieces_and_all_who_ask_together_get_the_same()
 
 
 async def test_who_hangs_up_takes_nothing_from_others_who_asked() -> None:
-    pods = [a_pod(f"p{number}", {"cpu": "1"}) for number in range(3 * PORTION)]
+    pods = [a_pod(f"p{number}", {"cpu": "1"}) for number in range(3 * CHUNK)]
     resources = PodResourceSeries(lambda: pods)
     first, second = (asyncio.create_task(resources.answer(GET)) for _ in range(2))
     await asyncio.sleep(0)
@@ -110,7 +110,7 @@ async def test_pod_of_very_many_resources_is_left_out() -> None:
 
 
 async def test_series_that_are_too_long_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    pods = [a_pod(f"p{number}", {"cpu": "1"}) for number in range(3 * PORTION)]
+    pods = [a_pod(f"p{number}", {"cpu": "1"}) for number in range(3 * CHUNK)]
     resources = PodResourceSeries(lambda: pods)
     whole = len((await resources.answer(GET)).text or "")
     monkeypatch.setattr(pod_resources, "LARGEST", whole)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import policysched
-from policysched.app.why.asking import Asking
 from policysched.app.why.results import RepairKind, State
+from policysched.app.why.variants import VariantEvaluator
 from policysched.errors import UsageError
 from tests.app.dry_runs import Object, node, pod, policy, requiring
 from tests.work import calls
@@ -286,15 +286,15 @@ def test_why_that_is_interrupted_tells_what_is_known(monkeypatch: pytest.MonkeyP
     objects = [
         node("a", labels={"disk": "hdd"}), node("b", labels=SSD, spec={"taints": [TAINT]}), pod("web", nodeSelector=SSD)
     ]  # fmt: skip
-    feasible, asked = Asking.feasible, []
+    feasible, asked = VariantEvaluator.feasible, []
 
-    def interrupted(self: Asking, *given: Any) -> Any:
+    def interrupted(self: VariantEvaluator, *given: Any) -> Any:
         asked.append(given)
         if len(asked) == 2:
             raise KeyboardInterrupt
         return feasible(self, *given)
 
-    monkeypatch.setattr(Asking, "feasible", interrupted)
+    monkeypatch.setattr(VariantEvaluator, "feasible", interrupted)
     told = policysched.why(objects, "web")
     assert (told.interrupted, told.to_dict()["interrupted"]) == (True, True)
     assert [len(one.repairs) for one in told.groups] == [1, 0]

@@ -230,7 +230,7 @@ async def test_what_ends_the_looking_at_others_is_logged(
 
     monkeypatch.setattr(board, "read", broken)
     with pytest.raises(AttributeError):
-        async with seen.shown(1.0):
+        async with seen.published(1.0):
             await asyncio.sleep(0.01)
             assert "detecting other processes with the same scheduler name failed and is stopped" in caplog.text
             assert "AttributeError: gone" in caplog.text

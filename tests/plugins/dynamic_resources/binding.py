@@ -89,9 +89,9 @@ class Server:
         self._check("delete")
         self.around.drop(self.stored.pop(of.key))
 
-    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:  # noqa: ARG002 - the protocol's signature
+    async def write_extended_claim_status(self, pod: Pod, status: PodExtendedClaimStatus) -> None:  # noqa: ARG002 - the protocol's signature
         self._check("tell")
-        self.told = told
+        self.told = status
 
 
 class Clock:

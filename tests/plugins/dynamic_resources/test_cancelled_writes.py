@@ -44,9 +44,9 @@ class Slow(Server):
         await self._later("allocate", lambda: self._store(of))
         return await super().allocate(of)
 
-    async def tell_pod(self, pod: Pod, told: PodExtendedClaimStatus) -> None:
+    async def write_extended_claim_status(self, pod: Pod, status: PodExtendedClaimStatus) -> None:
         await self._later("tell", lambda: None)
-        await super().tell_pod(pod, told)
+        await super().write_extended_claim_status(pod, status)
 
 
 def binding(slow: str, *, special: bool) -> tuple[Binding, Slow]:

@@ -17,8 +17,8 @@ from aiohttp import web
 
 from policysched.app.daemon_threads import Threads
 from policysched.app.serving.answers import JSON, text_answer
-from policysched.app.serving.dry_run.interface import AskedPod, Decide, LiveDecision
-from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, Asked, Options, read_options, read_pods
+from policysched.app.serving.dry_run.interface import Decide, DryRunPod, LiveDecision
+from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, DryRunRequest, Options, read_options, read_pods
 from policysched.app.serving.dry_run.record_answers import encoded, shortened
 from policysched.app.serving.refused import RefusedError
 from policysched.app.serving.request_bodies import AGAIN, Bodies
@@ -59,18 +59,18 @@ class DryRunEndpoint:
         async with self._bodies.read(request) as body:
             if not body:
                 raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is empty; send a Pod as JSON or YAML")
-            asked = await self._reader.call(read_pods, body, options)
+            dry_run = await self._reader.call(read_pods, body, options)
             try:
                 async with asyncio.timeout(DECIDED_WITHIN):
-                    return await self._decided(asked, options)
+                    return await self._decided(dry_run, options)
             except TimeoutError:
-                said = "the scheduler is too busy for a dry-run; retry later"
-                raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, said, AGAIN) from None
+                text = "the scheduler is too busy for a dry-run; retry later"
+                raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, text, AGAIN) from None
 
-    async def _decided(self, asked: Asked, options: Options) -> web.Response:
+    async def _decided(self, dry_run: DryRunRequest, options: Options) -> web.Response:
         texts: list[bytes] = []
         leads = True
-        for pod in asked.pods:
+        for pod in dry_run.pods:
             async with self._turn:
                 made = await self._in_loop(pod)
             leads = leads and made.leads
@@ -78,15 +78,15 @@ class DryRunEndpoint:
             if sum(map(len, texts)) > LARGEST_ANSWER:
                 why = f"the answer is larger than {LARGEST_ANSWER >> 20} MiB; set limit= or node=, or send fewer pods"
                 raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, why)
-        body = b'{"items":[' + b",".join(texts) + b"]}" if asked.is_list else texts[0]
+        body = b'{"items":[' + b",".join(texts) + b"]}" if dry_run.is_list else texts[0]
         answer = text_answer(body.decode() + "\n", media=JSON)
         answer.headers[ROLE] = "leader" if leads else "standby"
-        for note in asked.notes:
+        for note in dry_run.notes:
             text = visible(note).encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')
             answer.headers.add("Warning", f'299 - "{text}"')
         return answer
 
-    async def _in_loop(self, pod: AskedPod) -> LiveDecision:
+    async def _in_loop(self, pod: DryRunPod) -> LiveDecision:
         async def decided() -> LiveDecision:
             return await self._decide(pod)
 

@@ -10,7 +10,7 @@ from policysched.model.objects import Pod
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPod:
+class DryRunPod:
     """A pod of a dry-run request."""
 
     pod: Pod
@@ -31,4 +31,4 @@ class LiveDecision:
     """Whether this process is the leader, not a standby."""
 
 
-Decide = Callable[[AskedPod], Awaitable[LiveDecision]]
+Decide = Callable[[DryRunPod], Awaitable[LiveDecision]]

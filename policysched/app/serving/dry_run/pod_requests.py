@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from policysched.app.files.new_pods import as_new
-from policysched.app.serving.dry_run.interface import AskedPod
+from policysched.app.serving.dry_run.interface import DryRunPod
 from policysched.app.serving.refused import RefusedError
 from policysched.errors import UsageError
 from policysched.kube.object_texts import MANAGED, without
@@ -54,10 +54,10 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The pods of a body."""
+class DryRunRequest:
+    """The pods of a request's body."""
 
-    pods: tuple[AskedPod, ...]
+    pods: tuple[DryRunPod, ...]
     notes: tuple[str, ...]
     """Notes about pods that were changed, one line each."""
     is_list: bool
@@ -91,7 +91,7 @@ def _number(name: str, values: Sequence[str]) -> int | None:
     return int(text)
 
 
-def read_pods(body: bytes, options: Options) -> Asked:
+def read_pods(body: bytes, options: Options) -> DryRunRequest:
     """Parse the pods of a body, with an API server's defaults but without admission plugins.
 
     Raises:
@@ -99,16 +99,16 @@ def read_pods(body: bytes, options: Options) -> Asked:
     """
     try:
         documents = read(as_text(body, BODY).replace("\r\n", "\n"), BODY)
-        made = [_asked(one, options) for one in documents[:MOST_PODS]]
+        made = [_dry_run_pod(one, options) for one in documents[:MOST_PODS]]
     except UsageError as error:
         raise _bad(str(error)) from error
     if len(documents) > MOST_PODS:
         raise _bad(f"{BODY}: {len(documents)} pods, more than the limit of {MOST_PODS} per request")
     notes = tuple(note for _, several in made for note in several)
-    return Asked(tuple(one for one, _ in made), notes, len(documents) > 1 or bool(documents[0].path))
+    return DryRunRequest(tuple(one for one, _ in made), notes, len(documents) > 1 or bool(documents[0].path))
 
 
-def _asked(document: Document, options: Options) -> tuple[AskedPod, tuple[str, ...]]:
+def _dry_run_pod(document: Document, options: Options) -> tuple[DryRunPod, tuple[str, ...]]:
     raw = document.object
     if raw["kind"] != "Pod" or raw.get("apiVersion", "v1") != "v1":
         raise document.refusal("kind", f"expected a Pod, got a {raw['kind']:.100}")
@@ -126,7 +126,7 @@ def _asked(document: Document, options: Options) -> tuple[AskedPod, tuple[str, .
     name = pod.metadata.name or pod.metadata.generate_name.rstrip("-")
     pod = replace(pod, metadata=replace(pod.metadata, name=name, uid=""))
     text = without(msgspec.json.encode(filled), MANAGED)
-    return AskedPod(pod, text, options.profile or str(stated or ""), options.seed), notes
+    return DryRunPod(pod, text, options.profile or str(stated or ""), options.seed), notes
 
 
 def _refuse_equal_constraints(document: Document, pod: Pod) -> None:
@@ -136,13 +136,13 @@ def _refuse_equal_constraints(document: Document, pod: Pod) -> None:
     """
     known: set[tuple[str, str]] = set()
     for number, one in enumerate(pod.spec.topology_spread_constraints):
-        said = one.topology_key, one.when_unsatisfiable
-        if said in known:
+        key = one.topology_key, one.when_unsatisfiable
+        if key in known:
             at = f"spec.topologySpreadConstraints[{number}]"
             raise document.refusal(
-                at, f"{at}: two constraints have topologyKey {said[0]} and whenUnsatisfiable {said[1]}"
+                at, f"{at}: two constraints have topologyKey {key[0]} and whenUnsatisfiable {key[1]}"
             )
-        known.add(said)
+        known.add(key)
 
 
 def _bad(text: str) -> RefusedError:

@@ -78,8 +78,8 @@ def _read(manifest: Path) -> dict[str, str]:
     try:
         read = bounded_yaml.load(manifest.read_text("utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        said = str(error).partition("\n")[0]
-        raise UsageError(f"--allow-metric-labels-manifest {manifest} cannot be read: {said}") from error
+        problem = str(error).partition("\n")[0]
+        raise UsageError(f"--allow-metric-labels-manifest {manifest} cannot be read: {problem}") from error
     try:
         return msgspec.convert(read, dict[str, str])
     except msgspec.ValidationError as error:

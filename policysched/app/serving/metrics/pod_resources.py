@@ -27,7 +27,7 @@ from policysched.model.quantity import Quantity
 from policysched.model.requests import CPU, EPHEMERAL, MEMORY, pod_amounts, pod_limits
 
 MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
-PORTION: Final = 25
+CHUNK: Final = 25
 """Number of pods per chunk, which takes about a millisecond."""
 PAUSE: Final = 0.001
 """Pause after a chunk, for other threads. Units: seconds."""
@@ -88,7 +88,7 @@ class PodResourceSeries:
             if len(requests) + len(limits) > LARGEST:
                 text = f"the series of all pods are larger than {LARGEST >> 20} MiB"
                 raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, text)
-            if number % PORTION == 0:
+            if number % CHUNK == 0:
                 await asyncio.sleep(PAUSE)
         limits += requests
         return bytes(limits)

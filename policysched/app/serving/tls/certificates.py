@@ -70,7 +70,7 @@ class ServingCertificate:
         try:
             self._use(self._read())
         except (OSError, ssl.SSLError, ValueError) as error:
-            raise UsageError(f"cannot use the certificate of the secure port: {_in_words(error)}") from error
+            raise UsageError(f"cannot use the certificate of the secure port: {_error_text(error)}") from error
 
     @property
     def certificate(self) -> bytes:
@@ -98,7 +98,7 @@ class ServingCertificate:
             if str(error) != self._problem:
                 log.warning(
                     "cannot use the changed certificate of the secure port, the previous certificate stays active: %s",
-                    _in_words(error),
+                    _error_text(error),
                 )
             self._problem = str(error)
             return
@@ -138,7 +138,7 @@ class ServingCertificate:
         return _Material(pair, "\n".join(filter(None, users)), proxy, tuple(named))
 
 
-def _in_words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f'cannot read "{error.filename}": {error.strerror}'
     return str(error)

@@ -60,14 +60,14 @@ def _listed(data: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 async def follow_client_authorities(sender: Sender, certificate: ServingCertificate) -> None:
     """Read the authorities periodically until cancelled; after a failure the previous ones stay valid."""
-    said = False
+    is_logged = False
     while True:
         try:
             certificate.trust_clients(*await read_client_authorities(sender))
         except FAILURES as error:
-            if not said:
+            if not is_logged:
                 log.info("secure port: cannot read the cluster's authorities of client certificates: %s", error)
-            said = True
+            is_logged = True
         else:
             certificate.refresh()
         await asyncio.sleep(EVERY)

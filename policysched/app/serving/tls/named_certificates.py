@@ -42,14 +42,14 @@ def by_server_name(
     Raises:
         ValueError: a certificate is invalid.
     """
-    said: dict[str, ssl.SSLContext] = {}
+    stated: dict[str, ssl.SSLContext] = {}
     found: dict[str, ssl.SSLContext] = {}
     for pair, context in pairs:
         for name in pair.names:
-            said.setdefault(name.lower(), context)
+            stated.setdefault(name.lower(), context)
         for name in () if pair.names else _names_in(pair.certificate):
             found.setdefault(name.lower(), context)
-    known = found | said
+    known = found | stated
 
     def choose(connection: Any, name: str | None, _: ssl.SSLContext) -> None:
         context = _matching(known, (name or "").lower())

@@ -18,7 +18,7 @@ from policysched.app.serving import port
 from policysched.app.serving.health import Health
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.served import Served
-from policysched.app.serving.thread import leisure, secure_port
+from policysched.app.serving.thread import secure_port, wait_until_idle
 from policysched.errors import ConnectionProblemError
 from policysched.kube.connection import Connection
 from policysched.metric_sources.no_source import NoSource
@@ -29,12 +29,12 @@ from tests.e2e.objects import NAME, pod
 PODS = 80
 
 
-async def test_leisure_is_waited_for_but_not_for_ever() -> None:
+async def test_idle_process_is_waited_for_a_limited_time() -> None:
     answers = iter((True, True, False))
-    await leisure(lambda: next(answers), 60)
+    await wait_until_idle(lambda: next(answers), 60)
     assert next(answers, None) is None
     async with asyncio.timeout(60):
-        await leisure(lambda: True, 0.05)
+        await wait_until_idle(lambda: True, 0.05)
 
 
 async def test_grammar_is_loaded_after_the_pods_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:

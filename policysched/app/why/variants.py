@@ -29,18 +29,18 @@ Reason = Callable[[int], tuple[str, ...]]
 NOTHING: Final[frozenset[str]] = frozenset()
 
 
-class Asking:
-    """Evaluates variants of a simulation.
+class VariantEvaluator:
+    """Evaluates edited pods, nodes, policies and weights of one simulation; edits of its cluster are undone.
 
     Args:
-        made: The cluster, the pod, profile and policies.
+        simulation: The cluster, the pod, profile and policies.
         seed: Seed of the draw among equally good nodes.
     """
 
-    def __init__(self, made: Simulation, seed: int | None = None) -> None:
-        self.made = made
-        self.cluster = made.cluster
-        self.engine, self.rng = made.engine(seed)
+    def __init__(self, simulation: Simulation, seed: int | None = None) -> None:
+        self.simulation = simulation
+        self.cluster = simulation.cluster
+        self.engine, self.rng = simulation.engine(seed)
         self.interrupted = False
         """Whether Ctrl-C ended the evaluation; results so far are reported."""
 
@@ -61,15 +61,15 @@ class Asking:
     @cached_property
     def nodes(self) -> Mapping[str, Object]:
         """Nodes as given, by name."""
-        return {one["metadata"]["name"]: one for one in self.made.objects if one["kind"] == "Node"}
+        return {one["metadata"]["name"]: one for one in self.simulation.objects if one["kind"] == "Node"}
 
     def pod(self, raw: Object) -> Pod:
         """Decode a changed pod."""
-        pod = decode_pod(fill_pod(raw, self.made.classes))
-        return replace(pod, spec=replace(pod.spec, scheduler_name=self.made.profile.scheduler_name))
+        pod = decode_pod(fill_pod(raw, self.simulation.classes))
+        return replace(pod, spec=replace(pod.spec, scheduler_name=self.simulation.profile.scheduler_name))
 
     def feasible(self, pod: Pod, without_rules: Collection[str] = NOTHING) -> Mask:
-        """Return on which rows a pod fits, optionally without some rules of policies.
+        """Return the rows that a pod fits, optionally without some rules of policies.
 
         Shapes: (N,).
         """
@@ -94,26 +94,26 @@ class Asking:
                 self.cluster.set_node(before)
 
     @contextmanager
-    def pods_gone(self, pods: Iterable[Pod]) -> Iterator[None]:
+    def pods_removed(self, pods: Iterable[Pod]) -> Iterator[None]:
         """Remove pods inside this context."""
-        taken = [one for pod in pods if (one := self.cluster.pods.by_id.get(pod_id(pod))) is not None]
-        for one in taken:
+        removed = [one for pod in pods if (one := self.cluster.pods.by_id.get(pod_id(pod))) is not None]
+        for one in removed:
             self.cluster.remove_pod(pod_id(one.pod))
         try:
             yield
         finally:
-            for one in taken:
+            for one in removed:
                 self.cluster.set_pod(one.pod)
 
-    def weighing(self, plugin: str, weight: int) -> Engine:
+    def with_weight(self, plugin: str, weight: int) -> Engine:
         """Return an engine in which a plugin or policy has another weight; with weight 0 it does not score."""
-        profile = self.made.profile
+        profile = self.simulation.profile
         changed = ((one, weight if one.name == plugin else own) for one, own in profile.scores)
         scores = tuple((one, own) for one, own in changed if own)
-        policies = (_weighing(one.policy, plugin, weight) for one in self.made.policies.active)
+        policies = (_with_weight(one.policy, plugin, weight) for one in self.simulation.policies.active)
         return self._engine(PolicySet.of(policies), replace_field(profile, scores=scores))
 
-    def answers(self, plugin: FilterPlugin[Any], pod: Pod) -> tuple[Codes, Reason]:
+    def filter_codes(self, plugin: FilterPlugin[Any], pod: Pod) -> tuple[Codes, Reason]:
         """Return a filter's codes for a pod on all rows, and the function that returns their reasons.
 
         Shapes: (N,).
@@ -130,21 +130,21 @@ class Asking:
         return plugin.filter(state, slice(0, self.size)), lambda code: plugin.reason(state, code).reasons
 
     def _without(self, rules: Collection[str]) -> Engine:
-        policies = (_less(one.policy, rules) for one in self.made.policies.active)
-        return self._engine(PolicySet.of(policies), self.made.profile)
+        policies = (_without_filters(one.policy, rules) for one in self.simulation.policies.active)
+        return self._engine(PolicySet.of(policies), self.simulation.profile)
 
     def _engine(self, policies: PolicySet, profile: Profile) -> Engine:
         return Engine(self.cluster, policies.join(profile), self.rng)
 
 
-def _weighing(policy: CompiledPolicy, plugin: str, weight: int) -> CompiledPolicy:
+def _with_weight(policy: CompiledPolicy, plugin: str, weight: int) -> CompiledPolicy:
     """Return a policy with another weight if the plugin name is its own."""
     if plugin_name(policy.key) != plugin:
         return policy
     return replace_field(policy, spec=replace(policy.spec, weight=weight))
 
 
-def _less(policy: CompiledPolicy, rules: Collection[str]) -> CompiledPolicy:
+def _without_filters(policy: CompiledPolicy, rules: Collection[str]) -> CompiledPolicy:
     """Return a policy without some filters."""
     kept = tuple(rule for rule in policy.filters if f"{policy.key}/{rule.name}" not in rules)
     return policy if len(kept) == len(policy.filters) else replace_field(policy, filters=kept)
