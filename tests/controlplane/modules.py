@@ -21,8 +21,9 @@ from tests.controlplane.golang import SETTINGS, BuildError, find_go
 from tests.controlplane.releases import DEFAULT, RELEASES, Release
 
 TESTS: Final = Path(__file__).resolve().parents[1]
+ORACLE: Final = TESTS / "oracle"
 MODULES: Final = {
-    TESTS / "oracle": ("./...",),
+    ORACLE: ("./...",),
     TESTS / "controlplane": (
         "go.etcd.io/etcd/server/v3",
         *(f"k8s.io/kubernetes/cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")),
@@ -42,15 +43,16 @@ def staging_version(version: str) -> str:
     return re.sub(r"^v1\.", "v0.", version)
 
 
-def go_mod_for(version: str, own: str, kubernetes: str) -> str:
+def go_mod_for(release: Release, own: str, kubernetes: str) -> str:
     """Return a go.mod for another version of Kubernetes.
 
     Args:
-        version: Kubernetes' version, such as v1.37.2.
+        release: The version.
         own: The text of the module's go.mod for any version.
         kubernetes: The text of the go.mod of k8s.io/kubernetes at that version.
     """
-    pinned = {name: found for name, found, _ in _REQUIREMENT.findall(kubernetes)}
+    version = release.version
+    pinned = {name: found for name, found, _ in _REQUIREMENT.findall(kubernetes)} | dict(release.pins)
     staged = sorted(name for name, found in pinned.items() if found == _STAGED)
 
     def at_version(name: str, known: str) -> str:
@@ -61,7 +63,7 @@ def go_mod_for(version: str, own: str, kubernetes: str) -> str:
     direct = [(name, at_version(name, known)) for name, known, indirect in _requirements(own) if not indirect]
     indirect = [(name, found) for name, found in pinned.items() if found != _STAGED and name not in dict(direct)]
     indirect += [(KUBERNETES, version)] if KUBERNETES not in dict(direct) else []
-    replaced = dict.fromkeys(staged, staging_version(version))
+    replaced = dict.fromkeys(staged, staging_version(version)) | dict(release.pins)
     parts = [
         f"module {_line(own, 'module')}\n\ngo {_line(kubernetes, 'go')}\n\ngodebug {_line(kubernetes, 'godebug')}\n",
         _block("tool", _tools(own)),
@@ -101,7 +103,7 @@ def write(release: Release, module: Path) -> None:
     """
     name = f"go{release.number}.mod"
     kubernetes = Path(download(release, release.version)["GoMod"]).read_text("utf-8")
-    text = go_mod_for(release.version, (module / "go.mod").read_text("utf-8"), kubernetes)
+    text = go_mod_for(release, (module / "go.mod").read_text("utf-8"), kubernetes)
     (module / name).write_text(text, "utf-8")
     resolve(release, module, name, MODULES[module])
 
@@ -142,7 +144,7 @@ def main() -> int:
     """Write the go.mod files; the exit code is 1 where that is not possible."""
     try:
         for release in (one for one in RELEASES.values() if one.minor != DEFAULT):
-            for module in MODULES:
+            for module in (ORACLE,) if release.is_preview else MODULES:
                 sys.stdout.write(f"{release.version}: {module.name}\n")
                 sys.stdout.flush()
                 write(release, module)

@@ -25,6 +25,10 @@ class Release:
     """Kubernetes' version, such as v1.37.2."""
     go: tuple[int, int]
     """The oldest Go that compiles it."""
+    is_preview: bool = False
+    """Whether only its oracle is built: the module proxy lacks modules of its API server."""
+    pins: tuple[tuple[str, str], ...] = ()
+    """Dependencies in another version than Kubernetes', which the module proxy lacks: module and version."""
 
     @property
     def minor(self) -> str:
@@ -57,6 +61,7 @@ RELEASES: Final = {
     for release in (
         Release("v1.36.2", (1, 26)),
         Release("v1.37.2", (1, 26)),
+        Release("v1.38.0-beta.0", (1, 27), True, (("sigs.k8s.io/structured-merge-diff/v7", "v7.0.0"),)),
     )
 }
 """By minor, the oldest first."""

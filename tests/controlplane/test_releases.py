@@ -81,7 +81,7 @@ def test_module_has_a_go_mod_for_each_release_or_one_for_all(tmp_path: Path) -> 
 
 
 def test_go_mod_gets_the_version_and_the_dependencies_of_kubernetes() -> None:
-    assert go_mod_for("v1.38.0-beta.0", OWN, KUBERNETES) == (
+    assert go_mod_for(Release("v1.38.0-beta.0", (1, 27)), OWN, KUBERNETES) == (
         "module example.io/tests\n\ngo 1.27.0\n\ngodebug default=go1.27\n\n"
         "tool (\n\tk8s.io/kubernetes/cmd/kubectl\n)\n\n"
         "require (\n\tgithub.com/onsi/ginkgo/v2 v2.30.0\n\tk8s.io/api v0.38.0-beta.0\n)\n\n"
@@ -91,6 +91,13 @@ def test_go_mod_gets_the_version_and_the_dependencies_of_kubernetes() -> None:
     )
 
 
+def test_go_mod_pins_what_the_proxy_lacks() -> None:
+    release = Release("v1.38.0-beta.0", (1, 27), is_preview=True, pins=(("golang.org/x/net", "v0.61.0"),))
+    text = go_mod_for(release, OWN, KUBERNETES)
+    assert "\tgolang.org/x/net v0.61.0 // indirect\n" in text
+    assert "\tgolang.org/x/net => golang.org/x/net v0.61.0\n" in text
+
+
 def test_go_mod_without_a_line_that_is_needed_is_refused() -> None:
     with pytest.raises(ValueError, match="no line 'go'"):
-        go_mod_for("v1.38.0", OWN, KUBERNETES.replace("go 1.27.0\n", ""))
+        go_mod_for(Release("v1.38.0", (1, 27)), OWN, KUBERNETES.replace("go 1.27.0\n", ""))

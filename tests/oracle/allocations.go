@@ -15,7 +15,7 @@ const someShare = types.UID("00000000-0000-0000-0000-000000000000")
 type allocation struct {
 	Claim string `json:"claim"`
 	// Requests are those of the claim that stands for extended resources, which is another one on each node.
-	Requests []resourcev1.DeviceRequest    `json:"requests,omitempty"`
+	Requests []resourcev1.DeviceRequest  `json:"requests,omitempty"`
 	Result   resourcev1.AllocationResult `json:"result"`
 }
 

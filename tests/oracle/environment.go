@@ -82,7 +82,7 @@ func (w *environment) build(ctx context.Context, chosen profiles) error {
 		return err
 	}
 	recorder := func(string) events.EventRecorderLogger { return events.NewFakeRecorder(100) }
-	w.frameworks, err = profile.NewMap(ctx, chosen.all, w.search.watch(w.devices.watch(plugins.NewInTreeRegistry())), recorder,
+	options := append(w.extraOptions(),
 		frameworkruntime.WithClientSet(emptyClient),
 		frameworkruntime.WithInformerFactory(w.informers),
 		frameworkruntime.WithSharedDRAManager(w.devices),
@@ -92,6 +92,8 @@ func (w *environment) build(ctx context.Context, chosen profiles) error {
 		frameworkruntime.WithPodGroupManager(w.cache),
 		frameworkruntime.WithParallelism(1),
 	)
+	registry := w.search.watch(w.devices.watch(plugins.NewInTreeRegistry()))
+	w.frameworks, err = profile.NewMap(ctx, chosen.all, registry, recorder, options...)
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
@@ -111,7 +113,7 @@ func (w *environment) add(ctx context.Context, object runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	if err := store.Add(object); err != nil {
+	if err := store.Add(stored(object)); err != nil {
 		return err
 	}
 	switch typed := object.(type) {

@@ -63,7 +63,7 @@ def oracle_of(release: Release) -> Path:
         shutil.copyfile(path, folder / path.name)
     kubernetes = Path(download(release, release.version)["GoMod"]).read_text("utf-8")
     own = (SOURCES / "go.mod").read_text("utf-8")
-    (folder / "go.mod").write_text(go_mod_for(release.version, own, kubernetes), "utf-8")
+    (folder / "go.mod").write_text(go_mod_for(release, own, kubernetes), "utf-8")
     resolve(release, folder, "go.mod", (".",))
     try:
         go_build(folder, ".", program, release=release)

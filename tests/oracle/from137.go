@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
@@ -40,17 +38,6 @@ func addPoints(sets map[string]config.PluginSet, plugins *config.Plugins) {
 
 func podEvents(pod, old *v1.Pod) []fwk.ClusterEvent {
 	return framework.PodSchedulingPropertiesChange(pod, old, true)
-}
-
-// take puts the search in place of the plugin's requests, and protects pods.
-func (s *search) take(plugin *defaultpreemption.DefaultPreemption) {
-	plugin.Executor.PreemptPod = func(_ context.Context, _ preemption.Candidate, _ preemption.ExecutorPreemptor, victim *v1.Pod, _ string) (bool, error) {
-		s.remove(victim)
-		return false, nil
-	}
-	plugin.IsEligiblePod = func(_ fwk.NodeInfo, victim preemption.Victim, _ *v1.Pod) bool {
-		return !slices.ContainsFunc(victim.Pods(), func(pod fwk.PodInfo) bool { return s.isProtected(pod.GetPod()) })
-	}
 }
 
 // PatchPodStatus clears nominations of other pods.

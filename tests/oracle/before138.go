@@ -1,0 +1,30 @@
+//go:build !k138
+
+package main
+
+import (
+	"k8s.io/client-go/informers"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+)
+
+// NominatedPodsForNode returns the pods that are nominated to a node.
+func (n *nominator) NominatedPodsForNode(node string) []fwk.PodInfo { return n.byNode[node] }
+
+func sliceInformer(factory informers.SharedInformerFactory) resourceinformers.ResourceSliceInformer {
+	return factory.Resource().V1().ResourceSlices()
+}
+
+func sliceIndexer(factory informers.SharedInformerFactory) cache.Indexer {
+	return sliceInformer(factory).Informer().GetIndexer()
+}
+
+// stored returns an object as the store of its kind keeps it.
+func stored(object runtime.Object) runtime.Object { return object }
+
+// extraOptions are those that only some releases have.
+func (w *environment) extraOptions() []frameworkruntime.Option { return nil }
