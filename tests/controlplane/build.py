@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.controlplane.golang import BuildError, find_go, go_build, program_folder
-from tests.controlplane.releases import COMPARED, RELEASES, Release, chosen
+from tests.controlplane.releases import COMPARED, RELEASES, Release, ReleaseError, chosen
 from tests.deploy import build as deploy
 from tests.oracle import build as oracle
 
@@ -72,7 +72,7 @@ def main() -> int:
     try:
         say(f"Go: {find_go()}")
         build_all(say)
-    except BuildError as error:
+    except (BuildError, ReleaseError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0

@@ -17,6 +17,10 @@ VARIABLE: Final = "POLICYSCHED_KUBE"
 DEFAULT: Final = "1.36"
 
 
+class ReleaseError(ValueError):
+    """No such release is known, or a module cannot be built for it."""
+
+
 @dataclass(frozen=True)
 class Release:
     """One release of Kubernetes."""
@@ -51,9 +55,16 @@ class Release:
 
         Args:
             module: The module's folder.
+
+        Raises:
+            ReleaseError: The module has a go.mod for other releases, but none for this one.
         """
         own = module / f"go{self.number}.mod"
-        return own if own.exists() else module / "go.mod"
+        if own.exists():
+            return own
+        if self.minor != DEFAULT and any(module.glob("go1*.mod")):
+            raise ReleaseError(f"{module.name} cannot be built for {self.version}: it has no {own.name}")
+        return module / "go.mod"
 
 
 RELEASES: Final = {
@@ -77,9 +88,9 @@ def chosen() -> Release:
     """Return the release that the environment chooses, else the default one.
 
     Raises:
-        ValueError: No release of that minor is known.
+        ReleaseError: No release of that minor is known.
     """
     minor = os.environ.get(VARIABLE) or DEFAULT
     if minor not in RELEASES:
-        raise ValueError(f"{VARIABLE}={minor}: known minors are {', '.join(RELEASES)}")
+        raise ReleaseError(f"{VARIABLE}={minor}: known minors are {', '.join(RELEASES)}")
     return RELEASES[minor]

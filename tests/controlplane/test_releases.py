@@ -64,7 +64,7 @@ def test_default_release_is_chosen_unless_the_environment_names_another(monkeypa
 
 def test_unknown_minor_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(releases.VARIABLE, "1.34")
-    with pytest.raises(ValueError, match=r"POLICYSCHED_KUBE=1\.34: known minors are 1\.36, 1\.37"):
+    with pytest.raises(releases.ReleaseError, match=r"POLICYSCHED_KUBE=1\.34: known minors are 1\.36, 1\.37"):
         chosen()
 
 
@@ -78,6 +78,8 @@ def test_module_has_a_go_mod_for_each_release_or_one_for_all(tmp_path: Path) -> 
     (tmp_path / "go137.mod").write_text("module example.io/tests\n")
     assert RELEASES["1.37"].mod_file(tmp_path) == tmp_path / "go137.mod"
     assert RELEASES["1.36"].mod_file(tmp_path) == tmp_path / "go.mod"
+    with pytest.raises(releases.ReleaseError, match=r"cannot be built for v1\.38\S+: it has no go138\.mod"):
+        RELEASES["1.38"].mod_file(tmp_path)
 
 
 def test_go_mod_gets_the_version_and_the_dependencies_of_kubernetes() -> None:
