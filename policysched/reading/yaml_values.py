@@ -26,7 +26,7 @@ Shrink: TypeAlias = Callable[[dict[str, Any]], Any]
 
 
 class NotPlainError(Exception):
-    """Only `yaml_nodes` can read or reject the text."""
+    """The text has YAML beyond plain values; `yaml_nodes` has to read or reject it."""
 
 
 def read_events(text: str, shrink: Shrink) -> Iterator[Any]:

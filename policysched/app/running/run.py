@@ -164,7 +164,7 @@ def _file(options: RunOptions, registry: CollectorRegistry, data: bytes | None =
 
 
 def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:
-    """Return the kubeconfig: that of the configuration if there is one, as in kube-scheduler.
+    """Return the path of the kubeconfig: with a configuration its own one, as in kube-scheduler, else the flag's.
 
     Raises:
         UsageError: only the ignored flag names a kubeconfig, so the process would act on another cluster.

@@ -67,7 +67,7 @@ class GroupSearch:
         self._state_of_view: dict[int, int] = {}
         """The states of the pools since their last change."""
         self._states: dict[Hashable, int] = {}
-        """The states by what they stand for."""
+        """The number of each state, by the contents of the pools that it stands for."""
         self._last_state = 0
         self._outcomes: dict[Hashable, Outcome] = {}
         self._outcome_bytes = 0

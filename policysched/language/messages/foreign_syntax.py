@@ -261,7 +261,7 @@ _OTHERS: Final = {
     "peer": ("placed pods", "the pod that is scheduled"),
     "victim": ("victims", "the pod that preempts"),
 }
-"""For `peer` and `victim`: what they are, and what `pod` is next to them."""
+"""By variable: the pods that `peer` or `victim` stands for, and the pod that `pod` stands for in the same rule."""
 
 
 def _of_a_namespace(name: str, key: str, root: str = "pod") -> str:

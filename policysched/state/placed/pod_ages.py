@@ -51,7 +51,7 @@ class PodAges:
 
 
 class PodAgeTable:
-    """Creates the ages at the first use."""
+    """Shares the ages of placed pods: computes them at the first use, drops them after the last one."""
 
     __slots__ = ("_held", "_journal", "_pods", "_time")
 
