@@ -1,23 +1,24 @@
-"""The registry of the default plugins: their order, extension points, weights and arguments.
+"""The registry of the default plugins of a release: their order, extension points, weights and arguments.
 
 The order is kube-scheduler's: if several plugins reject a node, the first one is reported. A configuration enables
 plugins by extension point. If a plugin has no such point, the configuration is refused. So entries also list points of
 kube-scheduler that have no effect in policysched, such as `placementScore`.
 
 Source: pkg/scheduler/apis/config/v1/default_plugins.go, pkg/scheduler/framework/runtime/framework.go
-(getExtensionPoints), framework/plugins, v1.36.
+(getExtensionPoints), framework/plugins, v1.36 and v1.37.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from policysched.errors import UsageError
 from policysched.framework import Plugin
 from policysched.framework.registry import PluginRegistry
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins.arguments import PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments
@@ -81,80 +82,86 @@ class PluginEntry:
     """Whether it is enabled where a configuration says nothing."""
 
 
-PLUGINS: Final[Mapping[str, PluginEntry]] = {
-    "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),
-    "PrioritySort": PluginEntry("queueSort", PrioritySort),
-    "NodeUnschedulable": PluginEntry("filter", NodeUnschedulable),
-    "NodeName": PluginEntry("filter", NodeName),
-    "TaintToleration": PluginEntry("filter score+", TaintToleration, weight=3),
-    "NodeAffinity": PluginEntry("filter+ score+", node_affinity, NodeAffinityArguments, weight=2),
-    "NodePorts": PluginEntry("filter+", NodePorts),
-    "NodeResourcesFit": PluginEntry("filter+ score+ placementScore", node_resources_fit, FitArguments, weight=1),
-    "VolumeRestrictions": PluginEntry("filter+", VolumeRestrictions),
-    "NodeVolumeLimits": PluginEntry("filter+", NodeVolumeLimits),
-    "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", volume_binding, VolumeBindingArguments),
-    "VolumeZone": PluginEntry("filter+", VolumeZone),
-    "PodTopologySpread": PluginEntry("filter+ score+", pod_topology_spread, SpreadArguments, weight=2),
-    "InterPodAffinity": PluginEntry("filter+ score+", inter_pod_affinity, AffinityArguments, weight=2),
-    "DynamicResources": PluginEntry(
-        "preEnqueue filter+ postFilter score reserve preBind",
-        dynamic_resources,
-        DynamicResourcesArguments,
-        weight=2,
-    ),
-    "DefaultPreemption": PluginEntry("preEnqueue postFilter", DefaultPreemption, PreemptionArguments),
-    "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
-    "ImageLocality": PluginEntry("score", ImageLocality, weight=1),
-    "DefaultBinder": PluginEntry("bind", DefaultBinder),
-    "NodeDeclaredFeatures": PluginEntry("filter+", NodeDeclaredFeatures),
-    "GangScheduling": PluginEntry("preEnqueue permit", is_default=False),
-    "TopologyPlacementGenerator": PluginEntry("placementGenerate", is_default=False),
-    "PodGroupPodsCount": PluginEntry("placementScore", is_default=False),
-}
-"""The plugins in the default order; those for groups of pods are not enabled by default."""
+@lru_cache(maxsize=8)
+def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
+    """Return the plugins of a release in their default order; those for groups of pods are not enabled by default."""
+    narrows = release.node_name_narrows
+    filter_only = "filter+" if narrows else "filter"
+    node_name = {"NodeName": PluginEntry(filter_only, partial(NodeName, narrows=narrows))}
+    unschedulable = {"NodeUnschedulable": PluginEntry(filter_only, NodeUnschedulable)}
+    return {
+        "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),
+        "PrioritySort": PluginEntry("queueSort", PrioritySort),
+        **(node_name | unschedulable if release.node_name_is_first else unschedulable | node_name),
+        "TaintToleration": PluginEntry(f"{filter_only} score+", TaintToleration, weight=3),
+        "NodeAffinity": PluginEntry("filter+ score+", node_affinity, NodeAffinityArguments, weight=2),
+        "NodePorts": PluginEntry("filter+", NodePorts),
+        "NodeResourcesFit": PluginEntry("filter+ score+ placementScore", node_resources_fit, FitArguments, weight=1),
+        "VolumeRestrictions": PluginEntry("filter+", VolumeRestrictions),
+        "NodeVolumeLimits": PluginEntry("filter+", NodeVolumeLimits),
+        "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", volume_binding, VolumeBindingArguments),
+        "VolumeZone": PluginEntry("filter+", VolumeZone),
+        "PodTopologySpread": PluginEntry("filter+ score+", pod_topology_spread, SpreadArguments, weight=2),
+        "InterPodAffinity": PluginEntry("filter+ score+", inter_pod_affinity, AffinityArguments, weight=2),
+        "DynamicResources": PluginEntry(
+            "preEnqueue filter+ postFilter score reserve preBind",
+            dynamic_resources,
+            DynamicResourcesArguments,
+            weight=2,
+        ),
+        "DefaultPreemption": PluginEntry("preEnqueue postFilter", DefaultPreemption, PreemptionArguments),
+        "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
+        "ImageLocality": PluginEntry("score", ImageLocality, weight=1),
+        "DefaultBinder": PluginEntry("bind", DefaultBinder),
+        "NodeDeclaredFeatures": PluginEntry("filter+", NodeDeclaredFeatures),
+        "GangScheduling": PluginEntry("preEnqueue permit", is_default=False),
+        "TopologyPlacementGenerator": PluginEntry("placementGenerate", is_default=False),
+        "PodGroupPodsCount": PluginEntry("placementScore", is_default=False),
+    }
+
+
+def points_of_defaults(release: Release = DEFAULT) -> Mapping[str, frozenset[str]]:
+    """Return the extension points of each plugin of a release."""
+    return {name: _points(entry.points) for name, entry in plugin_entries(release).items()}
 
 
 def _points(text: str) -> frozenset[str]:
     return frozenset(text.replace("filter+", "preFilter filter").replace("score+", "preScore score").split())
 
 
-ACTS_AT: Final[Mapping[str, frozenset[str]]] = {name: _points(entry.points) for name, entry in PLUGINS.items()}
-DEFAULTS: Final = tuple(name for name, entry in PLUGINS.items() if entry.is_default)
-"""The plugins that are enabled where a configuration says nothing, in their order."""
-WEIGHTS: Final[Mapping[str, int]] = {name: entry.weight for name, entry in PLUGINS.items() if entry.weight}
-"""Default weights of the plugins that score."""
-
-
-def plugin_named(name: str, args: Any = None) -> Plugin:
+def plugin_named(name: str, args: Any = None, release: Release = DEFAULT) -> Plugin:
     """Make a default plugin.
 
     Args:
         name: its name in configurations.
         args: its arguments as the configuration's `pluginConfig` states them; plugins without any overlook them.
+        release: the release that it follows.
 
     Raises:
         UsageError: there is no such plugin, or its arguments are not valid.
     """
-    entry = PLUGINS.get(name)
+    entries = plugin_entries(release)
+    entry = entries.get(name)
     if entry is None:
-        raise UsageError(f'unknown plugin "{name}"; the plugins are {", ".join(sorted(PLUGINS))}')
+        raise UsageError(f'unknown plugin "{name}"; the plugins are {", ".join(sorted(entries))}')
     if entry.make is None:
         return EnginePart(name)
     return entry.make() if entry.arguments is None else entry.make(converted(name, args, entry.arguments))
 
 
-def default_registry() -> PluginRegistry:
-    """Make the registry of kube-scheduler's plugins."""
+def default_registry(release: Release = DEFAULT) -> PluginRegistry:
+    """Make the registry of a release's plugins."""
     made = PluginRegistry()
-    for name in PLUGINS:
-        made.register(name, partial(_without_handle, name), origin=DEFAULT_ORIGIN)
+    for name in plugin_entries(release):
+        made.register(name, partial(_without_handle, name, release), origin=DEFAULT_ORIGIN)
     return made
 
 
-def _without_handle(name: str, args: Any, _handle: Any) -> Plugin:
-    return plugin_named(name, args)
+def _without_handle(name: str, release: Release, args: Any, _handle: Any) -> Plugin:
+    return plugin_named(name, args, release)
 
 
-def default_plugins() -> list[Enabled]:
+def default_plugins(release: Release = DEFAULT) -> list[Enabled]:
     """Make the plugins that are enabled where a configuration says nothing, in their order."""
-    return [Enabled(plugin_named(name), WEIGHTS.get(name, 0)) for name in DEFAULTS]
+    entries = plugin_entries(release).items()
+    return [Enabled(plugin_named(name, release=release), entry.weight) for name, entry in entries if entry.is_default]

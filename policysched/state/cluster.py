@@ -27,6 +27,7 @@ from policysched.model.objects import (
     Stored,
     Workload,
 )
+from policysched.model.release import DEFAULT, Release
 from policysched.state.cluster_events import (
     Action,
     Change,
@@ -68,7 +69,9 @@ _A_POD_WITH_PORTS: Final = int(Aspect.USAGE | Aspect.PODS | Aspect.PORTS)
 class Cluster:
     """Nodes, placed pods and other objects that decisions read."""
 
-    def __init__(self, strings: Strings | None = None) -> None:
+    def __init__(self, strings: Strings | None = None, release: Release = DEFAULT) -> None:
+        self.release = release
+        """The Kubernetes release whose rules apply to nodes and placed pods."""
         self.strings = strings if strings is not None else Strings()
         columns = ColumnSet()
         self.journal = Journal()

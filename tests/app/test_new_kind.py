@@ -23,7 +23,8 @@ from policysched.metric_sources.no_source import NoSource
 from policysched.model.decode import ObjectError, decode
 from policysched.model.kinds import KINDS, ApiKind
 from policysched.model.objects import Metadata, Struct
-from policysched.plugins.registry import DEFAULTS
+from policysched.model.release import Release
+from policysched.plugins.registry import plugin_entries
 from policysched.sandbox import Sandbox, sandbox_nodes
 from tests.kube.fake_server import eventually
 
@@ -102,8 +103,8 @@ async def test_new_kind_is_read_from_files_and_completed(
     made: list[Cluster] = []
 
     class Kept(Cluster):
-        def __init__(self) -> None:
-            super().__init__()
+        def __init__(self, release: Release) -> None:
+            super().__init__(release=release)
             made.append(self)
 
     monkeypatch.setattr(dry_run, "Cluster", Kept)
@@ -152,7 +153,7 @@ def test_new_kind_says_what_happened_to_its_objects(declared: ApiKind[Gizmo]) ->
 
 def test_kinds_are_read_by_plugins_that_there_are() -> None:
     named = frozenset[str]().union(*(kind.read_by or () for kind in KINDS.values()))
-    assert named <= set(DEFAULTS)
+    assert named <= {name for name, entry in plugin_entries().items() if entry.is_default}
 
 
 def test_kinds_are_named_as_their_structs() -> None:

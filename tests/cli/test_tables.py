@@ -11,7 +11,7 @@ from policysched.app.dry_run.tables import decision_parts, plain_table
 from policysched.app.report_table import SHORT_NAMES, ReportTable, short_names
 from policysched.cli.rich_output import print_parts
 from policysched.cli.tables import table_lines
-from policysched.plugins.registry import PLUGINS as ALL_PLUGINS
+from policysched.plugins.registry import plugin_entries
 from tests.cli.conftest import Command, Write
 from tests.cli.processes import on_a_terminal
 
@@ -112,7 +112,7 @@ def test_texts_are_cut_after_a_word_or_in_the_only_one(text: str) -> None:
 def test_default_plugins_have_short_headers() -> None:
     found = short_names(list(SHORT_NAMES))
     assert len(set(found.values())) == len(found)
-    assert set(SHORT_NAMES) <= set(ALL_PLUGINS)
+    assert set(SHORT_NAMES) <= set(plugin_entries())
     assert short_names(["SchedulingPolicy/a-policy-with-a-long-name", "SchedulingPolicy/short", "x/short"]) == {
         "SchedulingPolicy/a-policy-with-a-long-name": "#1",
         "SchedulingPolicy/short": "short",

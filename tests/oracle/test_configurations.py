@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policysched.app.configuration.model import POLICIES
-from policysched.app.configuration.plugin_lists import plugin_lists
+from policysched.app.configuration.plugin_lists import known_points, plugin_lists
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.configuration.reading import load_configuration
 from policysched.errors import UsageError
@@ -77,7 +77,7 @@ def our_profiles(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _listed(plugins: Any) -> dict[str, list[Any]]:
-    lists = plugin_lists(plugins)
+    lists = plugin_lists(plugins, known_points())
     found: dict[str, list[Any]] = {}
     for point, names in lists.points.items():
         kept = [name for name in names if name != POLICIES]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from policysched.plugins.registry import ACTS_AT, MULTI_POINT
+from policysched.plugins.registry import MULTI_POINT, points_of_defaults
 
 from . import arguments, spreading
 from .configs import API_VERSION, NEEDED
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Thing: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[Any, ...]
 
+ACTS_AT = points_of_defaults()
 POINTS = sorted({point for points in ACTS_AT.values() for point in points} | {"postBind"})
 ARGUMENTS: dict[str, Callable[[Random], Any]] = {
     "NodeResourcesFit": arguments.fit,

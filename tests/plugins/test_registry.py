@@ -26,7 +26,7 @@ from policysched.framework import (
     WhatIfFilter,
 )
 from policysched.plugins import default_plugins, plugin_named
-from policysched.plugins.registry import ACTS_AT, Enabled
+from policysched.plugins.registry import Enabled, points_of_defaults
 from tests.build import cluster, node, pod
 from tests.plugins.ask import rejected, scored
 
@@ -70,7 +70,7 @@ OPTIONAL = (Incremental, WhatIfFilter, PerPod, RetryControl)
 @pytest.mark.parametrize("enabled", default_plugins(), ids=lambda one: one.plugin.name)
 def test_default_plugin_inherits_the_bases_of_its_points_and_methods(enabled: Enabled) -> None:
     plugin = enabled.plugin
-    acts = ACTS_AT[plugin.name] & BASES.keys()
+    acts = points_of_defaults()[plugin.name] & BASES.keys()
     assert {point for point, base in BASES.items() if isinstance(plugin, base)} >= acts
     assert {base for base in BASES.values() if isinstance(plugin, base)} == {BASES[point] for point in acts}
     for base in OPTIONAL:

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from policysched.plugins.registry import ACTS_AT
+from policysched.plugins.registry import points_of_defaults
 from tests.requeueing.node_situations import NODE_SITUATIONS
 from tests.requeueing.peer_situations import PEER_SITUATIONS
 from tests.requeueing.player import Player
@@ -41,5 +41,5 @@ async def test_situation_that_comes_during_the_attempt_wakes_the_same_pods(row: 
 def test_situations_have_names_of_their_own_and_reach_every_plugin_that_rejects() -> None:
     assert [name for name, count in Counter(row.claim for row in TABLE).items() if count > 1] == []
     reached = {plugin for row in TABLE for one in row.waiting for plugin in one.rejectors}
-    rejecting = {name for name, points in ACTS_AT.items() if {"filter", "preEnqueue"} & set(points)}
+    rejecting = {name for name, points in points_of_defaults().items() if {"filter", "preEnqueue"} & set(points)}
     assert rejecting - reached == ELSEWHERE

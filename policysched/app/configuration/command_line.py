@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from policysched.app.configuration.election import ElectionFlags, election_without_file
 from policysched.app.configuration.model import ClientConnection, Configuration, ProfileConfig, completed
+from policysched.model.release import DEFAULT, Release
 
 UNLIMITED: Final = -1
 """Requests per second without a configuration file and flag: unlimited."""
@@ -27,7 +28,7 @@ _PROFILING: Final = {"profiling": "enable_profiling", "contention_profiling": "e
 
 
 def configuration_without_file(
-    scheduler_names: Sequence[str], election: ElectionFlags, flags: ConfigurationFlags
+    scheduler_names: Sequence[str], election: ElectionFlags, flags: ConfigurationFlags, release: Release = DEFAULT
 ) -> Configuration:
     """Return the completed configuration of a process without a file.
 
@@ -41,7 +42,7 @@ def configuration_without_file(
         leader_election=election_without_file(election),
         **{field: flags[name] for name, field in _PROFILING.items() if name in flags},
     )
-    return completed(given)
+    return completed(given, release)
 
 
 def ignored_flags(flags: ConfigurationFlags) -> Iterator[str]:

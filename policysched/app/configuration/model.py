@@ -6,7 +6,7 @@ it is set when the struct is created, or by `completed`, which needs the whole f
 again changes nothing.
 
 Source: kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/{types,defaults}.go,
-pkg/scheduler/apis/config/v1/{defaults,default_plugins}.go, v1.36.
+pkg/scheduler/apis/config/v1/{defaults,default_plugins}.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy as np
 from msgspec.structs import FieldInfo, fields, force_setattr, replace
 
 from policysched.extenders.settings import TlsSettings
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins.arguments import API_VERSION, Given, Int32, Int64, StatedDuration, read_arguments
-from policysched.plugins.registry import DEFAULTS, PLUGINS, WEIGHTS
+from policysched.plugins.registry import plugin_entries
 from policysched.reading.durations import go_duration, nanoseconds
 
 KIND: Final = "KubeSchedulerConfiguration"
@@ -206,34 +207,36 @@ class Configuration(Given, frozen=True):
             force_setattr(self, "enable_contention_profiling", self.enable_profiling)
 
 
-DEFAULT: Final = PluginSet(
-    enabled=(*(ListedPlugin(name=name, weight=WEIGHTS.get(name, 0)) for name in DEFAULTS), ListedPlugin(name=POLICIES))
-)
-"""Plugins that are enabled if a profile does not define any."""
+@lru_cache(maxsize=8)
+def default_plugin_set(release: Release = DEFAULT) -> PluginSet:
+    """Return the plugins that are enabled if a profile does not define any."""
+    entries = plugin_entries(release).items()
+    listed = (ListedPlugin(name=name, weight=entry.weight) for name, entry in entries if entry.is_default)
+    return PluginSet(enabled=(*listed, ListedPlugin(name=POLICIES)))
 
 
-def completed(given: Configuration) -> Configuration:
+def completed(given: Configuration, release: Release = DEFAULT) -> Configuration:
     """Return a configuration with defaults that depend on the whole file: profiles, names, plugins, arguments."""
     profiles = given.profiles or (ProfileConfig(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER),)
-    return replace(given, profiles=tuple(map(completed_profile, profiles)))
+    return replace(given, profiles=tuple(completed_profile(one, release) for one in profiles))
 
 
-def completed_profile(given: ProfileConfig) -> ProfileConfig:
+def completed_profile(given: ProfileConfig, release: Release = DEFAULT) -> ProfileConfig:
     """Return a profile with the default plugins merged and all their arguments set."""
     nothing = PluginSet()
     sets = {name: merged(nothing, getattr(given.plugins, name)) for name in POINTS}
-    plugins = Plugins(**sets | {"multi_point": merged(DEFAULT, given.plugins.multi_point)})
+    plugins = Plugins(**sets | {"multi_point": merged(default_plugin_set(release), given.plugins.multi_point)})
     stated = {one.name for one in given.plugin_config}
-    missing = sorted(name for name in plugins.enabled_anywhere - stated if default_arguments(name) is not None)
-    added = (PluginConfig(name=name, args=default_arguments(name)) for name in missing)
+    defaults = {name: default_arguments(name, release) for name in sorted(plugins.enabled_anywhere - stated)}
+    added = (PluginConfig(name=name, args=args) for name, args in defaults.items() if args is not None)
     return replace(given, plugins=plugins, plugin_config=(*given.plugin_config, *added))
 
 
-def default_arguments(name: str) -> Any:
+def default_arguments(name: str, release: Release = DEFAULT) -> Any:
     """Return the default arguments of a default plugin; None if it has none."""
-    entry = PLUGINS.get(name)
+    entry = plugin_entries(release).get(name)
     return None if entry is None or entry.arguments is None else read_arguments(name, None, entry.arguments)[0]
 
 

@@ -16,11 +16,11 @@ from typing import Final, TypeAlias
 
 from policysched.app.configuration.model import ALL, POLICIES, ListedPlugin, Plugins, PluginSet
 from policysched.errors import UsageError
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins.arguments import Fault
-from policysched.plugins.registry import ACTS_AT, MULTI_POINT
+from policysched.plugins.registry import MULTI_POINT, points_of_defaults
 
 PointsByPlugin: TypeAlias = Mapping[str, frozenset[str]]
-POINTS_OF: Final[PointsByPlugin] = {**ACTS_AT, POLICIES: frozenset({"filter", "score"})}
 NOWHERE: Final[frozenset[str]] = frozenset()
 
 
@@ -34,7 +34,12 @@ class Lists:
     """Weights of the plugins at Score."""
 
 
-def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Lists:
+def known_points(release: Release = DEFAULT) -> PointsByPlugin:
+    """Return the extension points of the default plugins and of policies."""
+    return {**points_of_defaults(release), POLICIES: frozenset({"filter", "score"})}
+
+
+def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin) -> Lists:
     """Return the plugins of a profile.
 
     Args:
@@ -50,7 +55,7 @@ def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Lists
     return Lists({point: tuple(_expanded(point, plugins, acts_at)) for point in _sets(plugins)}, weights)
 
 
-def list_faults(plugins: Plugins, acts_at: PointsByPlugin = POINTS_OF) -> Iterator[Fault]:
+def list_faults(plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[Fault]:
     """Yield invalid fields with reasons."""
     yield from _name_faults(plugins, acts_at)
     points = {point: _expanded(point, plugins, acts_at) for point in _sets(plugins)}

@@ -16,7 +16,7 @@ from policysched.app.configuration.model import (
     ProfileConfig,
     completed_profile,
 )
-from policysched.app.configuration.plugin_lists import POINTS_OF, Lists, list_faults, plugin_lists
+from policysched.app.configuration.plugin_lists import Lists, known_points, list_faults, plugin_lists
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
 from policysched.errors import UsageError
 from policysched.framework import (
@@ -36,6 +36,7 @@ from policysched.framework.out_of_tree.signatures import check_methods
 from policysched.framework.partial_plugins import FailingScore, filter_only, score_only
 from policysched.framework.profile import Filter, Profile, Score
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins import EnginePart, default_registry
 from policysched.plugins.arguments import Fault, PluginArguments
 from policysched.plugins.registry import DEFAULT_ORIGIN, MULTI_POINT
@@ -54,20 +55,22 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
 """Methods of extension points whose plugins can have other methods than one of the point's name."""
 
 
-def default_profile(scheduler_name: str = DEFAULT_NAME, *, off: Iterable[str] = ()) -> Profile:
+def default_profile(
+    scheduler_name: str = DEFAULT_NAME, *, off: Iterable[str] = (), release: Release = DEFAULT
+) -> Profile:
     """Return the profile of the default plugins, except those in `off`, in kube-scheduler's order."""
     disabled = PluginSet(disabled=tuple(ListedPlugin(name=name) for name in off))
     given = ProfileConfig(scheduler_name=scheduler_name, plugins=Plugins(multi_point=disabled))
-    return _Parts(completed_profile(given), registry_with()).profile()
+    return _Parts(completed_profile(given, release), registry_with(release=release), release).profile()
 
 
-def registry_with(others: PluginRegistry = NO_PLUGINS) -> PluginRegistry:
+def registry_with(others: PluginRegistry = NO_PLUGINS, release: Release = DEFAULT) -> PluginRegistry:
     """Return the registry of the default plugins and additional ones.
 
     Raises:
         UsageError: an additional plugin has the name of a default plugin.
     """
-    made = default_registry()
+    made = default_registry(release)
     # Policies are a plugin of this name in a profile; the engine evaluates them itself.
     made.register(POLICIES, lambda _args, _handle: EnginePart(POLICIES), origin=DEFAULT_ORIGIN)
     made.merge(others)
@@ -100,6 +103,7 @@ def configured_profiles(
     others: PluginRegistry = NO_PLUGINS,
     *,
     keep: Collection[str] = (),
+    release: Release = DEFAULT,
 ) -> dict[str, Profile]:
     """Return the profiles of a KubeSchedulerConfiguration.
 
@@ -107,16 +111,18 @@ def configured_profiles(
         config: The configuration; without one, only the default profile.
         others: Additional plugins.
         keep: Names of profiles that are not created, because they exist already.
+        release: The release that the plugins follow; a configuration that was read has its own.
 
     Raises:
         UsageError: the configuration is invalid, or an additional plugin has a name that is taken.
     """
-    registry = registry_with(others)
     if config is None:
-        return {DEFAULT_NAME: default_profile()}
-    read = config if isinstance(config, ReadConfiguration) else load_configuration(config)
+        registry_with(others)  # a name that is taken is an error
+        return {DEFAULT_NAME: default_profile(release=release)}
+    read = config if isinstance(config, ReadConfiguration) else load_configuration(config, release=release)
+    registry = registry_with(others, read.release)
     parts = {
-        index: _Parts(one, registry)
+        index: _Parts(one, registry, read.release)
         for index, one in enumerate(without_extenders_resources(read.completed))
         if one.scheduler_name not in keep
     }
@@ -161,16 +167,17 @@ def _adapted(entry: RegisteredPlugin, plugin: Any, handle: PluginHandle) -> Any:
 class _Parts:
     """The plugins of one profile, each created once for all its extension points."""
 
-    def __init__(self, given: ProfileConfig, registry: PluginRegistry) -> None:
+    def __init__(self, given: ProfileConfig, registry: PluginRegistry, release: Release) -> None:
         self.given = given
         self.name = given.scheduler_name or ""
         self._handle = PluginHandle(self.name)
+        self._known_points = known_points(release)
         self._plugins: dict[str, Any] = {}
         self._acts_at: dict[str, frozenset[str]] = {name: frozenset() for name in registry}
         self._unmade: list[Fault] = []
         for name in sorted(given.plugins.enabled_anywhere & set(registry)):
             self._make(name, registry)
-        self._acts_at |= POINTS_OF
+        self._acts_at |= self._known_points
 
     def _make(self, name: str, registry: PluginRegistry) -> None:
         places = {one.name: f"pluginConfig[{index}].args" for index, one in enumerate(self.given.plugin_config)}
@@ -195,7 +202,8 @@ class _Parts:
     @property
     def _points_are_known(self) -> bool:
         """Whether all plugins exist whose extension points are known only from their methods."""
-        return self.given.plugins.enabled_anywhere & self._acts_at.keys() <= self._plugins.keys() | POINTS_OF.keys()
+        known = self._plugins.keys() | self._known_points.keys()
+        return self.given.plugins.enabled_anywhere & self._acts_at.keys() <= known
 
     def queue_sort(self) -> tuple[str, Any]:
         """Return the QueueSort plugin and its arguments."""

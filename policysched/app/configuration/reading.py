@@ -23,8 +23,9 @@ from policysched.app.configuration.model import KIND, Configuration, PluginConfi
 from policysched.app.configuration.validation import faults
 from policysched.app.files.given import is_text
 from policysched.errors import UsageError
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins.arguments import API_VERSION, Fault, read_arguments, strictly
-from policysched.plugins.registry import PLUGINS
+from policysched.plugins.registry import plugin_entries
 from policysched.reading.documents import Document
 from policysched.reading.documents import read as read_files
 from policysched.reading.files import read_text
@@ -91,6 +92,8 @@ class ReadConfiguration:
     stated: Configuration
     """The configuration without defaults that depend on the whole file."""
     source: _Source
+    release: Release
+    """The release whose defaults the configuration has."""
 
     def error(self, found: Iterable[Fault]) -> ConfigurationError:
         """Return the exception for invalid fields."""
@@ -129,19 +132,22 @@ class _Source:
 
 
 def load_configuration(
-    given: ConfigurationInput, changed: Callable[[Configuration], Configuration] | None = None
+    given: ConfigurationInput,
+    changed: Callable[[Configuration], Configuration] | None = None,
+    release: Release = DEFAULT,
 ) -> ReadConfiguration:
     """Read and validate a configuration, with the positions of its fields.
 
     Args:
         given: The configuration.
         changed: Applies flags before validation.
+        release: The release whose fields, plugins and defaults apply.
 
     Raises:
         ConfigurationError: the configuration has errors.
         UsageError: the input is not a configuration.
     """
-    read = decode_configuration(given)
+    read = decode_configuration(given, release)
     if changed is not None:
         read = dataclasses.replace(read, completed=changed(read.completed))
     found = list(faults(read.completed))
@@ -150,7 +156,7 @@ def load_configuration(
     return read
 
 
-def decode_configuration(given: ConfigurationInput) -> ReadConfiguration:
+def decode_configuration(given: ConfigurationInput, release: Release = DEFAULT) -> ReadConfiguration:
     """Decode a configuration without validating its values.
 
     Raises:
@@ -161,12 +167,13 @@ def decode_configuration(given: ConfigurationInput) -> ReadConfiguration:
     decoded, found = strictly(source.stated, Configuration, kept="args")
     profiles = []
     for index, profile in enumerate(decoded.profiles if decoded is not None else ()):
-        made, wrong = _with_arguments(profile, f"profiles[{index}]")
+        made, wrong = _with_arguments(profile, f"profiles[{index}]", release)
         profiles.append(made)
         found += wrong
     if decoded is None or found:
         raise source.error(found)
-    return ReadConfiguration(completed(replace(decoded, profiles=tuple(profiles))), decoded, source)
+    whole = completed(replace(decoded, profiles=tuple(profiles)), release)
+    return ReadConfiguration(whole, decoded, source, release)
 
 
 def _source(given: ConfigurationInput) -> _Source:
@@ -203,12 +210,12 @@ def _header_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
         yield "apiVersion", f"expected {API_VERSION}"
 
 
-def _with_arguments(profile: ProfileConfig, place: str) -> tuple[ProfileConfig, list[Fault]]:
+def _with_arguments(profile: ProfileConfig, place: str, release: Release) -> tuple[ProfileConfig, list[Fault]]:
     """Decode the arguments of plugins that declare them."""
     found: list[Fault] = []
     configs = []
     for index, one in enumerate(profile.plugin_config):
-        entry, args = PLUGINS.get(one.name), one.args
+        entry, args = plugin_entries(release).get(one.name), one.args
         if entry is not None and entry.arguments is not None:
             args, wrong = read_arguments(one.name, one.args, entry.arguments)
             at = f"{place}.pluginConfig[{index}].args"

@@ -46,6 +46,7 @@ from policysched.model.defaults import PriorityClasses
 from policysched.model.kinds import FINISHED, PODS, POLICIES, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, PolicyKey
+from policysched.model.release import AUTO, Release, release_named
 from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.plugin.active_policy import ActivePolicy
@@ -82,6 +83,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     metrics: Numbers | Measure | None = None,
     plugins: PluginRegistry | None = None,
     observe: Observe | None = None,
+    kube_version: str = AUTO,
 ) -> Report:
     """Schedule one pod on given objects and explain the result; change nothing.
 
@@ -100,12 +102,14 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
         plugins: Plugins that a configuration can enable besides the default ones; default: those of installed
             distributions.
         observe: Called with the decision and the policies that applied, before the cluster is released.
+        kube_version: The Kubernetes minor whose kube-scheduler the decision follows, such as `1.36`; `auto` is the
+            default one.
 
     Raises:
         UsageError: an object is malformed, or the configuration has no profile for the pod.
     """
     made = simulate(
-        objects, pod, policies, config=config, now=now, metrics=metrics, plugins=plugins
+        objects, pod, policies, config=config, now=now, metrics=metrics, plugins=plugins, kube_version=kube_version
     )  # fmt: skip
     engine, rng = made.engine(seed)
     decision, outcome = made.decide(engine, rng)
@@ -172,20 +176,22 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     now: datetime | str | None = None,
     metrics: Numbers | Measure | None = None,
     plugins: PluginRegistry | None = None,
+    kube_version: str = AUTO,
 ) -> Simulation:
     """Build the simulation of a pod on a cluster; the arguments are those of `dry_run`.
 
     Raises:
         UsageError: an object is malformed, or the configuration has no profile for the pod.
     """
+    release = release_named(kube_version)
     given = list(unlisted(given_objects(objects, "objects")))
     admission = Admission(given)
     pod, notes = as_new(of_kind(one_object(pod, "pod"), "Pod"))
-    read = None if config is None else load_configuration(config)
+    read = None if config is None else load_configuration(config, release=release)
     filled = admission.complete_pod(pod)
     notes += tuple(refusals(filled, pod, given, admission.classes))
-    profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins)
-    cluster = _cluster(given, admission, wanted)
+    profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins, release)
+    cluster = _cluster(given, admission, wanted, release)
     wanted = with_template_claims(wanted, cluster)
     cluster.time.move(seconds_at(now or SystemClock().now()))
     store = standing_policies(one for one in given if one["kind"] == KIND)
@@ -219,13 +225,13 @@ def seconds_at(now: datetime | str) -> float:
 
 
 def _choose_profile(
-    wanted: Pod, raw: Object, read: ReadConfiguration | None, plugins: PluginRegistry | None
+    wanted: Pod, raw: Object, read: ReadConfiguration | None, plugins: PluginRegistry | None, release: Release
 ) -> tuple[Profile, Pod]:
     stated = (raw.get("spec") or {}).get("schedulerName")
     if isinstance(stated, str) and not stated.strip():
         raise UsageError(f'pod "{wanted.key}": spec.schedulerName: name is empty; set a name or remove the field')
     if read is None:
-        return _under(default_profile(stated or DEFAULT_NAME), wanted)
+        return _under(default_profile(stated or DEFAULT_NAME, release=release), wanted)
     profiles = configured_profiles(read, find_plugins().registry if plugins is None else plugins)
     named = profiles.get(wanted.spec.scheduler_name)
     if named is not None:
@@ -294,8 +300,8 @@ class SavedPods:
         return pod, pod_resources(pod)
 
 
-def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod) -> Cluster:
-    cluster = Cluster()
+def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod, release: Release) -> Cluster:
+    cluster = Cluster(release=release)
     saved = SavedPods(admission)
     pods: dict[str, tuple[Pod, PodResources]] = {}
     for raw in objects:

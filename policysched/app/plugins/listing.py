@@ -14,7 +14,7 @@ from msgspec.structs import fields
 from rich.text import Text
 
 from policysched.app.configuration.model import Plugins
-from policysched.app.configuration.plugin_lists import POINTS_OF
+from policysched.app.configuration.plugin_lists import known_points
 from policysched.app.configuration.profiles import check_plugin, points_of, registry_with
 from policysched.app.plugins.discovery import FoundPlugins
 from policysched.app.plugins.factories import CheckedFactory
@@ -60,11 +60,11 @@ def plugin_rows(found: FoundPlugins, times: Mapping[str, float] = NOTHING_MEASUR
         found: The discovered plugins.
         times: Measured times by name. Units: microseconds.
     """
-    registry = registry_with(found.registry)
+    registry, known = registry_with(found.registry), known_points()
     for name in registry:
         entry = registry[name]
         try:
-            points = POINTS_OF[name] if entry.origin == DEFAULT_ORIGIN else _points(entry.factory)
+            points = known[name] if entry.origin == DEFAULT_ORIGIN else _points(entry.factory)
         except UsageError as error:
             yield PluginRow(name, None, entry.origin, str(error))
         else:

@@ -5,7 +5,7 @@ taints and of features, so each set is evaluated once per pod class. The state i
 ports need almost no time.
 
 Source: plugins/nodename/node_name.go, nodeunschedulable/node_unschedulable.go, tainttoleration/taint_toleration.go,
-nodeports/node_ports.go, nodedeclaredfeatures/nodedeclaredfeatures.go, v1.36.
+nodeports/node_ports.go, nodedeclaredfeatures/nodedeclaredfeatures.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from policysched.framework import (
     Codes,
     Hint,
     Mask,
+    Narrow,
     Nothing,
     Resource,
     Rows,
@@ -50,16 +51,28 @@ class NodeName(OneReasonFilter[RowTest]):
     """The NodeName plugin: a pod with a nodeName fits only that node."""
 
     name = "NodeName"
+    filters_alone = True
     rejection = unresolvable("node(s) didn't match the requested node name")
     hints = (Hint(Resource.NODE, Action.ADD),)
 
-    def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Nothing:
+    def __init__(self, *, narrows: bool = False) -> None:
+        """Create the plugin.
+
+        Args:
+            narrows: Whether PreFilter names the node, so that Filter is called for this node only.
+        """
+        self._narrows = narrows
+
+    def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Narrow[RowTest] | Nothing:
         """Skip pods without a nodeName.
 
         The name is looked up at each evaluation, so a node with this name can appear later.
         """
         wanted, nodes = pod.spec.node_name, cluster.nodes
-        return RowTest(lambda rows: nodes.name.data[rows] != nodes.strings.sought(wanted)) if wanted else SKIP
+        if not wanted:
+            return SKIP
+        test = RowTest(lambda rows: nodes.name.data[rows] != nodes.strings.sought(wanted))
+        return Narrow(test, frozenset((wanted,))) if self._narrows and self.pre_filters else test
 
 
 def _uncordoned(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
@@ -78,6 +91,7 @@ class NodeUnschedulable(OneReasonFilter[RowTest]):
     """The NodeUnschedulable plugin: rejects cordoned nodes for pods that do not tolerate their taint."""
 
     name = "NodeUnschedulable"
+    filters_alone = True
     filter_reads = Aspect.TAINTS
     rejection = unresolvable("node(s) were unschedulable")
     hints = (
@@ -117,6 +131,7 @@ class TaintToleration(OneReasonFilter[TaintAnswers], ScoresInRange, ScorePlugin[
     """The TaintToleration plugin: rejects nodes with untolerated taints, prefers few PreferNoSchedule taints."""
 
     name = "TaintToleration"
+    filters_alone = True
     filter_reads = Aspect.TAINTS
     score_reads = Aspect.TAINTS
     normalizes = True

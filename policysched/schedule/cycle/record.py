@@ -41,7 +41,8 @@ def make_record(
         outcome: The result of PostFilter if no node is feasible.
     """
     pod = decision.pod
-    record: Record = {"pod": pod.key, "schedulerName": pod.spec.scheduler_name, "result": _result(decision)}
+    record: Record = {"pod": pod.key, "schedulerName": pod.spec.scheduler_name}
+    record |= {"reference": decision.cluster.release.minor, "result": _result(decision)}
     if decision.failed:
         record["error"] = decision.error()
         return record

@@ -7,7 +7,7 @@ from typing import Any
 from policysched import dry_run
 from policysched.framework import FilterPlugin, ScorePlugin
 from policysched.plugins import default_plugins
-from policysched.plugins.registry import PLUGINS
+from policysched.plugins.registry import plugin_entries
 from tools.documents.markdown import ROOT, blocks, prose
 
 DOCUMENT = ROOT / "docs" / "reference" / "profiles.md"
@@ -40,7 +40,7 @@ def test_the_configuration_packs_pods_by_their_gpus() -> None:
 
 def test_the_document_names_the_plugins_that_it_speaks_of() -> None:
     text = " ".join(prose(DOCUMENT).split())
-    taking = frozenset(name for name, entry in PLUGINS.items() if entry.arguments is not None)
+    taking = frozenset(name for name, entry in plugin_entries().items() if entry.arguments is not None)
     assert f"arguments of {listed(taking)}" in text
     plugins = [one.plugin for one in default_plugins()]
     alone = sorted(one.name for one in plugins if isinstance(one, FilterPlugin) and one.filters_alone)

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from policysched.app.configuration.model import (
-    DEFAULT,
     ListedPlugin,
     Plugins,
     PluginSet,
     ProfileConfig,
     completed_profile,
+    default_plugin_set,
     merged,
 )
-from policysched.app.configuration.plugin_lists import POINTS_OF, Lists, plugin_lists
+from policysched.app.configuration.plugin_lists import Lists, known_points, plugin_lists
 from policysched.errors import UsageError
-from policysched.plugins.registry import ACTS_AT, PLUGINS
+from policysched.plugins.registry import plugin_entries
 
 ENDS = ("PrioritySort", "DefaultBinder")
 
@@ -42,7 +42,7 @@ def only(*given: Any) -> PluginSet:
 
 
 def lists(**given: PluginSet) -> Lists:
-    return plugin_lists(completed_plugins(**given))
+    return plugin_lists(completed_plugins(**given), known_points())
 
 
 def completed_plugins(**given: PluginSet) -> Plugins:
@@ -62,8 +62,8 @@ SCORES = at("score")
 
 
 def test_every_plugin_has_its_points() -> None:
-    assert all(ACTS_AT[name] for name in PLUGINS)
-    assert set().union(*POINTS_OF.values()) == Plugins().by_point().keys() - {"multiPoint"} - {"postBind"}
+    assert all(known_points()[name] for name in plugin_entries())
+    assert set().union(*known_points().values()) == Plugins().by_point().keys() - {"multiPoint"} - {"postBind"}
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_what_is_custom_goes_over_what_is_default(custom: PluginSet, expected: P
 
 
 def test_the_default_order_is_that_of_multi_point() -> None:
-    order = [one.name for one in DEFAULT.enabled]
+    order = [one.name for one in default_plugin_set().enabled]
     assert [*FILTERS, "SchedulingPolicy"][-1] == order[-1] == "SchedulingPolicy"
-    assert [name for name in order if "filter" in POINTS_OF[name]] == FILTERS
-    assert [name for name in order if "score" in POINTS_OF[name]] == SCORES
+    assert [name for name in order if "filter" in known_points()[name]] == FILTERS
+    assert [name for name in order if "score" in known_points()[name]] == SCORES
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_what_cannot_work_is_refused(given: dict[str, PluginSet], message: str) 
 def test_second_plugin_that_sorts_the_queue_is_named() -> None:
     given = completed_plugins(multi_point=enabled("Mine"))
     with pytest.raises(UsageError, match=r"exactly one queueSort plugin is required, got 2: PrioritySort, Mine$"):
-        plugin_lists(given, {**POINTS_OF, "Mine": frozenset(("queueSort",))})
+        plugin_lists(given, {**known_points(), "Mine": frozenset(("queueSort",))})
 
 
 def test_a_plugin_that_is_twice_in_multi_point_does_no_harm_where_points_override_it() -> None:

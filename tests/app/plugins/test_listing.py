@@ -6,7 +6,7 @@ from typing import Any
 
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.plugins.listing import plugin_rows, plugin_table
-from policysched.plugins.registry import PLUGINS
+from policysched.plugins.registry import plugin_entries
 from tests.app.plugins.distributions import CLOSED, Site
 from tests.app.showing import lines
 
@@ -29,7 +29,7 @@ def rows(*flags: str) -> dict[str, dict[str, Any]]:
 
 def test_default_plugins_are_listed_with_their_points() -> None:
     found = rows()
-    assert [name for name in found if name != "SchedulingPolicy"] == list(PLUGINS)
+    assert [name for name in found if name != "SchedulingPolicy"] == list(plugin_entries())
     assert found["VolumeBinding"] == {
         "name": "VolumeBinding",
         "points": ("preFilter", "filter", "preScore", "score", "reserve", "preBind"),

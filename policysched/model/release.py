@@ -1,0 +1,100 @@
+"""Differences between the Kubernetes releases whose kube-scheduler is reproduced: one table.
+
+A `Release` has one field for each difference. Plugins, queue, metrics and configuration take the fields that they need
+when they are created; no other module compares versions, and no decision reads a version.
+
+Source: pkg/scheduler, pkg/apis, pkg/api/pod and component-helpers of the named versions, with default feature gates.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from policysched.errors import UsageError
+
+AUTO: Final = "auto"
+"""The value of `--kube-version` that stands for the server's minor, and without a server for the default release."""
+_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A release of Kubernetes: its version, and how its scheduler differs from that of other releases."""
+
+    version: str
+    """The version with which decisions, events and metrics are compared, such as v1.36.5."""
+    is_preview: bool = False
+    """Whether the release is a beta of Kubernetes."""
+    node_name_is_first: bool
+    """Whether NodeName precedes NodeUnschedulable among the default plugins."""
+    node_name_narrows: bool
+    """Whether NodeName names the pod's node at PreFilter, where NodeUnschedulable and TaintToleration act too."""
+
+    @property
+    def minor(self) -> str:
+        """The minor, such as 1.36."""
+        return minor_of(self.version)
+
+
+def minor_of(version: str) -> str:
+    """Return the minor of a version such as v1.36.5+k3s1; empty if the text is not a version."""
+    found = _MINOR.match(version)
+    return "" if found is None else f"{found[1]}.{found[2]}"
+
+
+V1_36: Final = Release(
+    version="v1.36.5",
+    node_name_is_first=False,
+    node_name_narrows=False,
+)
+V1_37: Final = replace(
+    V1_36,
+    version="v1.37.2",
+    node_name_is_first=True,
+    node_name_narrows=True,
+)
+V1_38: Final = replace(V1_37, version="v1.38.0-beta.0", is_preview=True)
+RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}
+"""The releases by minor, the oldest first."""
+DEFAULT: Final = V1_36
+"""The release of decisions without a server."""
+
+
+def release_named(minor: str) -> Release:
+    """Return the release of a minor, or the default release for `auto`.
+
+    Args:
+        minor: The value of `--kube-version`.
+
+    Raises:
+        UsageError: the minor is not known.
+    """
+    if minor == AUTO:
+        return DEFAULT
+    if minor not in RELEASES:
+        raise UsageError(f'"{minor}" is not a known Kubernetes minor; known are {AUTO}, {", ".join(RELEASES)}')
+    return RELEASES[minor]
+
+
+def release_of_server(version: str) -> tuple[Release, str]:
+    """Return the release for an API server, with a warning if the server's minor is not known.
+
+    Args:
+        version: The server's `gitVersion`.
+    """
+    minor = minor_of(version)
+    if minor in RELEASES:
+        return RELEASES[minor], ""
+    if not minor:
+        return DEFAULT, f"the API server reports no version; decisions follow Kubernetes {DEFAULT.minor}"
+    ordered = sorted(RELEASES, key=_numbers)
+    known = [one for one in ordered if _numbers(one) <= _numbers(minor)]
+    nearest = RELEASES[known[-1] if known else ordered[0]]
+    why = f"the API server has version {version}; decisions follow Kubernetes {nearest.minor}, the nearest known"
+    return nearest, why
+
+
+def _numbers(minor: str) -> tuple[int, ...]:
+    return tuple(map(int, minor.split(".")))

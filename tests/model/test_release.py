@@ -1,0 +1,65 @@
+"""The table of Kubernetes releases: names, the nearest release of a server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from policysched.errors import UsageError
+from policysched.model.release import DEFAULT, RELEASES, V1_36, V1_37, V1_38, release_named, release_of_server
+
+PACKAGE = Path(__file__).parents[2] / "policysched"
+COMPARISON = re.compile(r"V1_\d\d|release\.(version|minor|is_preview) *(==|!=|<|>|in)")
+
+
+def test_releases_are_known_by_their_minor() -> None:
+    assert [(minor, release.minor) for minor, release in RELEASES.items()] == [(one, one) for one in RELEASES]
+    assert release_named("1.37") is V1_37
+    assert release_named("auto") is DEFAULT
+    assert not DEFAULT.is_preview
+
+
+@pytest.mark.parametrize("minor", ["1.34", "1.37.9", "latest", ""])
+def test_other_minors_are_refused_with_the_known_ones(minor: str) -> None:
+    with pytest.raises(UsageError, match=rf'"{re.escape(minor)}" is not .* are auto, 1\.36, 1\.37, 1\.38$'):
+        release_named(minor)
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [
+        ("v1.36.0+k3s1", V1_36),
+        ("v1.37.9-gke.1", V1_37),
+        ("v1.38.0", V1_38),
+    ],
+)
+def test_a_server_is_followed_by_its_minor(version: str, release: object) -> None:
+    assert release_of_server(version) == (release, "")
+
+
+@pytest.mark.parametrize(("version", "release"), [("v1.35.9", V1_36), ("v1.39.0", V1_38), ("v2.0.0", V1_38)])
+def test_an_unknown_server_is_followed_by_the_nearest_release_with_a_warning(version: str, release: object) -> None:
+    found, why = release_of_server(version)
+    assert found is release
+    assert version in why
+    assert found.minor in why
+
+
+@pytest.mark.parametrize("version", ["", "main", "kind"])
+def test_a_server_without_a_version_is_followed_by_the_default_release(version: str) -> None:
+    found, why = release_of_server(version)
+    assert found is DEFAULT
+    assert "reports no version" in why
+
+
+def test_no_other_module_compares_versions() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "release.py"
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if COMPARISON.search(line)
+    ]
+    assert found == []
