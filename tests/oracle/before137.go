@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
+	"k8s.io/client-go/informers"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -16,6 +18,10 @@ import (
 )
 
 func newCache(ctx context.Context) cache.Cache { return cache.New(ctx, nil, false) }
+
+func sliceInformer(factory informers.SharedInformerFactory) resourceinformers.ResourceSliceInformer {
+	return factory.Resource().V1().ResourceSlices()
+}
 
 func completeResources(*v1.Pod) {}
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"k8s.io/client-go/informers"
-	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,10 +13,6 @@ import (
 
 // NominatedPodsForNode returns the pods that are nominated to a node.
 func (n *nominator) NominatedPodsForNode(node string) []fwk.PodInfo { return n.byNode[node] }
-
-func sliceInformer(factory informers.SharedInformerFactory) resourceinformers.ResourceSliceInformer {
-	return factory.Resource().V1().ResourceSlices()
-}
 
 func sliceIndexer(factory informers.SharedInformerFactory) cache.Indexer {
 	return sliceInformer(factory).Informer().GetIndexer()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import policysched
+from policysched.model.release import AUTO
 
 from .casefiles import read_case
 from .compare import differences
@@ -24,14 +25,18 @@ SEED = 1
 """Draws among our best nodes."""
 
 
-def ours(case: Case) -> Record:
+def ours(case: Case, minor: str = AUTO) -> Record:
     """Give our record of a case with one pod, from a cluster read anew.
 
     The judge does not run admission plugins, so the pod has a UID, as one that an API server has admitted.
+
+    Args:
+        case: The case.
+        minor: The Kubernetes minor whose kube-scheduler the decision follows.
     """
     metadata = case["pod"]["metadata"]
     pod = {**case["pod"], "metadata": {"uid": f"{metadata.get('namespace', '')}/{metadata['name']}", **metadata}}
-    record = policysched.dry_run(case["objects"], pod, config=case["config"], seed=0)
+    record = policysched.dry_run(case["objects"], pod, config=case.get("config"), seed=0, kube_version=minor)
     decided: Record = record.to_dict()
     return decided
 
@@ -43,7 +48,7 @@ def disagreement(oracle: Oracle, case: Case) -> list[str]:
     """
     try:
         if "sequence" not in case:
-            return differences(ours(case), oracle.decide(case))
+            return differences(ours(case, oracle.release.minor), oracle.decide(case))
         _, found = first_difference(*both(oracle, case))
     except InvalidCaseError:
         return []

@@ -7,10 +7,16 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
+
+func sliceInformer(factory informers.SharedInformerFactory) resourceinformers.TypedResourceSliceInformer {
+	return factory.Resource().V1().ResourceSlices()
+}
 
 // take puts the search in place of the plugin's requests, and protects pods.
 func (s *search) take(plugin *defaultpreemption.DefaultPreemption) {

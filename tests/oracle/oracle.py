@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tests.controlplane.releases import chosen
+
 from .build import binary
 from .casefiles import read_case
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
+
+    from tests.controlplane.releases import Release
 
 Case: TypeAlias = dict[str, Any]
 Record: TypeAlias = dict[str, Any]
@@ -34,11 +38,17 @@ class Oracle:
     """A context manager around one oracle process.
 
     A case has `objects`, `pod` or `sequence`, and optionally `id`, `config` and `choices`.
+
+    Attributes:
+        release: The Kubernetes release of kube-scheduler's code in the program; by default the chosen one.
     """
+
+    def __init__(self, release: Release | None = None) -> None:
+        self.release = release or chosen()
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [binary()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+            [binary(release=self.release)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
         )
         return self
 
