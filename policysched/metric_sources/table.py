@@ -17,6 +17,7 @@ import yaml
 from policysched.budget import Budget, BudgetExceededError
 from policysched.errors import UsageError
 from policysched.reading.bounded_yaml import shallow_events
+from policysched.reading.files import as_text
 
 Table: TypeAlias = Mapping[str, Mapping[str, float]]
 """Numbers by metric and node."""
@@ -87,11 +88,7 @@ def decode_table(data: bytes, path: Path) -> Table:
     Raises:
         UsageError: the bytes have another format.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 text") from error
-    return read_table(text, str(path))
+    return read_table(as_text(data, str(path)), str(path))
 
 
 def as_table(given: object) -> Table:
