@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from policysched.app.dry_run.inputs import LIVE, ClusterInputs, gather_cluster
+from policysched.app.dry_run.inputs import ClusterInputs
 from policysched.app.files.saved_clusters import load_cluster, refuse_twins
 from policysched.app.plan.deciding import Progress
 from policysched.app.plan.plan import plan as predict
 from policysched.app.plan.results import Plan
 from policysched.cli.collector import uncollected
-from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare
-from policysched.cli.event_loop import wait_for
+from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare, read_cluster
 from policysched.cli.flags.decisions import PlanFlags
-from policysched.cli.output import print_left_out
 from policysched.cli.reports import print_plan, refuse_broken
 from policysched.cli.rich_output import console
 from policysched.errors import UsageError
@@ -25,18 +23,9 @@ from policysched.reading.loading import load_one
 def plan(flags: PlanFlags) -> int:
     """Predict the effect of a change and print the differences; return the exit code."""
     evaluation = prepare(flags.evaluation, flags.config or flags.current_config)
-    access = flags.evaluation.access
     replicas = _replicas(flags.replicas or ())
     with uncollected(), _progress() as progress:
-        read = gather_cluster(
-            flags.cluster or [LIVE],
-            flags.policy or (),
-            config=flags.config,
-            kubeconfig=access.kubeconfig,
-            context=access.context,
-        )
-        inputs = wait_for(read)
-        print_left_out(inputs.left_out)
+        inputs = read_cluster(flags)
         _refuse_broken(inputs)
         notes: list[str] = []
         nodes = load_cluster(flags.nodes or (), notes)

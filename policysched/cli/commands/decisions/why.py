@@ -5,32 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policysched.app.checking.findings import Finding
-from policysched.app.dry_run.inputs import LIVE, ClusterInputs, gather_cluster
+from policysched.app.dry_run.inputs import ClusterInputs
 from policysched.app.why.inputs import explain
 from policysched.app.why.results import Explanation
 from policysched.app.why.tables import explanation_parts
 from policysched.cli.collector import uncollected
-from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare
-from policysched.cli.event_loop import wait_for
+from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare, read_cluster
 from policysched.cli.flags.decisions import WhyFlags
-from policysched.cli.output import FAILED, INTERRUPTED, print_left_out
+from policysched.cli.output import FAILED, INTERRUPTED
 from policysched.cli.reports import print_report
 from policysched.cli.rich_output import print_notes, working
 
 
 def why(flags: WhyFlags) -> int:
     """Explain a pod of a cluster and print the explanation; return the exit code."""
-    evaluation, access = prepare(flags.evaluation, flags.config), flags.evaluation.access
+    evaluation = prepare(flags.evaluation, flags.config)
     with uncollected(), working("reading and evaluating the cluster"):
-        read = gather_cluster(
-            flags.cluster or [LIVE],
-            flags.policy or (),
-            config=flags.config,
-            kubeconfig=access.kubeconfig,
-            context=access.context,
-        )
-        inputs = wait_for(read)
-        print_left_out(inputs.left_out)
+        inputs = read_cluster(flags)
         found = inputs.findings()
         told = _explain(flags, inputs, found, evaluation)
     print_notes((*evaluation.plugins.problems, *told.notes), (one.text() for one in found))
