@@ -25,6 +25,7 @@ from policysched.model.objects import (
     Taint,
     Volume,
 )
+from policysched.model.release import DEFAULT
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
@@ -182,6 +183,7 @@ def test_plugins_that_all_skip_leave_totals_of_zero() -> None:
     assert record(pod(), two(), score=only) == {
         "pod": "default/p",
         "schedulerName": "default-scheduler",
+        "reference": DEFAULT.minor,
         "result": "Scheduled",
         "selected": record(pod(), two(), score=only)["selected"],
         "best": ["a", "b"],

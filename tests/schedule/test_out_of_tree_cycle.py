@@ -22,6 +22,7 @@ from policysched.framework import (
 )
 from policysched.framework.out_of_tree.methods import PreFilterResult
 from policysched.framework.partial_plugins import filter_only, score_only
+from policysched.model.release import DEFAULT
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
 from tests.build import cluster, node, pod
@@ -256,8 +257,12 @@ def test_failure_of_a_score_ends_the_attempt(point: str, answer: Any, said: str)
     decision = decided(Scripted(**{point: answer}))
     assert (decision.failed, decision.error()) == (True, said)
     assert make_record(decision) == {
-        "pod": "default/p", "schedulerName": "default-scheduler", "result": "Error", "error": said
-    }  # fmt: skip
+        "pod": "default/p",
+        "schedulerName": "default-scheduler",
+        "reference": DEFAULT.minor,
+        "result": "Error",
+        "error": said,
+    }
 
 
 def test_scores_are_weighed_after_they_are_normalized() -> None:

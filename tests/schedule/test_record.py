@@ -17,6 +17,7 @@ from policysched.model.objects import (
     Requirement,
     Taint,
 )
+from policysched.model.release import DEFAULT
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record, make_record
@@ -52,6 +53,7 @@ def test_the_record_of_a_scheduled_pod() -> None:
     assert record(around, pod("web"), policy_set(pin=PIN)) == {
         "pod": "default/web",
         "schedulerName": "default-scheduler",
+        "reference": DEFAULT.minor,
         "result": "Scheduled",
         "selected": "n1",
         "best": ["n1"],
@@ -77,6 +79,7 @@ def test_the_record_of_a_pod_that_fits_nowhere() -> None:
     assert record(around, pod("big", requests={"cpu": 5}), policy_set(pin=PIN)) == {
         "pod": "default/big",
         "schedulerName": "default-scheduler",
+        "reference": DEFAULT.minor,
         "result": "Unschedulable",
         "rejected": {
             "n1": {
@@ -103,6 +106,7 @@ def test_the_record_of_a_pod_that_prefilter_rejects() -> None:
     assert record(cluster(node("n1"), node("n4")), lost, policy_set(pin=PIN)) == {
         "pod": "default/lost",
         "schedulerName": "default-scheduler",
+        "reference": DEFAULT.minor,
         "result": "Unschedulable",
         "preFilter": {"plugin": "NodeAffinity", "code": "UnschedulableAndUnresolvable", "reasons": [said]},
         "fitError": f"0/2 nodes are available: {said}.",
@@ -116,7 +120,7 @@ def fake(filters: Any, scores: Any = (), around: Cluster | None = None, of: Pod 
     return make_record(made.decide(of or pod()))
 
 
-HEAD = {"pod": "default/p", "schedulerName": "default-scheduler"}
+HEAD = {"pod": "default/p", "schedulerName": "default-scheduler", "reference": DEFAULT.minor}
 
 
 @pytest.mark.parametrize(
