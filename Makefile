@@ -74,6 +74,7 @@ lock: $(VENV)/.dev
 	    | $(BIN)/uv $(LOCK) - -o requirements-build.lock
 
 bench: $(VENV)/.dev
+	$(BIN)/python -m bench.calls
 	$(BIN)/python -m bench.engine
 	$(BIN)/python -m bench.rules
 	$(BIN)/python -m bench.affinity

@@ -1,1 +1,1 @@
-"""Benchmarks. They are not tests: nothing fails if a figure changes."""
+"""Benchmarks. No test depends on their figures, except those of `bench.calls`."""

@@ -302,8 +302,3 @@ async def test_connection_that_ends_before_it_is_used_is_an_error_at_once(monkey
         monkeypatch.setattr(requests, "_connected", ended)
         with pytest.raises(NoAnswerError):
             await post(requests)
-
-
-def test_answer_of_an_api_server_takes_few_calls_to_read() -> None:
-    read_answer(CREATED, MOST)
-    assert calls(lambda: read_answer(CREATED, MOST)) <= 45
