@@ -3,7 +3,6 @@
 A node with such nominated pods must pass every filter twice: with and without these pods. Only these nodes are
 evaluated again, by a what-if. Without nominated pods nothing is evaluated.
 
-Shapes: C capacity of the columns, R rows of a call.
 Source: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods, addGENominatedPods) and
 pkg/scheduler/schedule_one.go (evaluateNominatedNode).
 """
@@ -11,17 +10,8 @@ pkg/scheduler/schedule_one.go (evaluateNominatedNode).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from policysched.framework import (
-    NO_ROWS,
-    ChangedRow,
-    ChangedRows,
-    Codes,
-    RowNumbers,
-    Status,
-    WhatIfFilter,
-)
+from policysched.framework import NO_ROWS, ChangedRows, Codes, RowNumbers, Status
 from policysched.schedule.cycle.evaluation import Evaluation, NominatedNode
 from policysched.schedule.cycle.results.plugin_results import (
     NARROWED,
@@ -29,7 +19,7 @@ from policysched.schedule.cycle.results.plugin_results import (
     FilterResults,
     GivenCodes,
 )
-from policysched.schedule.cycle.what_if import codes_on, verdicts_on
+from policysched.schedule.cycle.what_if import verdicts_on
 
 
 def with_nominations(evaluation: Evaluation) -> Evaluation:
@@ -72,57 +62,10 @@ def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
 
 def _rejections(evaluation: Evaluation, rows: RowNumbers) -> dict[int, Status]:
     """Return the statuses of the rows where the pod does not fit together with the nominated pods."""
-    filters, nominated = evaluation.plugin_filters(), evaluation.nominated_pods
-    changed = ChangedRows(evaluation.cluster, rows, NO_ROWS, NO_ROWS).with_nominated(nominated)
-    if evaluation.cycle is None:
-        remaining = _RemainingRows(evaluation, changed)
-        for one in filters:
-            remaining.apply(one)
-        return remaining.rejections
-    verdicts = verdicts_on(changed, filters, {}, evaluation.cycle)
+    changed = ChangedRows(evaluation.cluster, rows, NO_ROWS, NO_ROWS).with_nominated(evaluation.nominated_pods)
+    verdicts = verdicts_on(changed, evaluation.plugin_filters(), {}, evaluation.cycle)
     if verdicts is not None:
         statuses = ((int(rows[place]), verdicts.status_of(place)) for place in np.flatnonzero(~verdicts.fits).tolist())
     else:
         statuses = ((row, evaluation.trial(row).verdict_with_nominated()) for row in rows.tolist())
     return {row: status for row, status in statuses if status is not None}
-
-
-class _RemainingRows:
-    """The rows, with the pods nominated to them, that no filter has rejected yet.
-
-    A filter that cannot evaluate many changed rows at once is called row by row.
-    """
-
-    __slots__ = ("_changed", "_evaluation", "_remaining", "_rows", "rejections")
-
-    def __init__(self, evaluation: Evaluation, changed: ChangedRows) -> None:
-        self._evaluation, self._changed = evaluation, changed
-        self._remaining: NDArray[np.bool_] = np.ones(changed.rows.size, np.bool_)
-        self._rows: dict[int, ChangedRow] = {}
-        """The changed rows that were made for calls row by row."""
-        self.rejections: dict[int, Status] = {}
-
-    def apply(self, one: FilterResults) -> None:
-        """Evaluate a filter on the remaining rows."""
-        rows = self._changed.rows
-        codes = codes_on(one, self._changed)
-        if codes is None:
-            for place in np.flatnonzero(self._remaining).tolist():
-                self._apply_to_row(one, place)
-            return
-        rejected = self._remaining & (codes != 0)
-        for place in np.flatnonzero(rejected).tolist():
-            self.rejections[int(rows[place])] = one.reason(int(codes[place]))
-        self._remaining &= ~rejected
-
-    def _apply_to_row(self, one: FilterResults, place: int) -> None:
-        row = int(self._changed.rows[place])
-        changed = self._rows.get(row)
-        if changed is None:
-            changed = self._rows[row] = ChangedRow(self._evaluation.cluster, row)
-            for pod in self._evaluation.nominated_pods[row]:
-                changed.add(pod)
-        status = one.plugin.filter_changed(one.state, changed) if isinstance(one.plugin, WhatIfFilter) else None
-        if status is not None:
-            self.rejections[row] = one.named(status)
-            self._remaining[place] = False

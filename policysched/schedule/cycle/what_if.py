@@ -185,7 +185,7 @@ def verdicts_on(
     return None if beside is None else beside.over(without)
 
 
-def codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
+def _codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
     """Return the codes of an in-tree filter on changed rows, None if it has to be called row by row.
 
     Shapes: (R,).
@@ -200,7 +200,7 @@ def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerd
     """Find the first filter that rejects each row; None if a filter has to be called row by row."""
     rejecting: list[tuple[FilterResults, Codes]] = []
     for one in filters:
-        codes = None if isinstance(one, OutOfTreeResults) else codes_on(one, changed)
+        codes = None if isinstance(one, OutOfTreeResults) else _codes_on(one, changed)
         if codes is None:
             return None
         if np.count_nonzero(codes):
