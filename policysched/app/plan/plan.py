@@ -7,7 +7,7 @@ time with the same seed. If only policies differ, pods to which no changed polic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -38,7 +38,7 @@ from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.metric_sources.table import as_table
 from policysched.metric_sources.table_answers import answers
-from policysched.model.policy import KIND, PolicySpec
+from policysched.model.policy import KIND, PolicyKey, PolicySpec
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.state.cluster import Cluster
@@ -177,23 +177,30 @@ def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progr
     found.run()
     if not found.evaluated:
         raise UsageError(_nothing_to_evaluate(change.before.objects, names, found))
-    order = list(Effect)
-    classes = pod_classes(before, found.after, found.evaluated) if differing and not found.unseen else []
-    reach = policy_pods(before, found.after, differing, classes) if classes else ()
+    notes = (*change.notes, *sides.problems, *_notes(change, names, before, after))
+    return _result(change, differing, found, notes)
+
+
+def _result(change: PlannedChange, differing: set[PolicyKey], found: SideComparison, notes: Sequence[str]) -> Plan:
+    """Return the differences, and how many pods each changed policy reaches."""
+    before, after = found.before, found.after
+    classes = pod_classes(before, after, found.evaluated) if differing and not found.unseen else []
+    reach = policy_pods(before, after, differing, classes) if classes else ()
     coming = [one for one in change.after.policies if one.key in differing]
-    failed = found.before.failed | found.after.failed
+    failed = before.failed | after.failed
+    order = list(Effect)
     return Plan(
         found.pods,
         tuple(sorted(found.effects, key=lambda one: (order.index(one.effect), one.pod))),
-        tuple(idle_policies(found.after, coming, reach, classes)) if classes else (),
+        tuple(idle_policies(after, coming, reach, classes)) if classes else (),
         found.others,
         found.gated,
         found.stranded,
         tuple(dict.fromkeys((*change.before.objects.left_out, *change.after.objects.left_out))),
-        (*change.notes, *sides.problems, *_notes(change, names, before, after), *_failure(failed)),
+        (*notes, *_failure(failed)),
         interrupted=found.unseen > 0,
         unseen=found.unseen,
-        over=excesses(found.effects, found.after.cluster, found.after.objects.pods),
+        over=excesses(found.effects, after.cluster, after.objects.pods),
         policies=reach,
         daemons=DaemonPods(len(change.after.objects.created), len(change.after.objects.deleted)),
         failed=len(failed),
