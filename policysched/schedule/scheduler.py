@@ -57,7 +57,17 @@ LAST_WORDS: Final = 10.0
 
 
 class Scheduler:
-    """Schedules the pods of its profiles in a cluster."""
+    """Schedules the pods of its profiles in a cluster.
+
+    Args:
+        profiles: The profiles by name.
+        client: Writes to the API server.
+        clock: The time.
+        rng: Draws among equal nodes.
+        observers: Are told about decisions.
+        timing: Records durations; None for none.
+        cluster: The cluster; a new one by default.
+    """
 
     last_words: float = LAST_WORDS
     """Time for bindings to end after the last cycle. Units: seconds."""
@@ -72,17 +82,6 @@ class Scheduler:
         timing: Timing | None = None,
         cluster: Cluster | None = None,
     ) -> None:
-        """Create it.
-
-        Args:
-            profiles: The profiles by name.
-            client: Writes to the API server.
-            clock: The time.
-            rng: Draws among equal nodes.
-            observers: Are told about decisions.
-            timing: Records durations; None for none.
-            cluster: The cluster; a new one by default.
-        """
         self.cluster = Cluster() if cluster is None else cluster
         self._timing = timing
         self._profiles = dict(profiles)
