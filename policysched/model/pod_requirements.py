@@ -7,12 +7,12 @@ a default class existed.
 Source: pkg/scheduler/util/utils.go (GetHostPorts), kube-scheduler/framework/types.go (HostPortInfo),
 plugins/imagelocality/image_locality.go (normalizedImageName), component-helpers/nodedeclaredfeatures (features/),
 component-helpers/scheduling/corev1/helpers.go (PodPriority), pkg/apis/scheduling/types.go,
-pkg/apis/core/v1/helper/qos/qos.go, v1.36.
+pkg/apis/core/v1/helper/qos/qos.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from policysched.model.objects import Pod, ResourceList, ResourceRequirements
@@ -73,24 +73,22 @@ def pod_images(pod: Pod) -> tuple[str, ...]:
 
 
 def container_count(pod: Pod) -> int:
-    """Return the number of containers by which image scores are scaled; image volumes do not count."""
+    """Return the number of init containers and containers."""
     return len(pod.spec.init_containers) + len(pod.spec.containers)
 
 
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_ON_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
-KNOWN_FEATURES: Final = (
-    "ExtendWebSocketsToKubelet",
-    "InPlacePodLevelResourcesVerticalScaling",
-    "InPlacePodVerticalScalingInitContainers",
-    RESTART_ALL_CONTAINERS,
-    USER_NAMESPACES_ON_HOST_NETWORK,
-)
-"""All registered features, sorted."""
+BIND_MOUNT_OPTIONS: Final = "VolumeBindMountOptions"
 
 
-def required_features(pod: Pod) -> frozenset[str]:
-    """Return the node features that a pod's spec requires."""
+def required_features(pod: Pod, known: Collection[str]) -> frozenset[str]:
+    """Return the node features that a pod's spec requires.
+
+    Args:
+        pod: The pod.
+        known: The features of the release.
+    """
     spec = pod.spec
     rules = (rule for one in (*spec.containers, *spec.init_containers) for rule in one.restart_policy_rules)
     needed = set()
@@ -98,21 +96,29 @@ def required_features(pod: Pod) -> frozenset[str]:
         needed.add(RESTART_ALL_CONTAINERS)
     if spec.host_network and spec.host_users is False:
         needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
-    return frozenset(needed)
+    mounts = [one.volume_mounts for one in (*spec.containers, *spec.init_containers)]
+    mounts += [one.volume_mounts for one in spec.ephemeral_containers]
+    if any(mount.bind_mount_options for of_container in mounts for mount in of_container):
+        needed.add(BIND_MOUNT_OPTIONS)
+    return frozenset(needed.intersection(known))
 
 
-def declared_features(names: Iterable[str]) -> frozenset[str]:
+def declared_features(names: Iterable[str], known: Sequence[str]) -> frozenset[str]:
     """Return those of a node's declared features that are known.
 
     As in kube-scheduler, the list is merged with the sorted registry from left to right, so a name out of order in
     `status.declaredFeatures` is ignored.
+
+    Args:
+        names: The names that the node declares.
+        known: The features of the release, sorted.
     """
     found = set()
     position = 0
     for name in names:
-        while position < len(KNOWN_FEATURES) and KNOWN_FEATURES[position] < name:
+        while position < len(known) and known[position] < name:
             position += 1
-        if position < len(KNOWN_FEATURES) and KNOWN_FEATURES[position] == name:
+        if position < len(known) and known[position] == name:
             found.add(name)
             position += 1
     return frozenset(found)

@@ -31,6 +31,15 @@ class Release:
     """Whether NodeName precedes NodeUnschedulable among the default plugins."""
     node_name_narrows: bool
     """Whether NodeName names the pod's node at PreFilter, where NodeUnschedulable and TaintToleration act too."""
+    image_volumes_count: bool
+    """Whether ImageLocality scales scores by the number of containers and image volumes, instead of containers only."""
+    merges_namespaces: bool
+    """Whether the namespaceSelector of a pod's own affinity terms is evaluated for existing namespaces only.
+
+    Otherwise, a selector that only excludes labels matches every namespace.
+    """
+    node_features: tuple[str, ...]
+    """The features that nodes can declare and pods can require, sorted."""
 
     @property
     def minor(self) -> str:
@@ -48,12 +57,34 @@ V1_36: Final = Release(
     version="v1.36.5",
     node_name_is_first=False,
     node_name_narrows=False,
+    image_volumes_count=False,
+    merges_namespaces=False,
+    node_features=(
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+        "RestartAllContainersOnContainerExits",
+        "UserNamespacesHostNetworkSupport",
+    ),
 )
 V1_37: Final = replace(
     V1_36,
     version="v1.37.2",
     node_name_is_first=True,
     node_name_narrows=True,
+    image_volumes_count=True,
+    merges_namespaces=True,
+    node_features=(
+        "DRANodeAllocatableResources",
+        "DRAOptionalNodeOperations",
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+        "InPlacePodVerticalScalingMemoryBackedVolumes",
+        "RestartAllContainersOnContainerExits",
+        "UserNamespacesHostNetworkSupport",
+        "VolumeBindMountOptions",
+    ),
 )
 V1_38: Final = replace(V1_37, version="v1.38.0-beta.0", is_preview=True)
 RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}

@@ -102,7 +102,12 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", volume_binding, VolumeBindingArguments),
         "VolumeZone": PluginEntry("filter+", VolumeZone),
         "PodTopologySpread": PluginEntry("filter+ score+", pod_topology_spread, SpreadArguments, weight=2),
-        "InterPodAffinity": PluginEntry("filter+ score+", inter_pod_affinity, AffinityArguments, weight=2),
+        "InterPodAffinity": PluginEntry(
+            "filter+ score+",
+            partial(inter_pod_affinity, merges_namespaces=release.merges_namespaces),
+            AffinityArguments,
+            weight=2,
+        ),
         "DynamicResources": PluginEntry(
             "preEnqueue filter+ postFilter score reserve preBind",
             dynamic_resources,
@@ -111,7 +116,9 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         ),
         "DefaultPreemption": PluginEntry("preEnqueue postFilter", DefaultPreemption, PreemptionArguments),
         "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
-        "ImageLocality": PluginEntry("score", ImageLocality, weight=1),
+        "ImageLocality": PluginEntry(
+            "score", partial(ImageLocality, volumes_count=release.image_volumes_count), weight=1
+        ),
         "DefaultBinder": PluginEntry("bind", DefaultBinder),
         "NodeDeclaredFeatures": PluginEntry("filter+", NodeDeclaredFeatures),
         "GangScheduling": PluginEntry("preEnqueue permit", is_default=False),

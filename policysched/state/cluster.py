@@ -76,7 +76,7 @@ class Cluster:
         columns = ColumnSet()
         self.journal = Journal()
         self.time = ClusterTime()
-        self.nodes = NodeTable(columns, self.strings)
+        self.nodes = NodeTable(columns, self.strings, release.node_features)
         self.ages = AgeTable(columns, self.nodes, self.journal, self.time)
         self.metrics = Metrics(columns, self.nodes, self.journal, self.time)
         self.domains = DomainTable(self.nodes, self.journal)

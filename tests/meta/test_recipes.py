@@ -129,14 +129,14 @@ class NodeNameLength(ScoresInRange, ScorePlugin[NodeTable]):
 
 def test_default_plugin_is_a_module_and_a_row_of_the_registry(copy: Copy) -> None:
     folder, registry = recipe("A default plugin")
-    row = '    "NodeName": PluginEntry('
+    row = '        "TaintToleration": PluginEntry('
     imported = "from policysched.plugins.nodes.node_affinity import"
     name = f"{folder}node_name_length".replace("/", ".")
     edits: dict[str, list[Edit]] = {
         f"{folder}node_name_length.py": [("", PLUGIN)],
         registry: [
             before(imported)(f"from {name} import NodeNameLength\n"),
-            before(row)('    "NodeNameLength": PluginEntry("score", NodeNameLength, weight=3),\n'),
+            before(row)('        "NodeNameLength": PluginEntry("score", NodeNameLength, weight=3),\n'),
         ],
     }
     copy.change("A default plugin", edits)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from policysched.model.pod_requirements import (
-    KNOWN_FEATURES,
     HostPort,
     any_conflict,
     conflict,
@@ -21,11 +20,14 @@ from policysched.model.pod_requirements import (
     qos_class,
     required_features,
 )
+from policysched.model.release import RELEASES, V1_36, V1_37, Release
 from tests.model.build import pod
 
 RESTART = "RestartAllContainersOnContainerExits"
 NAMESPACES = "UserNamespacesHostNetworkSupport"
+MOUNTS = "VolumeBindMountOptions"
 RULED = {"restartPolicyRules": [{"action": "Restart"}, {"action": "RestartAllContainers"}]}
+MOUNTED = {"volumeMounts": [{"mountPath": "/a"}, {"mountPath": "/b", "bindMountOptions": ["noexec"]}]}
 
 
 @pytest.mark.parametrize(
@@ -41,24 +43,32 @@ RULED = {"restartPolicyRules": [{"action": "Restart"}, {"action": "RestartAllCon
         ({"hostUsers": False}, set()),
         ({"containers": [RULED], "hostNetwork": True, "hostUsers": False}, {RESTART, NAMESPACES}),
         ({"resources": {"requests": {"cpu": "1"}}}, set()),
+        ({"containers": [{}, MOUNTED]}, {MOUNTS}),
+        ({"initContainers": [MOUNTED]}, {MOUNTS}),
+        ({"ephemeralContainers": [MOUNTED]}, {MOUNTS}),
+        ({"containers": [{"volumeMounts": [{"mountPath": "/a"}]}]}, set()),
     ],
 )
 def test_features_are_inferred_from_the_spec(spec: dict[str, Any], expected: set[str]) -> None:
-    assert required_features(pod(spec)) == expected
+    assert required_features(pod(spec), V1_37.node_features) == expected
+    assert required_features(pod(spec), V1_36.node_features) == expected - {MOUNTS}
 
 
-def test_known_features_are_sorted() -> None:
-    assert list(KNOWN_FEATURES) == sorted(KNOWN_FEATURES)
+@pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
+def test_known_features_are_sorted(release: Release) -> None:
+    assert list(release.node_features) == sorted(release.node_features)
 
 
 def test_unknown_features_of_a_node_are_overlooked() -> None:
-    assert declared_features(["AAA", RESTART, "S", NAMESPACES, "Z"]) == {RESTART, NAMESPACES}
-    assert declared_features([]) == frozenset()
-    assert declared_features(KNOWN_FEATURES) == set(KNOWN_FEATURES)
+    known = V1_37.node_features
+    assert declared_features(["AAA", RESTART, "S", NAMESPACES, "Z"], known) == {RESTART, NAMESPACES}
+    assert declared_features([], known) == frozenset()
+    assert declared_features(known, known) == set(known)
+    assert declared_features(known, V1_36.node_features) == set(V1_36.node_features)
 
 
 def test_declared_features_out_of_order_are_overlooked() -> None:
-    assert declared_features([NAMESPACES, RESTART]) == {NAMESPACES}
+    assert declared_features([NAMESPACES, RESTART], V1_37.node_features) == {NAMESPACES}
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def selector(rng: Random) -> LabelSelector:
 class Life:
     """Namespaces that come, change and go, and selectors that are asked about them."""
 
-    def __init__(self, seed: int) -> None:
-        self.rng = Random(seed)
+    def __init__(self, seed: int, *, merges: bool = False) -> None:
+        self.rng, self.merges = Random(seed), merges
         self.cluster = namespaces(30, self.rng)
         self.known = self.cluster.namespace_sets
         self.selectors = [selector(self.rng) for _ in range(60)]
@@ -73,7 +73,7 @@ class Life:
             self.cluster.remove_namespace(f"s{rng.randrange(40) + self.step // 10}")
         asked = peers(rng.choice(self.selectors), *rng.sample(("s1", "s99"), rng.randint(0, 2)))
         beside = [rng.choice(self.selectors)] if rng.random() < 0.5 else []
-        return asked, next(ask(self.known, [asked, *map(peers, beside)]))
+        return asked, next(ask(self.known, [asked, *map(peers, beside)], merges=self.merges))
 
 
 @pytest.fixture(params=[{}, {"MOST_BYTES": 4000, "MOST_LABELS": 2}], ids=["usual", "tight"])
@@ -85,14 +85,15 @@ def bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("bounds")
+@pytest.mark.parametrize("merges", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_namespaces_are_those_that_each_selector_selects(seed: int) -> None:
-    life = Life(seed)
+def test_namespaces_are_those_that_each_selector_selects(seed: int, merges: bool) -> None:
+    life = Life(seed, merges=merges)
     for _ in range(600):
         asked, found = life.ask()
         of, there = asked.namespace_selector, life.cluster.namespaces
         expected = {name for name, labels in there.items() if of.matches(labels)} | asked.namespaces
-        everybody = of.matches({})
+        everybody = of.selects_everything or (not merges and of.matches({}))
         for name in (*there, "s1", "s99", "s100"):
             assert found.is_in(name) is (everybody or name in expected)
 
@@ -139,9 +140,9 @@ def test_a_term_is_filed_under_the_namespaces_that_it_means() -> None:
         assert {(key, value) for _, key, value in found} == {("app", "web")}
 
 
-def ask(known: NamespaceSets, asked: Sequence[PeerSelector]) -> Iterator[ResolvedPeers]:
+def ask(known: NamespaceSets, asked: Sequence[PeerSelector], *, merges: bool = False) -> Iterator[ResolvedPeers]:
     selected = known.select(one.namespace_selector for one in asked)
-    return (resolve_peers(one, selected) for one in asked)
+    return (resolve_peers(one, selected, merges=merges) for one in asked)
 
 
 def test_selectors_are_not_asked_about_each_namespace_and_share_what_they_select() -> None:

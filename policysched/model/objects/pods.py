@@ -247,8 +247,14 @@ class RestartRule(Struct, frozen=True):
     action: str = ""
 
 
+class VolumeMount(Struct, frozen=True):
+    """A mount of a volume into a container."""
+
+    bind_mount_options: tuple[str, ...] = ()
+
+
 class Container(Struct, frozen=True):
-    """A container: name, image, resources, ports and restart policy."""
+    """A container: name, image, resources, ports, restart policy and mounts."""
 
     name: str = ""
     image: str = ""
@@ -256,6 +262,13 @@ class Container(Struct, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
     restart_policy_rules: tuple[RestartRule, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
+
+
+class EphemeralContainer(Struct, frozen=True):
+    """A container for debugging that was added to a pod after its creation; it has no resources."""
+
+    volume_mounts: tuple[VolumeMount, ...] = ()
 
 
 class PodResourceClaim(Struct, frozen=True):
@@ -287,6 +300,7 @@ class PodSpec(Struct, frozen=True):
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     containers: list[Container] = []
     init_containers: list[Container] = []
+    ephemeral_containers: list[EphemeralContainer] = []
     overhead: ResourceList = {}
     resources: ResourceRequirements | None = None
     resource_claims: list[PodResourceClaim] = []

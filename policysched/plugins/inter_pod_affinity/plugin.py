@@ -3,13 +3,13 @@
 A pod class is matched with each distinct existing term once. A placement then changes the sums of one domain, and only
 the rows whose answer that changes are evaluated again.
 
-Source: plugins/interpodaffinity, v1.36; pkg/scheduler/apis/config/v1 (InterPodAffinityArgs, defaults.go) and
+Source: plugins/interpodaffinity, v1.36 and v1.37; pkg/scheduler/apis/config/v1 (InterPodAffinityArgs, defaults.go) and
 validation_pluginargs.go for the arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.model.objects import Pod
-from policysched.model.selection.pod_affinity import TermKind, pod_terms
+from policysched.model.selection.pod_affinity import AffinityTerm, TermKind, pod_terms
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.columns import levelled
@@ -71,6 +71,7 @@ class InterPodAffinity(
     Args:
         hard_weight: What the required affinity of a placed pod adds to the score of nodes near it.
         ignore_preferred: Whether preferences of placed pods do not apply to pods without preferences.
+        merges_namespaces: Whether the namespaceSelectors of the pod are evaluated for existing namespaces only.
     """
 
     name = "InterPodAffinity"
@@ -78,7 +79,10 @@ class InterPodAffinity(
     score_reads = READS
     normalizes = True
 
-    def __init__(self, hard_weight: int = DEFAULT_HARD_WEIGHT, *, ignore_preferred: bool = False) -> None:
+    def __init__(
+        self, hard_weight: int = DEFAULT_HARD_WEIGHT, *, ignore_preferred: bool = False, merges_namespaces: bool = False
+    ) -> None:
+        self._merges_namespaces = merges_namespaces
         self._ignore_preferred = ignore_preferred
         self._weights = {TermKind.PREFERRED: 0} | ({TermKind.REQUIRED: hard_weight} if hard_weight > 0 else {})
 
@@ -89,10 +93,10 @@ class InterPodAffinity(
             return unresolvable(f"parsing pod: {terms.fault}")
         if not cluster.existing_terms.ever and not terms.affinity and not terms.anti_affinity:
             return SKIP
-        affinity = ResolvedTerms(((1, term) for term in terms.affinity), cluster)
+        affinity = self._resolve(((1, term) for term in terms.affinity), cluster)
         return RequiredState(
             affinity=affinity,
-            anti_affinity=ResolvedTerms(((1, term) for term in terms.anti_affinity), cluster),
+            anti_affinity=self._resolve(((1, term) for term in terms.anti_affinity), cluster),
             existing=MatchingExistingTerms(pod, cluster, REPELLING),
             cluster=cluster,
             may_be_first=bool(affinity.terms) and all(one.peers.matches(pod) for one in affinity.terms),
@@ -131,7 +135,7 @@ class InterPodAffinity(
         if not prefers and not cluster.existing_terms.ever:
             return SKIP
         avoided = ((-one.weight, one.term) for one in terms.preferred_anti)
-        preferences = ResolvedTerms((*terms.preferred, *avoided), cluster)
+        preferences = self._resolve((*terms.preferred, *avoided), cluster)
         return PreferredState(preferences, MatchingExistingTerms(pod, cluster, self._weights), cluster)
 
     def score(self, state: PreferredState, rows: Rows) -> Scores:
@@ -139,6 +143,9 @@ class InterPodAffinity(
         if isinstance(rows, slice):
             state.refresh(NO_ROWS)
         return state.score(rows)
+
+    def _resolve(self, stated: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> ResolvedTerms:
+        return ResolvedTerms(stated, cluster, merges=self._merges_namespaces)
 
     def normalize(self, state: PreferredState, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002
         """Scale the sums, which may be negative, to 0..100."""
@@ -203,7 +210,10 @@ class AffinityArguments(PluginArguments, frozen=True):
             yield "hardPodAffinityWeight", f"{weight} is not in valid range [0, {HIGHEST_HARD_WEIGHT}]"
 
 
-def inter_pod_affinity(given: AffinityArguments) -> InterPodAffinity:
+def inter_pod_affinity(given: AffinityArguments, *, merges_namespaces: bool) -> InterPodAffinity:
     """Create InterPodAffinity."""
-    ignore_preferred = given.ignore_preferred_terms_of_existing_pods
-    return InterPodAffinity(given.hard_pod_affinity_weight, ignore_preferred=ignore_preferred)
+    return InterPodAffinity(
+        given.hard_pod_affinity_weight,
+        ignore_preferred=given.ignore_preferred_terms_of_existing_pods,
+        merges_namespaces=merges_namespaces,
+    )

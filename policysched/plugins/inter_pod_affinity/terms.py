@@ -84,19 +84,21 @@ class CountedTerm(NamedTuple):
     peers: ResolvedPeers
 
 
-def resolve_peers(peers: PeerSelector, selected: Mapping[LabelMatcher, NamespaceSet]) -> ResolvedPeers:
-    """Resolve the namespaces of a term.
-
-    kube-scheduler adds the selected namespaces to those that the term names, and still evaluates the selector, with
-    empty labels. A selector that only excludes therefore selects every namespace.
+def resolve_peers(
+    peers: PeerSelector, selected: Mapping[LabelMatcher, NamespaceSet], *, merges: bool = False
+) -> ResolvedPeers:
+    """Resolve the namespaces of a term: the namespaces that it names and those that its selector selects.
 
     Args:
         peers: The term's pods.
         selected: The namespaces of each selector that reads labels.
+        merges: Whether the selector is evaluated for existing namespaces only. Otherwise it is evaluated with empty
+            labels too, so a selector that only excludes selects every namespace.
     """
-    if peers.namespace_selector.matches({}):
+    selector = peers.namespace_selector
+    if selector.selects_everything or (not merges and selector.matches({})):
         return ResolvedPeers(peers.pods, None)
-    return ResolvedPeers(peers.pods, selected.get(peers.namespace_selector, NO_NAMESPACES), peers.namespaces)
+    return ResolvedPeers(peers.pods, selected.get(selector, NO_NAMESPACES), peers.namespaces)
 
 
 class ResolvedTerms:
@@ -105,6 +107,7 @@ class ResolvedTerms:
     Args:
         stated: The terms, each with what a pod that it matches adds: 1 where it is required.
         cluster: The cluster.
+        merges: See `resolve_peers`.
 
     Attributes:
         terms: The terms.
@@ -112,7 +115,7 @@ class ResolvedTerms:
 
     __slots__ = ("_cluster", "_position", "_selecting", "terms")
 
-    def __init__(self, stated: Iterable[tuple[int, AffinityTerm]], cluster: Cluster) -> None:
+    def __init__(self, stated: Iterable[tuple[int, AffinityTerm]], cluster: Cluster, *, merges: bool) -> None:
         stated = [*stated]
         self._cluster = cluster
         self._position = cluster.namespaces_stamp
@@ -123,7 +126,7 @@ class ResolvedTerms:
         for weight, (peers, key) in stated:
             found = resolved.get(peers)
             if found is None:
-                found = resolved[peers] = resolve_peers(peers, selected)
+                found = resolved[peers] = resolve_peers(peers, selected, merges=merges)
             self.terms.append(CountedTerm(key, weight, found))
         self._selecting = {
             peers.namespace_selector: found.namespaces

@@ -3,7 +3,7 @@
 The plugin uses image sizes by row. The spread of an image depends on all nodes, so the plugin's `stamp` is that of
 the images, and all rows are scored once when a class is prepared.
 
-Source: plugins/imagelocality/image_locality.go, v1.36.
+Source: plugins/imagelocality/image_locality.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from policysched.state.tables.nodes import NodeTable
 
 MEBIBYTE = 1024 * 1024
 LEAST = 23 * MEBIBYTE
-MOST_PER_CONTAINER = 1000 * MEBIBYTE
+MOST_PER_IMAGE = 1000 * MEBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,19 @@ class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageSc
     name = "ImageLocality"
     score_reads = Aspect.IMAGES
 
+    def __init__(self, *, volumes_count: bool = False) -> None:
+        """Create the plugin.
+
+        Args:
+            volumes_count: Whether the largest sum of sizes grows with each image volume too.
+        """
+        self._volumes_count = volumes_count
+
     def prepare_score(self, pod: Pod, cluster: Cluster) -> ImageScores:
         """Compute all scores from the sizes of the images on each row; an image used twice is counted twice."""
-        nodes, there = cluster.nodes, False
+        nodes, images, there = cluster.nodes, pod_images(pod), False
         present = np.zeros(nodes.columns.capacity, np.int64)
-        for name, times in Counter(pod_images(pod)).items():
+        for name, times in Counter(images).items():
             found = cluster.images.rows_with(name)
             if found is not None:
                 rows, size = found
@@ -58,7 +66,7 @@ class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageSc
                 there = True
         if not there:
             return ImageScores(nodes, None)
-        most = MOST_PER_CONTAINER * container_count(pod)
+        most = MOST_PER_IMAGE * (len(images) if self._volumes_count else container_count(pod))
         bounded = np.where(present < LEAST, LEAST, np.minimum(present, most))
         return ImageScores(nodes, MAX_NODE_SCORE * (bounded - LEAST) // (most - LEAST))
 

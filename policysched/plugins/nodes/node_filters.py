@@ -217,11 +217,12 @@ def _declares_others(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noq
     return new is not None and (old is None or old.status.declared_features != new.status.declared_features)
 
 
-def _requires_others(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+def _requires_others(pod: Pod, change: Change, cluster: Cluster) -> bool:
     old, new = pods_of(change)
     if old is None or new is None or not updates_itself(pod, change):
         return False
-    return required_features(old) != required_features(new)
+    known = cluster.nodes.known_features
+    return required_features(old, known) != required_features(new, known)
 
 
 class NodeDeclaredFeatures(OneReasonFilter[RowTest]):
@@ -237,7 +238,8 @@ class NodeDeclaredFeatures(OneReasonFilter[RowTest]):
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Nothing:
         """Skip pods that need no feature; `required_features` infers the features of a pod."""
-        required, nodes = required_features(pod), cluster.nodes
+        nodes = cluster.nodes
+        required = required_features(pod, nodes.known_features)
         if not required:
             return SKIP
         answers = AnswersByCode(nodes.feature_sets, lambda declared: not required <= declared)

@@ -11,7 +11,7 @@ Source: pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, Final
@@ -47,8 +47,10 @@ class NodeTable:
     Units: cpu in millicores, other resources in their own unit.
     """
 
-    def __init__(self, columns: ColumnSet, strings: Strings) -> None:
+    def __init__(self, columns: ColumnSet, strings: Strings, known_features: Sequence[str]) -> None:
         self.columns = columns
+        self.known_features = known_features
+        """The features that nodes can declare and pods can require, sorted."""
         self.strings = strings
         self.size = 0
         self.count = 0
@@ -166,7 +168,7 @@ class NodeTable:
         """Write a node into its row; an invalid node raises before anything is written."""
         amounts = allocatable(node)
         taints = self.taint_sets.code(tuple(node.spec.taints))
-        features = self.feature_sets.code(declared_features(node.status.declared_features))
+        features = self.feature_sets.code(declared_features(node.status.declared_features, self.known_features))
         self.count += not self.present.data[row]
         self.nodes[row] = node
         self.present.data[row] = True

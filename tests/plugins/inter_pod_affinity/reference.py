@@ -92,13 +92,15 @@ class Parsed:
     def error(self) -> str:
         return self.errors[0] if len(self.errors) == 1 else f"[{', '.join(self.errors)}]"
 
-    def merge_namespaces(self, terms: Sequence[Term], scene: Scene) -> None:
-        """The namespaces that selectors match join the named ones; the selectors stay what they are."""
+    def merge_namespaces(self, terms: Sequence[Term], scene: Scene, *, merges: bool) -> None:
+        """The namespaces that selectors match join the named ones; before 1.37 the selectors stay what they are."""
         for one in terms:
             if not one.namespace_selector.selects_everything:
                 one.namespaces |= {
                     name for name, labels in scene.namespaces.items() if one.namespace_selector.matches(labels)
                 }
+                if merges:
+                    one.namespace_selector = compile_selector(None)
 
 
 def count(pairs: Pairs, node: Node, key: str, value: int = 1) -> None:
@@ -138,12 +140,12 @@ class Counts:
         return EXISTING if any(self.existing[item] > 0 for item in node.metadata.labels.items()) else None
 
 
-def verdicts(pod: Pod, scene: Scene) -> dict[str, Status] | Status | None:
+def verdicts(pod: Pod, scene: Scene, *, merges_namespaces: bool = False) -> dict[str, Status] | Status | None:
     """Rejections by node, the status that rejects the pod as a whole, or None where the plugin is skipped."""
     incoming = Parsed(pod)
     if incoming.errors:
         return unresolvable(f"parsing pod: {incoming.error}")
-    incoming.merge_namespaces(incoming.required + incoming.anti, scene)
+    incoming.merge_namespaces(incoming.required + incoming.anti, scene, merges=merges_namespaces)
     counts = Counts(incoming, scene)
     if not counts.existing and not incoming.required and not incoming.anti:
         return None
@@ -164,7 +166,12 @@ def satisfies_affinity(incoming: Parsed, near: Pairs, node: Node) -> bool:
 
 
 def raw_scores(
-    pod: Pod, scene: Scene, hard_weight: int = 1, *, ignore_preferred: bool = False
+    pod: Pod,
+    scene: Scene,
+    hard_weight: int = 1,
+    *,
+    ignore_preferred: bool = False,
+    merges_namespaces: bool = False,
 ) -> dict[str, int] | Status | None:
     """Sums by node before normalisation, an error, or None where the plugin is skipped."""
     near, away = parts(pod)
@@ -174,7 +181,7 @@ def raw_scores(
     incoming = Parsed(pod)
     if incoming.errors:
         return Status(Code.ERROR, (f"failed to parse pod: {incoming.error}",))
-    incoming.merge_namespaces(incoming.preferred + incoming.preferred_anti, scene)
+    incoming.merge_namespaces(incoming.preferred + incoming.preferred_anti, scene, merges=merges_namespaces)
     sums = Pairs()
     for other, node in scene.known():
         for one in incoming.preferred:

@@ -27,7 +27,12 @@ from tests.schedule.parts import profile
 SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 EVENTS = int(os.environ.get("POLICYSCHED_EVENTS") or 6000)
 CASES = max(200, EVENTS // 12)
-VARIANTS: list[dict[str, Any]] = [{}, {"hard_weight": 0}, {"hard_weight": 7, "ignore_preferred": True}]
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"hard_weight": 0},
+    {"hard_weight": 7, "ignore_preferred": True},
+    {"merges_namespaces": True},
+]
 
 
 def engine(cluster: Cluster, arguments: Mapping[str, Any]) -> Engine:
@@ -62,7 +67,7 @@ def _scores(decision: Decision) -> Any:
 
 
 def theirs(incoming: Pod, scene: Scene, arguments: Mapping[str, Any]) -> tuple[Any, Any]:
-    rejected = verdicts(incoming, scene)
+    rejected = verdicts(incoming, scene, merges_namespaces=arguments.get("merges_namespaces", False))
     if isinstance(rejected, Status):
         return rejected, None
     rejected = rejected or {}

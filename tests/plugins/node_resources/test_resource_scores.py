@@ -171,6 +171,7 @@ def test_image_locality_counts_init_containers_and_volumes() -> None:
     incoming = pod(init_containers=containers("tool"), containers=containers("app"), volumes=[volume])
     nodes = [node("a", images={"tool:latest": 600 * MIB, "data:latest": 700 * MIB}), node("b")]
     assert scored(ImageLocality(), incoming, cluster(*nodes)) == {"a": 31, "b": 0}
+    assert scored(ImageLocality(volumes_count=True), incoming, cluster(*nodes)) == {"a": 21, "b": 0}
 
 
 def test_image_locality_equals_the_reference() -> None:
