@@ -40,6 +40,14 @@ class Release:
     """
     node_features: tuple[str, ...]
     """The features that nodes can declare and pods can require, sorted."""
+    no_claims_are_reported: bool
+    """Whether the message of a pod that does not fit states "no new claims to deallocate" if it has no claims."""
+    preempted_node_is_reported: bool
+    """Whether the message of a preempting pod names the node and the number of victims."""
+    budgets_stop_at_violation: bool
+    """Whether other disruption budgets do not count a pod whose eviction violates a budget."""
+    empty_budget_selects_all: bool
+    """Whether a disruption budget with an empty selector protects all pods of its namespace."""
 
     @property
     def minor(self) -> str:
@@ -66,6 +74,10 @@ V1_36: Final = Release(
         "RestartAllContainersOnContainerExits",
         "UserNamespacesHostNetworkSupport",
     ),
+    no_claims_are_reported=True,
+    preempted_node_is_reported=False,
+    budgets_stop_at_violation=False,
+    empty_budget_selects_all=False,
 )
 V1_37: Final = replace(
     V1_36,
@@ -85,8 +97,16 @@ V1_37: Final = replace(
         "UserNamespacesHostNetworkSupport",
         "VolumeBindMountOptions",
     ),
+    no_claims_are_reported=False,
+    preempted_node_is_reported=True,
+    budgets_stop_at_violation=True,
 )
-V1_38: Final = replace(V1_37, version="v1.38.0-beta.0", is_preview=True)
+V1_38: Final = replace(
+    V1_37,
+    version="v1.38.0-beta.0",
+    is_preview=True,
+    empty_budget_selects_all=True,
+)
 RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}
 """The releases by minor, the oldest first."""
 DEFAULT: Final = V1_36
