@@ -1,7 +1,8 @@
 """A pytest plugin that collects policy tests: each test of a file is one pytest item.
 
 It collects `policy-tests.yaml` and files whose names end with `-policy-tests.yaml`. The ini option `policysched_tests`
-adds patterns. The rest of policysched is imported when the first file is collected.
+adds patterns, `policysched_kube_version` chooses the Kubernetes minor whose kube-scheduler decides. The rest of
+policysched is imported when the first file is collected.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 NAMES: Final = ("policy-tests.yaml", "policy-tests.yml", "*-policy-tests.yaml", "*-policy-tests.yml")
 """Patterns of file names that are always collected."""
 _OPTION: Final = "policysched_tests"
+_KUBE_VERSION: Final = "policysched_kube_version"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the ini option `policysched_tests`."""
     help_text = "more patterns of names of policy test files, besides policy-tests.yaml"
     parser.addini(_OPTION, help_text, type="args", default=[])
+    parser.addini(_KUBE_VERSION, "the Kubernetes minor whose kube-scheduler decides, such as 1.36", default="auto")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PolicyTestModule | None:
@@ -73,7 +76,8 @@ class PolicyTestItem(pytest.Item):
         from policysched.app.policy_tests.running import PolicyTestOptions, run_test  # noqa: PLC0415 - as above
         from policysched.visible import visible  # noqa: PLC0415 - as above
 
-        result = run_test(self.loaded, PolicyTestOptions())
+        kube_version = str(self.config.getini(_KUBE_VERSION))
+        result = run_test(self.loaded, PolicyTestOptions(kube_version=kube_version))
         if not result.passed:
             raise AssertionError("\n".join(visible(line) for line in result.told()))
 

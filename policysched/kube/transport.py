@@ -83,6 +83,13 @@ class ApiStatus(msgspec.Struct):
 _STATUS = msgspec.json.Decoder(ApiStatus)
 
 
+class _Version(msgspec.Struct):
+    gitVersion: str = ""  # noqa: N815 - the API's name
+
+
+_VERSION = msgspec.json.Decoder(_Version)
+
+
 class Transport:
     """Requests to the API server over one connection.
 
@@ -146,21 +153,23 @@ class Transport:
         authentication = await self._connection.authentication()
         return await self._once(method, path, body, {**authentication.headers, **sent}, most)
 
-    async def check(self) -> bytes:
-        """Check that the server answers and accepts the credentials; return its version document, if it has one.
+    async def server_version(self) -> str:
+        """Return the server's `gitVersion`; empty if it reports none or rejects the request.
 
         Raises:
             ConnectionProblemError: the server is unreachable, or rejects the credentials.
         """
         url = self._connection.url
         try:
-            return await self.request("GET", "/version")
+            return _VERSION.decode(await self.request("GET", "/version")).gitVersion
+        except UNREADABLE:
+            return ""
         except ApiError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 raise ConnectionProblemError(f"{url} rejects the credentials: {error}") from error
             if error.status == 0:
                 raise ConnectionProblemError(str(error)) from error
-            return b""  # any other answer shows that the server works; rejected requests are reported later
+            return ""  # any other answer shows that the server works; rejected requests are reported later
 
     async def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int) -> bytes:
         short = self._connection.short if method != "GET" else None

@@ -16,7 +16,7 @@ from policysched.errors import UsageError
 
 AUTO: Final = "auto"
 """The value of `--kube-version` that stands for the server's minor, and without a server for the default release."""
-_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
+_MINOR: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,17 @@ class Release:
     def minor(self) -> str:
         """The minor, such as 1.36."""
         return minor_of(self.version)
+
+    def skew(self, version: str) -> int:
+        """Return by how many minors an API server is newer than the release; 0 if the version has no minor.
+
+        A kube-scheduler of a release supports API servers with a skew of 0 and 1.
+
+        Args:
+            version: The server's `gitVersion`.
+        """
+        minor = minor_of(version)
+        return _order(minor) - _order(self.minor) if minor else 0
 
 
 def minor_of(version: str) -> str:
@@ -111,6 +122,8 @@ RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}
 """The releases by minor, the oldest first."""
 DEFAULT: Final = V1_36
 """The release of decisions without a server."""
+KUBE_VERSIONS: Final = (AUTO, *RELEASES)
+"""The values of `--kube-version`."""
 
 
 def release_named(minor: str) -> Release:
@@ -125,7 +138,7 @@ def release_named(minor: str) -> Release:
     if minor == AUTO:
         return DEFAULT
     if minor not in RELEASES:
-        raise UsageError(f'"{minor}" is not a known Kubernetes minor; known are {AUTO}, {", ".join(RELEASES)}')
+        raise UsageError(f'Kubernetes version "{minor}" is not one of {", ".join(KUBE_VERSIONS)}')
     return RELEASES[minor]
 
 
@@ -140,12 +153,11 @@ def release_of_server(version: str) -> tuple[Release, str]:
         return RELEASES[minor], ""
     if not minor:
         return DEFAULT, f"the API server reports no version; decisions follow Kubernetes {DEFAULT.minor}"
-    ordered = sorted(RELEASES, key=_numbers)
-    known = [one for one in ordered if _numbers(one) <= _numbers(minor)]
-    nearest = RELEASES[known[-1] if known else ordered[0]]
+    nearest = min(RELEASES.values(), key=lambda one: abs(one.skew(version)))
     why = f"the API server has version {version}; decisions follow Kubernetes {nearest.minor}, the nearest known"
     return nearest, why
 
 
-def _numbers(minor: str) -> tuple[int, ...]:
-    return tuple(map(int, minor.split(".")))
+def _order(minor: str) -> int:
+    major, number = map(int, minor.split("."))
+    return major * 10_000 + number

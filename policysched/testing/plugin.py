@@ -10,14 +10,17 @@ from policysched.app.plugins.factories import CheckedFactory, stated_name
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node
+from policysched.model.release import AUTO, release_named
 from policysched.plugins.arguments import API_VERSION
 from policysched.state.cluster import Cluster
 from policysched.testing.objects import PROFILE, Object, read_pod
 
 
-def connected_handle(nodes: Iterable[Object] = (), pods: Iterable[Object] = ()) -> PluginHandle:
+def connected_handle(
+    nodes: Iterable[Object] = (), pods: Iterable[Object] = (), kube_version: str = AUTO
+) -> PluginHandle:
     """Return a handle on a cluster with these nodes and placed pods, for tests that call methods of a plugin."""
-    cluster = Cluster()
+    cluster = Cluster(release=release_named(kube_version))
     for node in nodes:
         cluster.set_node(decode_node(node))
     for pod in pods:
@@ -34,6 +37,7 @@ def decide(
     *,
     pods: Iterable[Object] = (),
     args: Mapping[str, Any] | None = None,
+    kube_version: str = AUTO,
 ) -> dict[str, Any]:
     """Schedule a pod with only this plugin, and return the decision.
 
@@ -43,6 +47,7 @@ def decide(
         nodes: The nodes, as `make_node` returns them.
         pods: Placed pods.
         args: The plugin's arguments in `pluginConfig`.
+        kube_version: The Kubernetes minor whose kube-scheduler decides, as `policysched.dry_run` takes it.
 
     Returns:
         The decision record, see docs/reference/decision-record.md.
@@ -57,7 +62,8 @@ def decide(
     needed = [{"name": one} for one in ("PrioritySort", "DefaultBinder", name)]
     multi_point = {"enabled": needed, "disabled": [{"name": "*"}]}
     config = configuration_of(checked, {"multiPoint": multi_point}, args)
-    return dry_run([*nodes, *pods], pod, config=config, plugins=registry, seed=0).to_dict()
+    objects = [*nodes, *pods]
+    return dry_run(objects, pod, config=config, plugins=registry, seed=0, kube_version=kube_version).to_dict()
 
 
 def configuration_of(factory: CheckedFactory, plugins: Object, args: Mapping[str, Any] | None) -> Object:

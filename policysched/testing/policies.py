@@ -10,10 +10,15 @@ from policysched.app.policy_tests.reading import find_files, take_tests
 from policysched.app.policy_tests.running import PolicyTestOptions
 from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_files, run_value
 from policysched.errors import UsageError
+from policysched.model.release import AUTO, release_named
 
 
 def run(
-    tests: str | Path | Mapping[str, Any] | list[Any], *, coverage: bool = False, mutate: bool = False
+    tests: str | Path | Mapping[str, Any] | list[Any],
+    *,
+    coverage: bool = False,
+    mutate: bool = False,
+    kube_version: str = AUTO,
 ) -> PolicyTestRun:
     """Run policy tests, as `policysched test` does.
 
@@ -22,16 +27,18 @@ def run(
             folder.
         coverage: Whether to measure which parts of policies the tests reach.
         mutate: Whether to change policies and report the changes that no test notices.
+        kube_version: The Kubernetes minor whose kube-scheduler decides, as `policysched.dry_run` takes it.
 
     Returns:
         The results. `problems` lists files that cannot be used.
 
     Raises:
-        UsageError: the file does not exist, or the content is not that of a test file.
+        UsageError: the file does not exist, the content is not that of a test file, or the minor is unknown.
     """
+    options = PolicyTestOptions(kube_version=release_named(kube_version).minor)
     choices = RunChoices(coverage=coverage, mutate=mutate)
     if isinstance(tests, str | Path):
         if not Path(tests).exists():
             raise UsageError(f"{tests}: no such file")
-        return run_files(find_files([str(tests)]), PolicyTestOptions(), choices)
-    return run_value(take_tests(tests), PolicyTestOptions(), choices)
+        return run_files(find_files([str(tests)]), options, choices)
+    return run_value(take_tests(tests), options, choices)

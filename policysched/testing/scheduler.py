@@ -15,10 +15,12 @@ from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node
 from policysched.model.objects import Metadata, Namespace
+from policysched.model.release import AUTO, DEFAULT, Release, release_named
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.scheduler import LAST_WORDS, Scheduler
+from policysched.state.cluster import Cluster
 from policysched.testing.fake_time import FakeClock, SteppedLoop
 from policysched.testing.objects import PROFILE, Object, read_pod
 from policysched.testing.plugin import configuration_of
@@ -78,18 +80,21 @@ class TestedScheduler:
 
     __test__ = False  # it is no class of tests
 
-    def __init__(self, factory: Callable[..., Any], args: Mapping[str, Any] | None, clock: FakeClock) -> None:
+    def __init__(
+        self, factory: Callable[..., Any], args: Mapping[str, Any] | None, clock: FakeClock, release: Release = DEFAULT
+    ) -> None:
         name = stated_name(factory)
         self.plugin: Any = None
         self.clock = clock
         registry, checked = PluginRegistry(), CheckedFactory(name, factory)
         registry.register(name, partial(self._make, checked))
         everywhere = {"multiPoint": {"enabled": [{"name": name}]}}
-        profiles = configured_profiles(configuration_of(checked, everywhere, args), registry)
+        profiles = configured_profiles(configuration_of(checked, everywhere, args), registry, release=release)
         self.handle = profiles[PROFILE].handle or PluginHandle(PROFILE)
         self._client, self._heard, self._loop = RecordingClient(), _Listener(), SteppedLoop(clock)
         rng = random.Random(0)  # noqa: S311 - draws among equals
-        self._scheduler = Scheduler(profiles, self._client, clock, rng, [self._heard])
+        cluster = Cluster(release=release)
+        self._scheduler = Scheduler(profiles, self._client, clock, rng, [self._heard], cluster=cluster)
         self._client.on_bound = lambda pod: self._loop.call_soon(self._scheduler.set_pod, pod)
         self._client.on_deleted = lambda pod: self._loop.call_soon(self._scheduler.drop, pod)
         self._work = self._loop.create_task(self._scheduler.run())
@@ -171,6 +176,7 @@ def scheduling(
     pods: Iterable[Object] = (),
     args: Mapping[str, Any] | None = None,
     clock: FakeClock | None = None,
+    kube_version: str = AUTO,
 ) -> Iterator[TestedScheduler]:
     """Run a scheduler with the default plugins and one more, enabled at all its points.
 
@@ -180,11 +186,12 @@ def scheduling(
         pods: The pods, as `make_pod` returns them; pods without a node are scheduled.
         args: The plugin's arguments in `pluginConfig`.
         clock: The clock of the scheduler; default: a new one.
+        kube_version: The Kubernetes minor whose kube-scheduler decides, as `policysched.dry_run` takes it.
 
     Raises:
         UsageError: the factory or the arguments are invalid.
     """
-    made = TestedScheduler(factory, args, clock or FakeClock())
+    made = TestedScheduler(factory, args, clock or FakeClock(), release_named(kube_version))
     try:
         made.add(*nodes, *pods)
         made.settle()

@@ -33,6 +33,8 @@ def _completed(line: str) -> list[str]:
         ("policysched explain w07", [code.lower() for code in message_table() if code.startswith("W07")]),
         ("policysched explain ", list(message_table())),
         ("policysched explain X", []),
+        ("policysched why --kube-version ", ["auto", "1.36", "1.37", "1.38"]),
+        ("policysched test --kube-version 1.37", ["1.37"]),
         ("policysched explain -o ", ["table", "wide", "json", "yaml"]),
         ("policysched check -o ", ["table", "json", "yaml", "markdown", "github", "sarif"]),
         ("policysched check --warn", ["--warnings-as-errors"]),

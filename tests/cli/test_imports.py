@@ -15,7 +15,7 @@ from tools.documents.markdown import ROOT
 SERVERS = {"aiohttp", "asyncio", "kubernetes", "prometheus_client"}
 ENGINE = {"policysched.schedule", "policysched.state", "policysched.plugins", "policysched.kube", "cachetools"}
 ARRAYS = {"numpy"}
-LANGUAGE = ARRAYS | {"lark", "policysched.language", "policysched.model"}
+LANGUAGE = ARRAYS | {"lark", "policysched.language", "policysched.model.objects"}
 POLICY = "examples/tour/01-tonodename/policy.yaml"
 CLUSTER = "examples/cookbook/pin-a-node/cluster.yaml"
 POD = "examples/cookbook/pin-a-node/pod.yaml"

@@ -75,7 +75,7 @@ async def problem(path: str) -> str:
     with pytest.raises(ConnectionProblemError) as raised:
         connection = await Connection.open(Ticking(), kubeconfig=path)
         try:
-            await Transport(connection, timeout=5.0).check()
+            await Transport(connection, timeout=5.0).server_version()
         finally:
             await connection.close()
     return str(raised.value)
@@ -107,10 +107,10 @@ async def test_server_that_gets_a_good_certificate_is_reached(authorities: Autho
         path = kubeconfig(tmp_path, cluster | {"server": url}, {})
         connection = await Connection.open(Ticking(), kubeconfig=path)
         with pytest.raises(ConnectionProblemError, match="not trusted"):
-            await Transport(connection).check()
+            await Transport(connection).server_version()
     try:
         async with served(authorities.good) as connection.url:
-            await Transport(connection).check()
+            await Transport(connection).server_version()
     finally:
         await connection.close()
 

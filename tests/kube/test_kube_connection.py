@@ -271,12 +271,12 @@ async def test_token_file_that_was_rotated_is_read_when_the_token_is_refused(kub
     kube.server.on("GET", "/version", refused, answer({}))
     try:
         token.write_text("rotated")
-        await transport.check()
+        await transport.server_version()
         sent = [one.headers["Authorization"] for one in kube.server.asked]
         assert sent == ["Bearer expired", "Bearer rotated"]
         kube.server.on("GET", "/version", refused)
         with pytest.raises(ConnectionProblemError, match="rejects the credentials: token has expired"):
-            await transport.check()
+            await transport.server_version()
         assert len(kube.server.asked) == 3, "the same token is not tried again"
     finally:
         await connection.close()
@@ -325,15 +325,29 @@ async def test_missing_kubeconfig_is_told_where_it_is_named(home: Path) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("document", "version"),
+    [
+        ({"major": "1", "minor": "37+", "gitVersion": "v1.37.2-gke.1"}, "v1.37.2-gke.1"),
+        *((one, "") for one in (b"", b"v1.37.2", b'{"a":' + b"[" * 100_000, b'{"gitVersion":"\xff"}', b"[]", b"{}")),
+        ({"gitVersion": 1}, ""),
+        ({"gitVersion": None}, ""),
+    ],
+)
+async def test_version_is_that_of_the_document(kube: Kube, document: Any, version: str) -> None:
+    kube.server.on("GET", "/version", answer(document))
+    assert await kube.transport.server_version() == version
+
+
 async def test_check_tells_a_wrong_user_from_a_missing_server(kube: Kube) -> None:
     kube.server.on("GET", "/version", refuse(401, "Unauthorized", "Unauthorized"))
     with pytest.raises(ConnectionProblemError, match="rejects the credentials: Unauthorized"):
-        await kube.transport.check()
+        await kube.transport.server_version()
     kube.server.on("GET", "/version", refuse(403, "Forbidden"))
-    await kube.transport.check()
+    assert await kube.transport.server_version() == ""
     await kube.server.stop()
     with pytest.raises(ConnectionProblemError, match=r"cannot connect to http://127\.0\.0\.1:\d+"):
-        await kube.transport.check()
+        await kube.transport.server_version()
     await kube.server.start()
 
 

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from policysched.errors import UsageError
-from policysched.model.release import DEFAULT, RELEASES, V1_36, V1_37, V1_38, release_named, release_of_server
+from policysched.model.release import (
+    DEFAULT,
+    RELEASES,
+    V1_36,
+    V1_37,
+    V1_38,
+    Release,
+    release_named,
+    release_of_server,
+)
 
 PACKAGE = Path(__file__).parents[2] / "policysched"
 COMPARISON = re.compile(r"V1_\d\d|release\.(version|minor|is_preview) *(==|!=|<|>|in)")
@@ -23,7 +32,7 @@ def test_releases_are_known_by_their_minor() -> None:
 
 @pytest.mark.parametrize("minor", ["1.34", "1.37.9", "latest", ""])
 def test_other_minors_are_refused_with_the_known_ones(minor: str) -> None:
-    with pytest.raises(UsageError, match=rf'"{re.escape(minor)}" is not .* are auto, 1\.36, 1\.37, 1\.38$'):
+    with pytest.raises(UsageError, match=rf'"{re.escape(minor)}" is not one of auto, 1\.36, 1\.37, 1\.38$'):
         release_named(minor)
 
 
@@ -47,11 +56,26 @@ def test_an_unknown_server_is_followed_by_the_nearest_release_with_a_warning(ver
     assert found.minor in why
 
 
-@pytest.mark.parametrize("version", ["", "main", "kind"])
+@pytest.mark.parametrize("version", ["", "main", "kind", "v1", f"v1.{'9' * 5000}", "v\u0661.\u0663\u0667"])
 def test_a_server_without_a_version_is_followed_by_the_default_release(version: str) -> None:
     found, why = release_of_server(version)
     assert found is DEFAULT
     assert "reports no version" in why
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "skew"),
+    [
+        (V1_37, "v1.37.9+k3s1", 0),
+        (V1_36, "v1.37.0-alpha.1", 1),
+        (V1_37, "v1.36.5", -1),
+        (V1_36, "v1.39.0", 3),
+        (V1_37, "", 0),
+        (V1_37, "main", 0),
+    ],
+)
+def test_skew_is_the_number_of_minors_by_which_a_server_is_newer(release: Release, version: str, skew: int) -> None:
+    assert release.skew(version) == skew
 
 
 def test_no_other_module_compares_versions() -> None:

@@ -21,6 +21,7 @@ from policysched.app.configuration.reading import (
 from policysched.app.configuration.validation import faults
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
+from policysched.model.release import AUTO, Release, release_named
 from policysched.reading.documents import Document, Object
 from policysched.reading.files import shown
 from policysched.reading.folders import empty
@@ -38,8 +39,8 @@ class CheckedFiles:
     faults: tuple[FieldFault, ...]
 
 
-def read_file(name: str, plugins: PluginRegistry = NO_PLUGINS) -> ReadConfiguration:
-    """Read the configuration of a file.
+def read_file(name: str, plugins: PluginRegistry = NO_PLUGINS, kube_version: str = AUTO) -> ReadConfiguration:
+    """Read the configuration of a file as the kube-scheduler of a Kubernetes minor.
 
     Raises:
         UsageError: the file cannot be used; the text has all errors of the configuration.
@@ -47,19 +48,26 @@ def read_file(name: str, plugins: PluginRegistry = NO_PLUGINS) -> ReadConfigurat
     documents = load([name])
     if len(documents) > 1:
         raise UsageError(f"{documents[1].where}: expected one KubeSchedulerConfiguration, got several objects")
-    read = load_configuration(documents[0])
+    read = load_configuration(documents[0], release=release_named(kube_version))
     configured_profiles(read, plugins)
     return read
 
 
-def check_files(names: Iterable[str], plugins: PluginRegistry = NO_PLUGINS) -> CheckedFiles:
+def check_files(names: Iterable[str], plugins: PluginRegistry = NO_PLUGINS, kube_version: str = AUTO) -> CheckedFiles:
     """Return all errors of the configurations in files; in folders, objects of other kinds are ignored.
+
+    Args:
+        names: The files and folders.
+        plugins: Plugins that a configuration can enable besides the default ones.
+        kube_version: The Kubernetes minor whose kube-scheduler reads the configurations.
 
     Raises:
         UsageError: a file cannot be read or contains no objects, or a folder has no configuration.
     """
+    release = release_named(kube_version)
     documents = [one for name in names for one in _configurations(name)]
-    return CheckedFiles(len(documents), tuple(fault for one in documents for fault in _faults(one, plugins)))
+    found = tuple(fault for one in documents for fault in _faults(one, plugins, release))
+    return CheckedFiles(len(documents), found)
 
 
 def _configurations(name: str) -> list[Document]:
@@ -77,11 +85,11 @@ def _is_meant(one: Object) -> bool:
     return one.get("kind") == KIND or str(one.get("apiVersion")).startswith(_GROUP)
 
 
-def _faults(document: Document, plugins: PluginRegistry) -> tuple[FieldFault, ...]:
+def _faults(document: Document, plugins: PluginRegistry, release: Release) -> tuple[FieldFault, ...]:
     """Return invalid fields, and errors found while creating profiles, in the order of the file."""
     found: list[FieldFault] = []
     try:
-        read = decode_configuration(document)
+        read = decode_configuration(document, release)
         found += read.error(faults(read.completed)).faults
         configured_profiles(read, plugins)
     except ConfigurationError as error:

@@ -22,6 +22,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS
 from policysched.model.policy import KIND, PolicyKey
+from policysched.model.release import AUTO, release_named, release_of_server
 from policysched.reading.documents import Document, Object
 from policysched.reading.files import shown
 from policysched.reading.folders import empty
@@ -48,6 +49,8 @@ class ClusterInputs:
     """Objects of a live cluster that cannot be used."""
     notes: tuple[str, ...] = ()
     """Notes about the files and the live cluster, one line each."""
+    kube_version: str = AUTO
+    """The Kubernetes minor whose kube-scheduler decides."""
 
     @property
     def all_notes(self) -> tuple[str, ...]:
@@ -145,6 +148,7 @@ class Inputs:
             report = dry_run(
                 part.objects, self.wanted.object, part.policies,
                 config=self.cluster.config, now=now, seed=seed, metrics=self.metrics, plugins=self.plugins,
+                kube_version=self.cluster.kube_version,
             )  # fmt: skip
         except ObjectError as error:
             raise self._located(error) from error
@@ -158,7 +162,7 @@ class Inputs:
         return self.cluster.located(error)
 
 
-async def gather(
+async def gather(  # noqa: PLR0913 - what a decision depends on
     cluster: Sequence[str],
     pod: str,
     policies: Iterable[str] = (),
@@ -166,6 +170,7 @@ async def gather(
     config: str | None = None,
     kubeconfig: Path | None = None,
     context: str | None = None,
+    kube_version: str = AUTO,
 ) -> Inputs:
     """Read the inputs of a dry-run.
 
@@ -176,6 +181,7 @@ async def gather(
         config: The file of a KubeSchedulerConfiguration.
         kubeconfig: The kubeconfig of the live cluster.
         context: The context in the kubeconfig.
+        kube_version: The Kubernetes minor whose kube-scheduler decides; `auto` is that of the live cluster.
 
     Raises:
         PolicyschedError: an input cannot be used.
@@ -185,7 +191,9 @@ async def gather(
     documents = load([file], notes)
     wanted = pod_of(documents, file, choice)
     refuse_pod_faults(wanted.document, wanted.object, wanted.template)
-    found = await gather_cluster(cluster, policies, config=config, kubeconfig=kubeconfig, context=context)
+    found = await gather_cluster(
+        cluster, policies, config=config, kubeconfig=kubeconfig, context=context, kube_version=kube_version
+    )
     made = controlled(dict(wanted.document.object), dict(wanted.object), found.objects)
     # Other objects of the file are applied with the pod, unless the cluster has them already.
     known = {identity(one) for one in found.objects} if len(documents) > 1 or made.beside else set()
@@ -207,12 +215,14 @@ async def gather_cluster(
     config: str | None = None,
     kubeconfig: Path | None = None,
     context: str | None = None,
+    kube_version: str = AUTO,
 ) -> ClusterInputs:
     """Read a cluster, policies and configuration to try; the arguments are those of `gather`.
 
     Raises:
         PolicyschedError: an input cannot be used.
     """
+    release_named(kube_version)  # an unknown minor is an error before anything is read
     notes: list[str] = []
     documents = load_cluster((one for one in cluster if one != LIVE), notes)
     refuse_twins(documents)
@@ -227,9 +237,23 @@ async def gather_cluster(
     if LIVE in cluster:
         from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - files need no Kubernetes client
 
-        live = await read_cluster(kubeconfig, context, left_out=left_out.append, missing=notes.append)
+        def use_version(version: str) -> None:
+            nonlocal kube_version
+            release, warning = release_of_server(version)
+            kube_version = release.minor
+            notes.extend([warning] if warning else [])
+
+        live = await read_cluster(
+            kubeconfig,
+            context,
+            left_out=left_out.append,
+            missing=notes.append,
+            version=use_version if kube_version == AUTO else None,
+        )
     objects = (*live, *(one.object for one in documents))
-    return ClusterInputs(objects, tuple(documents), tuple(tried), config_to_try, tuple(left_out), tuple(notes))
+    return ClusterInputs(
+        objects, tuple(documents), tuple(tried), config_to_try, tuple(left_out), tuple(notes), kube_version
+    )
 
 
 def load_policies(names: Iterable[str], notes: list[str]) -> list[Document]:

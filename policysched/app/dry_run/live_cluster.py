@@ -50,6 +50,7 @@ async def read_cluster(
     kinds: Iterable[ApiKind[Any]] | None = None,
     left_out: LeftOut = _warn,
     missing: Callable[[str], None] = log.warning,
+    version: Callable[[str], None] | None = None,
 ) -> list[Object]:
     """List all objects that a decision reads.
 
@@ -59,6 +60,7 @@ async def read_cluster(
         kinds: The kinds; default: all that scheduling and admission read.
         left_out: Called for each object that cannot be used; default: logs it.
         missing: Called with a message for each kind that only admission reads and that cannot be listed.
+        version: Called with the version of the API server; None does not read the version.
 
     Raises:
         ConnectionProblemError: the API server is unreachable, or rejects the credentials or a list.
@@ -71,6 +73,8 @@ async def read_cluster(
         raise NoKubeconfigError(f"{error}; to read the cluster from files, set --cluster") from error
     try:
         transport = Transport(connection)
+        if version is not None:
+            version(await transport.server_version())
         forbidden: dict[str, ApiError] = {}
         found = [
             {**item, "apiVersion": kind.api_version, "kind": kind.kind}

@@ -19,6 +19,7 @@ from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.policy import KIND, PolicyKey
+from policysched.model.release import Release
 from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.store import PolicyStore
@@ -75,7 +76,7 @@ def changed_objects(
     Raises:
         UsageError: a node cannot be read, an object is not a node, or a name does not exist.
     """
-    coming = read_objects(nodes)
+    coming = read_objects(nodes, read.release)
     if coming.left_out:
         raise UsageError(coming.left_out[0])
     if coming.pods or coming.others or coming.policies:
@@ -112,13 +113,13 @@ def changed_policies(store: PolicyStore, policies: Iterable[Object], without: Co
 
 
 def profiles_of(
-    config: ReadConfiguration | None, names: Collection[str], plugins: PluginRegistry | None
+    config: ReadConfiguration | None, names: Collection[str], plugins: PluginRegistry | None, release: Release
 ) -> dict[str, Profile]:
     """Return new profiles for scheduler names from a configuration, by default with the default plugins.
 
     A profile belongs to one cluster, because plugins keep state of the cluster.
     """
     if config is None:
-        return {name: default_profile(name) for name in names}
+        return {name: default_profile(name, release=release) for name in names}
     profiles = configured_profiles(config, find_plugins().registry if plugins is None else plugins)
     return {name: profile for name, profile in profiles.items() if name in names}

@@ -39,6 +39,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.metric_sources.table import as_table
 from policysched.metric_sources.table_answers import answers
 from policysched.model.policy import KIND, PolicyKey, PolicySpec
+from policysched.model.release import AUTO, release_named
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.state.cluster import Cluster
@@ -62,6 +63,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     metrics: Numbers | Measure | None = None,
     plugins: PluginRegistry | None = None,
     progress: Progress | None = None,
+    kube_version: str = AUTO,
 ) -> Plan:
     """Schedule all pods of a cluster without and with a change, and return the differences.
 
@@ -81,15 +83,18 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         metrics: Values of metrics, as `dry_run` takes them; a function is called once.
         plugins: Plugins that configurations can enable besides the default ones.
         progress: Called with the number of scheduled pods and the number of all pods.
+        kube_version: The Kubernetes minor whose kube-scheduler decides, as `dry_run` takes it.
 
     Raises:
         UsageError: a policy of the change does not compile, a name is not there, a configuration does not fit, or there
             is no node or no pod to evaluate.
     """
-    read = read_objects(given_objects(objects, "objects"))
+    release = release_named(kube_version)
+    read = read_objects(given_objects(objects, "objects"), release)
     store = standing_policies(read.policies)
     standing = compiled_policies(store)
-    configurations = [None if one is None else load_configuration(one) for one in (current_config, config)]
+    both = (current_config, config)
+    configurations = [None if one is None else load_configuration(one, release=release) for one in both]
     lost, deleted = _names("node", without_nodes), _names("policy", without_policies)
     after = changed_objects(read, given_objects(nodes, "nodes", "Node"), lost, replicas or {})
     tried = list(given_objects(policies, "policies", KIND))
@@ -100,7 +105,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         [one.scheduler_names for one in _policies_of_the_change(standing.compiled, coming)],
         Counter(one.spec.scheduler_name for one in read.schedulable),
     )
-    current, planned = (partial(profiles_of, one, names.names, plugins) for one in configurations)
+    current, planned = (partial(profiles_of, one, names.names, plugins, release) for one in configurations)
     change = PlannedChange(
         SideInputs(read, current, standing.compiled),
         SideInputs(after, current if config is None else planned, coming),

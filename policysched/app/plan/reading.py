@@ -18,6 +18,7 @@ from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.objects.meta import OwnerReference
 from policysched.model.pod_requirements import is_static
 from policysched.model.policy import decode_policy
+from policysched.model.release import Release
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources
 
@@ -50,6 +51,8 @@ class ClusterObjects:
     """The objects of one side."""
 
     admission: Admission
+    release: Release
+    """The Kubernetes release whose rules apply."""
     others: list[Any] = field(default_factory=list)
     """Objects other than pods and nodes."""
     nodes: dict[str, Any] = field(default_factory=dict)
@@ -74,7 +77,7 @@ class ClusterObjects:
         Args:
             seconds: The time. Units: seconds since 1970.
         """
-        made = Cluster()
+        made = Cluster(release=self.release)
         for obj in (*self.others, *self.nodes.values()):
             made.take(obj)
         for name in dict.fromkeys(one.pod.metadata.namespace for one in self.pods.values()):
@@ -95,8 +98,8 @@ class ClusterObjects:
                 made.nominations.update(one.pod)
 
 
-def read_objects(objects: Iterable[Object]) -> ClusterObjects:
-    """Read the objects of a cluster.
+def read_objects(objects: Iterable[Object], release: Release) -> ClusterObjects:
+    """Read the objects of a cluster to which the rules of a release apply.
 
     Raises:
         UsageError: a value is not an object, or a priority class is malformed, because the queue order would then be
@@ -104,7 +107,7 @@ def read_objects(objects: Iterable[Object]) -> ClusterObjects:
     """
     given = list(unlisted(objects))
     admission = Admission(given)
-    made = ClusterObjects(admission)
+    made = ClusterObjects(admission, release)
     saved = SavedPods(admission)
     for raw in given:
         kind = kind_of(raw)

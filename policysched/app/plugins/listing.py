@@ -20,6 +20,7 @@ from policysched.app.plugins.discovery import FoundPlugins
 from policysched.app.plugins.factories import CheckedFactory
 from policysched.app.report_table import ReportTable
 from policysched.errors import UsageError
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins.registry import DEFAULT_ORIGIN
 from policysched.visible import visible
 
@@ -53,14 +54,17 @@ class PluginRow:
         return {key: value for key, value in said.items() if value is not None}
 
 
-def plugin_rows(found: FoundPlugins, times: Mapping[str, float] = NOTHING_MEASURED) -> Iterator[PluginRow]:
+def plugin_rows(
+    found: FoundPlugins, release: Release = DEFAULT, times: Mapping[str, float] = NOTHING_MEASURED
+) -> Iterator[PluginRow]:
     """Yield the default plugins in order, then the discovered ones.
 
     Args:
         found: The discovered plugins.
+        release: The Kubernetes release of the default plugins.
         times: Measured times by name. Units: microseconds.
     """
-    registry, known = registry_with(found.registry), known_points()
+    registry, known = registry_with(found.registry, release), known_points(release)
     for name in registry:
         entry = registry[name]
         try:

@@ -14,6 +14,7 @@ from policysched.framework.out_of_tree.watch import PluginWatch
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node, decode_pod
+from policysched.model.release import DEFAULT, Release
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
 
@@ -21,7 +22,9 @@ DECISIONS: Final = 20
 _AMOUNTS: Final = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 
 
-def measured_times(config: str, registry: PluginRegistry, nodes: int, seconds: Callable[[], float]) -> dict[str, float]:
+def measured_times(
+    config: str, registry: PluginRegistry, nodes: int, seconds: Callable[[], float], release: Release = DEFAULT
+) -> dict[str, float]:
     """Measure the out-of-tree plugins that a configuration enables.
 
     Args:
@@ -29,6 +32,7 @@ def measured_times(config: str, registry: PluginRegistry, nodes: int, seconds: C
         registry: The out-of-tree plugins.
         nodes: Number of nodes.
         seconds: The clock.
+        release: The Kubernetes release of the default plugins.
 
     Returns:
         Time per decision by plugin, up to Score; the largest of several profiles. Units: microseconds.
@@ -37,14 +41,14 @@ def measured_times(config: str, registry: PluginRegistry, nodes: int, seconds: C
         UsageError: the configuration is invalid.
     """
     found: dict[str, float] = {}
-    for profile in configured_profiles(config, registry).values():
-        for name, taken in _taken(profile, nodes, seconds):
+    for profile in configured_profiles(config, registry, release=release).values():
+        for name, taken in _taken(profile, nodes, seconds, release):
             found[name] = max(found.get(name, 0.0), taken)
     return found
 
 
-def _taken(profile: Profile, nodes: int, seconds: Callable[[], float]) -> Iterable[tuple[str, float]]:
-    cluster, handle = Cluster(), profile.handle
+def _taken(profile: Profile, nodes: int, seconds: Callable[[], float], release: Release) -> Iterable[tuple[str, float]]:
+    cluster, handle = Cluster(release=release), profile.handle
     if handle is None:
         return ()
     for number in range(nodes):

@@ -30,6 +30,7 @@ from policysched.language.checking.compile import compile_expression
 from policysched.language.ir.types import DURATION
 from policysched.language.messages.suggestions import did_you_mean
 from policysched.model.policy import KIND
+from policysched.model.release import AUTO
 from policysched.reading.documents import Document
 from policysched.reading.loading import load
 from policysched.rules.plugin.active_policy import ActivePolicy
@@ -179,6 +180,8 @@ class PolicyTestOptions:
 
     plugins: PluginRegistry | None = None
     """Plugins that a configuration can enable."""
+    kube_version: str = AUTO
+    """The Kubernetes minor whose kube-scheduler decides."""
     observe: Observe | None = None
     """Callback for each decision and the policies that applied."""
 
@@ -257,7 +260,7 @@ class _Running:
         return dry_run(
             self._objects.values(), pod, self._policies.values(),
             config=self._test.config, now=self._now, seed=self._seed + index, metrics=_given(self._metrics),
-            plugins=self._options.plugins, observe=self._observe,
+            plugins=self._options.plugins, observe=self._observe, kube_version=self._options.kube_version,
         )  # fmt: skip
 
     def _observe(self, decision: Decision, policies: Sequence[ActivePolicy]) -> None:

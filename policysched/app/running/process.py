@@ -325,14 +325,14 @@ class Process:
         retry, logged = Retry(self._pacing), ""
         while True:
             try:
-                answer = await self._transport.check()
+                version = await self._transport.server_version()
             except ConnectionProblemError as error:
                 if str(error) != logged:
                     log.warning("%s; check the kubeconfig and the API server; retrying until it answers", error)
                 logged = str(error)
                 await retry.pause()
             else:
-                log_skew(answer)
+                log_skew(version)
                 return
 
 

@@ -37,7 +37,7 @@ def explain(  # noqa: PLR0913 - what a decision depends on
         explanation = why(
             part.objects, pod, node,
             policies=part.policies, config=inputs.config, scheduler_name=scheduler_name, seed=seed, now=now,
-            metrics=metrics, plugins=plugins,
+            metrics=metrics, plugins=plugins, kube_version=inputs.kube_version,
         )  # fmt: skip
     except ObjectError as error:
         raise inputs.located(error) from error

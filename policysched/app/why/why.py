@@ -40,6 +40,7 @@ from policysched.model.kinds import FINISHED
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import is_static
 from policysched.model.policy import KIND
+from policysched.model.release import AUTO, release_named
 from policysched.reading.documents import metadata_of
 from policysched.reading.folders import listed
 from policysched.schedule.cycle.decision import Decision, drawn
@@ -63,6 +64,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
     seed: int | None = None,
     metrics: Numbers | Measure | None = None,
     plugins: PluginRegistry | None = None,
+    kube_version: str = AUTO,
 ) -> Explanation:
     """Explain why a pod of a cluster is on its node or pending.
 
@@ -78,6 +80,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
         seed: Seed of the draw among equally good nodes.
         metrics: Values of metrics, as `dry_run` takes them.
         plugins: Plugins that a configuration can enable besides the default ones.
+        kube_version: The Kubernetes minor whose kube-scheduler decides, as `dry_run` takes it.
 
     Raises:
         UsageError: the pod or node does not exist, an object is malformed, or the configuration has no profile for the
@@ -88,13 +91,16 @@ def why(  # noqa: PLR0913 - what a decision depends on
     found = _find(given, pod if "/" in pod else f"default/{pod}")
     node = without_kind("node", node)
     _refuse_unknown(given, node)
-    read = None if config is None else load_configuration(config)
+    read = None if config is None else load_configuration(config, release=release_named(kube_version))
     names = _scheduler_names(found, read, scheduler_name, (*given, *tried))
     sentence = _undecided(found, names)
     if sentence is not None:
         return sentence
     wanted = _as_new(_named(found, names))
-    simulation = simulate(given, wanted, tried, config=config, now=now, metrics=metrics, plugins=plugins)
+    simulation = simulate(
+        given, wanted, tried,
+        config=config, now=now, metrics=metrics, plugins=plugins, kube_version=kube_version,
+    )  # fmt: skip
     variants = VariantEvaluator(simulation, seed)
     explained = _DecisionExplainer(variants, _spec(found).get("nodeName") or "", node).explanation()
     silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(simulation.not_applied.items()))

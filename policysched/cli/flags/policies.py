@@ -10,7 +10,8 @@ import typer
 
 from policysched.cli.flags.base import Flags, completed_by
 from policysched.cli.flags.formats import CheckFormat, OutputFormat, TableFormat
-from policysched.cli.flags.shared import ClusterAccess, ListOutput, Output, Plugin
+from policysched.cli.flags.shared import ClusterAccess, KubeVersion, ListOutput, Output, Plugin
+from policysched.model.release import AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,7 @@ class TestFlags(Flags):
     watch: Annotated[bool, typer.Option("--watch", help="Run the tests again when a file changes, until Ctrl-C.")] = (
         False
     )
+    kube_version: KubeVersion = AUTO
     plugin: Plugin = None
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of test files and exit.")] = False
     output: Output = OutputFormat.TABLE

@@ -11,7 +11,8 @@ import typer
 
 from policysched.cli.flags.base import Flags, completed_by
 from policysched.cli.flags.formats import TableFormat, TextFormat
-from policysched.cli.flags.shared import ListOutput, Plugin, TextOutput
+from policysched.cli.flags.shared import KubeVersion, ListOutput, Plugin, TextOutput
+from policysched.model.release import AUTO
 
 
 class Shell(enum.StrEnum):
@@ -42,6 +43,7 @@ class ConfigViewFlags(Flags):
     """
 
     config: Annotated[str, typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration file.")]
+    kube_version: KubeVersion = AUTO
     plugin: Plugin = None
     output: TextOutput = TextFormat.YAML
 
@@ -54,6 +56,7 @@ class ConfigCheckFlags(Flags):
     """
 
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")]
+    kube_version: KubeVersion = AUTO
     plugin: Plugin = None
     output: ListOutput = TableFormat.TABLE
 
@@ -68,6 +71,7 @@ class PluginsFlags(Flags):
     Exit codes: 0 all plugins can be enabled; 1 a plugin cannot be enabled; 2 a flag is invalid.
     """
 
+    kube_version: KubeVersion = AUTO
     plugin: Plugin = None
     config: Annotated[
         str | None,
@@ -131,10 +135,12 @@ class CompletionFlags(Flags):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFlags(Flags):
-    """Print the version.
+    """Print the version; as JSON or YAML, also the Kubernetes releases whose kube-scheduler can decide.
 
     Exit codes: 0 success.
     """
+
+    output: ListOutput = TableFormat.TABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

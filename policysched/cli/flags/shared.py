@@ -10,6 +10,7 @@ import typer
 
 from policysched.cli.flags.base import Flags
 from policysched.cli.flags.formats import OutputFormat, TableFormat, TextFormat
+from policysched.model.release import AUTO, KUBE_VERSIONS
 
 Output: TypeAlias = Annotated[
     OutputFormat,
@@ -102,6 +103,22 @@ MetricsFile: TypeAlias = Annotated[
 ]
 
 
+def complete_kube_version(incomplete: str) -> list[str]:
+    """Return the values of `--kube-version` that start with a text."""
+    return [one for one in KUBE_VERSIONS if one.startswith(incomplete)]
+
+
+KubeVersion: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--kube-version",
+        metavar="|".join(KUBE_VERSIONS),
+        help="Kubernetes minor whose kube-scheduler decides; `auto` is that of the live cluster, for files the newest.",
+        autocompletion=complete_kube_version,
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAccess(Flags):
     """Kubeconfig and context of a live cluster."""
@@ -122,8 +139,9 @@ class MetricSourceFlags(Flags):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationFlags(Flags):
-    """Inputs of decisions besides the objects: plugins, random seed, time, metrics; and the live cluster."""
+    """Inputs of decisions besides the objects, and the live cluster."""
 
+    kube_version: KubeVersion = AUTO
     plugin: Plugin = None
     seed: Seed = 0
     now: Now = None

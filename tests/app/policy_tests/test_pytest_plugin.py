@@ -51,6 +51,16 @@ def test_the_ini_option_names_other_files_and_a_broken_one_is_an_error(tmp_path:
     assert "a-policy-tests.yaml:1:14: unknown field `expct`; did you mean `expect`?" in said
 
 
+def test_the_ini_option_chooses_the_kubernetes_minor(tmp_path: Path) -> None:
+    write_tests(tmp_path, TESTS, name="policy-tests.yaml")
+    (tmp_path / "pytest.ini").write_text("[pytest]\npolicysched_kube_version = 1.37\n", "utf-8")
+    assert "1 failed, 1 passed" in pytest_says(tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\npolicysched_kube_version = 1.34\n", "utf-8")
+    said = pytest_says(tmp_path)
+    assert "2 failed" in said
+    assert 'Kubernetes version "1.34" is not one of auto, 1.36, 1.37, 1.38' in said
+
+
 @pytest.mark.parametrize("group", ["pytest11"])
 def test_the_distribution_names_the_plugin(group: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -189,7 +189,7 @@ def test_policy_of_another_shape_is_left_out_and_named(command: Command, write: 
 def test_objects_that_a_live_cluster_has_and_that_are_left_out_are_named(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, ask: tuple[str, ...], code: int
 ) -> None:
-    async def read_cluster(*_: object, left_out: Callable[[ObjectError], None], missing: object) -> list[Any]:
+    async def read_cluster(*_: object, left_out: Callable[[ObjectError], None], **more: object) -> list[Any]:
         left_out(ObjectError("ResourceClaim", "default/a\n", "not valid JSON"))
         return [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}]
 

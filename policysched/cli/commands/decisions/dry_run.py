@@ -28,6 +28,7 @@ def dry_run(flags: DryRunFlags) -> int:
             config=flags.config,
             kubeconfig=access.kubeconfig,
             context=access.context,
+            kube_version=flags.evaluation.kube_version,
         )
         inputs = wait_for(read)
         print_left_out(inputs.cluster.left_out)

@@ -47,6 +47,7 @@ def read_cluster(flags: PlanFlags | WhyFlags) -> ClusterInputs:
         config=flags.config,
         kubeconfig=access.kubeconfig,
         context=access.context,
+        kube_version=flags.evaluation.kube_version,
     )
     inputs = wait_for(gathering)
     print_left_out(inputs.left_out)

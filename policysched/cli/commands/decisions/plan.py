@@ -57,6 +57,7 @@ def _predict(
         now=evaluation.now,
         metrics=evaluation.metrics,
         plugins=evaluation.plugins.registry,
+        kube_version=inputs.kube_version,
         progress=progress,
     )
 

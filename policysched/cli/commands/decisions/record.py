@@ -19,13 +19,19 @@ from policysched.cli.formats import print_value
 from policysched.cli.output import print_left_out, print_text
 from policysched.cli.rich_output import working
 from policysched.errors import UsageError
+from policysched.model.release import DEFAULT
 
 
 def record(flags: RecordFlags) -> int:
     """Write a snapshot of a cluster; return the exit code."""
     output = flags.output
     with uncollected(), working("reading the cluster"):
-        read = gather_cluster(flags.cluster or [LIVE], kubeconfig=flags.access.kubeconfig, context=flags.access.context)
+        read = gather_cluster(
+            flags.cluster or [LIVE],
+            kubeconfig=flags.access.kubeconfig,
+            context=flags.access.context,
+            kube_version=DEFAULT.minor,  # a snapshot decides nothing, so the server's version is not read
+        )
         inputs = wait_for(read)
         made, broken = snapshot(inputs.objects)
         _write(made, output)

@@ -24,6 +24,7 @@ from policysched.cli.formats import markdown_table, markdown_text, placed_error,
 from policysched.cli.output import INTERRUPTED, count, print_command, print_error, print_json, print_text
 from policysched.cli.rich_output import print_finding, working
 from policysched.errors import UsageError
+from policysched.model.release import release_named
 from policysched.reading.positions import SourcePosition
 from policysched.visible import visible
 
@@ -53,7 +54,7 @@ def test(flags: TestFlags) -> int:
 
 def _run_once(flags: TestFlags, names: list[str], choices: RunChoices) -> int:
     end = time.monotonic() + flags.mutate_seconds
-    run = _run(names, flags.plugin, replace(choices, in_time=lambda: time.monotonic() < end))
+    run = _run(flags, names, replace(choices, in_time=lambda: time.monotonic() < end))
     if run.left_out and not (run.results or run.problems or run.interrupted):
         run.problems.append(f'--keyword "{flags.keyword}" matches none of {count(run.left_out, "test")}')
     _print(run, flags.output)
@@ -82,11 +83,13 @@ def _watch(names: list[str], once: Callable[[], int]) -> int:
     return code
 
 
-def _run(paths: list[str], plugin: list[str] | None, choices: RunChoices) -> PolicyTestRun:
-    known = configurable_plugins(plugin, None)
+def _run(flags: TestFlags, paths: list[str], choices: RunChoices) -> PolicyTestRun:
+    known = configurable_plugins(flags.plugin, None)
+    release = release_named(flags.kube_version)
+    options = PolicyTestOptions(known.registry, kube_version=release.minor)
     files = find_files(paths)
     with uncollected(), working("running tests") as show:
-        return run_files(files, PolicyTestOptions(known.registry), replace(choices, on_test=show))
+        return run_files(files, options, replace(choices, on_test=show))
 
 
 def _print(run: PolicyTestRun, output: OutputFormat) -> None:

@@ -13,7 +13,7 @@ from policysched.cli.output import count, print_json, print_lines, print_text
 
 def view(flags: ConfigViewFlags) -> int:
     """Print a configuration with all defaults; return the exit code."""
-    completed = read_file(flags.config, find_plugins(flags.plugin or ()).registry).completed
+    completed = read_file(flags.config, find_plugins(flags.plugin or ()).registry, flags.kube_version).completed
     if flags.output is TextFormat.JSON:
         print_json(to_dict(completed))
     else:
@@ -23,7 +23,7 @@ def view(flags: ConfigViewFlags) -> int:
 
 def check(flags: ConfigCheckFlags) -> int:
     """Print the errors of configurations; return the exit code."""
-    found = check_files(flags.files, find_plugins(flags.plugin or ()).registry)
+    found = check_files(flags.files, find_plugins(flags.plugin or ()).registry, flags.kube_version)
     if flags.output.is_value:
         print_document("ConfigurationError", [one.to_dict() for one in found.faults], flags.output)
     else:

@@ -14,14 +14,16 @@ from policysched.cli.output import print_error
 from policysched.cli.rich_output import print_parts, working
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
+from policysched.model.release import Release, release_named
 from policysched.reading.files import read_text
 
 
 def plugins(flags: PluginsFlags) -> int:
     """Print the plugins; return the exit code."""
     output = flags.output
+    release = release_named(flags.kube_version)
     found = find_plugins(flags.plugin or ())
-    rows = list(plugin_rows(found, _prices(flags.config, flags.measure, found.registry)))
+    rows = list(plugin_rows(found, release, _prices(flags, found.registry, release)))
     if output.is_value:
         print_document("Plugin", [row.to_dict() for row in rows], output)
     else:
@@ -32,10 +34,11 @@ def plugins(flags: PluginsFlags) -> int:
     return int(bool(problems))
 
 
-def _prices(config: str | None, nodes: int | None, registry: PluginRegistry) -> dict[str, float]:
+def _prices(flags: PluginsFlags, registry: PluginRegistry, release: Release) -> dict[str, float]:
+    config, nodes = flags.config, flags.measure
     if (config is None) != (nodes is None):
         raise UsageError("--measure needs --config, and --config needs --measure")
     if config is None or nodes is None:
         return {}
     with working("measuring"):
-        return measured_times(read_text(config), registry, nodes, time.thread_time)
+        return measured_times(read_text(config), registry, nodes, time.thread_time, release)
