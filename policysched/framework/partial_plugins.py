@@ -120,7 +120,7 @@ def score_only(plugin: ScorePlugin[Any] | OutOfTreePlugin) -> ScorePlugin[Any] |
     if not plugin.scores_alone:
         return FailingScore(plugin.name, "preScore")
     if isinstance(plugin, PerPod):
-        return AlwaysZeroScore(plugin.name)
+        return AlwaysZeroScore(plugin.name) if plugin.class_score is None else plugin
     made = copy(plugin)
     made.pre_scores = False
     return made

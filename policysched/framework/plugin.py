@@ -222,6 +222,8 @@ class ScorePlugin(Plugin, RowScore[StateT]):
     """Whether Score works if a configuration disables PreScore; if not, it fails, as in kube-scheduler."""
     scores_after_pre_filter: bool = False
     """Whether Score fails if a configuration disables PreFilter."""
+    scores_after_filter: bool = False
+    """Whether all scores are 0 if a configuration disables Filter."""
     pre_scores: bool = True
     """Whether the configuration enables PreScore. If not, SKIP of `prepare_score` scores all nodes 0."""
 

@@ -21,7 +21,6 @@ from policysched.framework.registry import PluginRegistry
 from policysched.model.release import DEFAULT, Release
 from policysched.plugins.arguments import PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
-from policysched.plugins.default_preemption.budgets import BudgetRules
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments
 from policysched.plugins.dynamic_resources.plugin import DynamicResourcesArguments, dynamic_resources
 from policysched.plugins.inter_pod_affinity.plugin import AffinityArguments, inter_pod_affinity
@@ -39,7 +38,7 @@ from policysched.plugins.nodes.node_filters import (
 from policysched.plugins.pod_topology_spread.plugin import SpreadArguments, pod_topology_spread
 from policysched.plugins.queue_plugins import PrioritySort, SchedulingGates
 from policysched.plugins.volumes.node_volume_limits import NodeVolumeLimits
-from policysched.plugins.volumes.volume_binding import VolumeBindingArguments, volume_binding
+from policysched.plugins.volumes.volume_binding import ScoringArguments, VolumeBindingArguments, volume_binding
 from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
 from policysched.plugins.volumes.volume_zone import VolumeZone
 
@@ -90,8 +89,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
     filter_only = "filter+" if narrows else "filter"
     node_name = {"NodeName": PluginEntry(filter_only, partial(NodeName, narrows=narrows))}
     unschedulable = {"NodeUnschedulable": PluginEntry(filter_only, NodeUnschedulable)}
-    budgets = BudgetRules(release.budgets_stop_at_violation, release.empty_budget_selects_all)
-    preemption = partial(DefaultPreemption, rules=budgets, reports_node=release.preempted_node_is_reported)
+    volume_arguments = ScoringArguments if release.scores_storage_capacity else VolumeBindingArguments
     return {
         "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),
         "PrioritySort": PluginEntry("queueSort", PrioritySort),
@@ -101,8 +99,10 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         "NodePorts": PluginEntry("filter+", NodePorts),
         "NodeResourcesFit": PluginEntry("filter+ score+ placementScore", node_resources_fit, FitArguments, weight=1),
         "VolumeRestrictions": PluginEntry("filter+", VolumeRestrictions),
-        "NodeVolumeLimits": PluginEntry("filter+", NodeVolumeLimits),
-        "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", volume_binding, VolumeBindingArguments),
+        "NodeVolumeLimits": PluginEntry(
+            "filter+", partial(NodeVolumeLimits, requires_drivers=release.missing_driver_rejects)
+        ),
+        "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", volume_binding, volume_arguments),
         "VolumeZone": PluginEntry("filter+", VolumeZone),
         "PodTopologySpread": PluginEntry("filter+ score+", pod_topology_spread, SpreadArguments, weight=2),
         "InterPodAffinity": PluginEntry(
@@ -113,11 +113,11 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         ),
         "DynamicResources": PluginEntry(
             "preEnqueue filter+ postFilter score reserve preBind",
-            partial(dynamic_resources, reports_no_claims=release.no_claims_are_reported),
+            dynamic_resources,
             DynamicResourcesArguments,
             weight=2,
         ),
-        "DefaultPreemption": PluginEntry("preEnqueue postFilter", preemption, PreemptionArguments),
+        "DefaultPreemption": PluginEntry("preEnqueue postFilter", DefaultPreemption, PreemptionArguments),
         "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
         "ImageLocality": PluginEntry(
             "score", partial(ImageLocality, volumes_count=release.image_volumes_count), weight=1

@@ -25,20 +25,21 @@ from policysched.model.objects import (
     Taint,
     Volume,
 )
-from policysched.model.release import DEFAULT
+from policysched.model.release import DEFAULT, V1_37, Release
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record, make_record
 from tests.app.configuration.test_reading import HEAD
 from tests.build import cluster, node, pod
+from tests.plugins.stored import claim, claiming, csi_capacity, csi_driver, storage_class, with_storage
 
 LABELLED = {"zone": "a"}
 
 
-def built(around: Cluster, plugins: dict[str, Any], *arguments: Any) -> Engine:
+def built(around: Cluster, plugins: dict[str, Any], *arguments: Any, release: Release = DEFAULT) -> Engine:
     config = {**HEAD, "profiles": [{"plugins": plugins, "pluginConfig": list(arguments)}]}
-    [profile] = configured_profiles(config).values()
+    [profile] = configured_profiles(config, release=release).values()
     return Engine(around, PolicySet().join(profile), random.Random(0))
 
 
@@ -176,6 +177,35 @@ def test_dynamic_resources_cannot_score_what_pre_filter_did_not_prepare() -> Non
     kept = {"preFilter": off("DynamicResources"), "filter": off("DynamicResources")}
     assert text in record(pod(), two(), **kept)["error"]
     assert "error" not in record(pod(), two(), **kept, score=off("DynamicResources"))
+
+
+@pytest.mark.parametrize(
+    ("points", "score"),
+    [
+        ((), 90),
+        (("preScore",), 90),
+        (("filter",), 0),
+        (("filter", "preScore"), 0),
+        (("preFilter", "filter"), None),
+        (("preFilter", "filter", "preScore"), None),
+        (("preFilter", "filter", "score"), None),
+    ],
+)
+def test_volume_binding_scores_what_its_filter_found(points: tuple[str, ...], score: int | None) -> None:
+    rooms = [
+        csi_capacity(name, nodeTopology={"matchLabels": {"zone": name}}, capacity=size)
+        for name, size in (("a", "100Gi"), ("b", "20Gi"))
+    ]
+    around = with_storage(
+        node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"}), storage_class(), csi_driver(),
+        claim(size="10Gi"), *rooms,
+    )  # fmt: skip
+    parts = {point: off("VolumeBinding") for point in points}
+    told = make_record(built(around, parts, release=V1_37).decide(claiming("p", "c")))
+    if score is None:
+        assert "VolumeBinding cannot score while its preFilter is disabled" in told["error"]
+    else:
+        assert told["scores"]["a"]["VolumeBinding"] == score
 
 
 def test_plugins_that_all_skip_leave_totals_of_zero() -> None:

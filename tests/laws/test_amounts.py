@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from policysched.framework import SKIP, Cluster
 from policysched.model.objects import Node, Pod
 from policysched.model.requests import allocatable, incoming_amounts
+from policysched.plugins.curves import ShapePoint
 from policysched.plugins.node_resources.allocation import (
-    Point,
     RequestedToCapacityRatio,
     ResourceWeight,
     most_allocated,
@@ -153,7 +153,7 @@ def plugins() -> dict[str, Any]:
     def weighted(mix: Mapping[str, int]) -> list[ResourceWeight]:
         return [ResourceWeight(*one) for one in mix.items()]
 
-    ratio = RequestedToCapacityRatio([Point(*one) for one in CURVE])
+    ratio = RequestedToCapacityRatio([ShapePoint(utilization=level, score=score) for level, score in CURVE])
     return {
         "fit": NodeResourcesFit(weighted(PAIR)),
         "least": NodeResourcesFit(weighted(MIX)),

@@ -95,9 +95,10 @@ def csi_node(name: str, limits: dict[str, int | None] | None = None, migrated: s
     return made
 
 
-def csi_driver(name: str = "csi.x", *, capacity: bool | None = True) -> CSIDriver:
+def csi_driver(name: str = "csi.x", *, capacity: bool | None = True, required: bool | None = None) -> CSIDriver:
     """A driver."""
-    made: CSIDriver = _made("CSIDriver", name, None, spec={"storageCapacity": capacity})
+    spec = {"storageCapacity": capacity, "preventPodSchedulingIfMissing": required}
+    made: CSIDriver = _made("CSIDriver", name, None, spec=spec)
     return made
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from policysched.errors import UsageError
 from policysched.framework import ScorePlugin
+from policysched.model.release import V1_37
 from policysched.plugins import EnginePart, plugin_named
 from policysched.plugins.arguments import API_VERSION
 from policysched.reading.durations import nanoseconds
@@ -145,8 +146,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "minCandidateNodesPercentage: cannot be 0 together with minCandidateNodesAbsolute",
     ),
     ("VolumeBinding", {"bindTimeoutSeconds": -1}, "bindTimeoutSeconds: -1 is less than 0"),
-    ("VolumeBinding", {"shape": []}, "shape: is not supported"),
-    ("VolumeBinding", {"shape": [{"utilization": 0, "score": 0}]}, "shape: is not supported"),
+    ("VolumeBinding", {"shape": []}, "shape: needs Kubernetes 1.37 or later"),
+    ("VolumeBinding", {"shape": [{"utilization": 0, "score": 0}]}, "shape: needs Kubernetes 1.37 or later"),
     ("DynamicResources", {"filterTimeout": "-1s"}, 'filterTimeout: "-1s" is shorter than 0s'),
     ("DynamicResources", {"filterTimeout": 5}, "filterTimeout: expected text, got int"),
     ("DynamicResources", {"bindingTimeout": "999ms"}, 'bindingTimeout: "999ms" is shorter than 1s'),
@@ -160,6 +161,21 @@ def test_arguments_are_refused_by_plugin_and_field(name: str, args: dict[str, An
         plugin_named(name, args)
     assert f"{name}: " in str(refusal.value)
     assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ([(50, 0), (40, 1)], "shape[1].utilization: 40 is not greater than 50"),
+        ([(0, 11)], "shape[0].score: 11 is not between 0 and 10"),
+    ],
+)
+def test_the_curve_of_volume_binding_is_validated_where_it_scores(points: list[tuple[int, int]], message: str) -> None:
+    given = {"shape": [{"utilization": utilization, "score": score} for utilization, score in points]}
+    with pytest.raises(UsageError) as refusal:
+        plugin_named("VolumeBinding", given, V1_37)
+    assert message in str(refusal.value)
+    assert "1.37" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

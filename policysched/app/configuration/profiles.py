@@ -33,7 +33,7 @@ from policysched.framework import (
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.signatures import check_methods
-from policysched.framework.partial_plugins import FailingScore, filter_only, score_only
+from policysched.framework.partial_plugins import AlwaysZeroScore, FailingScore, filter_only, score_only
 from policysched.framework.profile import Filter, Profile, Score
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
 from policysched.model.release import DEFAULT, Release
@@ -225,7 +225,7 @@ class _Parts:
             filters=filters,
             pre_filters=self._prepared(filters),
             scores=tuple(self._scores()),
-            pre_scores=tuple(one for one in self._scores_at("preScore") if one.name not in self._names("score")),
+            pre_scores=tuple(self._pre_scores()),
             pre_score_order=tuple(self._names("preScore")),
             post_filters=tuple(one for one in self._at("postFilter") if isinstance(one, PostFilterPlugin)),
             reserves=tuple(one for one in self._at("reserve") if isinstance(one, ReservePlugin)),
@@ -261,10 +261,17 @@ class _Parts:
             return None
         return (*self._at("preFilter"), *(one for one in filters if one.name not in first))
 
+    def _pre_scores(self) -> Iterable[Score]:
+        scoring = self._names("score")
+        return [self._scoring(plugin) for plugin in self._scores_at("preScore") if plugin.name not in scoring]
+
     def _scores(self) -> Iterable[tuple[Score, int]]:
-        for plugin in self._scores_at("score"):
-            weight = self._lists.weights[plugin.name]
-            if plugin.scores_after_pre_filter and self._lacks(plugin.name, "preFilter"):
-                yield FailingScore(plugin.name, "preFilter"), weight
-            else:
-                yield score_only(plugin) if self._lacks(plugin.name, "preScore") else plugin, weight
+        return [(self._scoring(plugin), self._lists.weights[plugin.name]) for plugin in self._scores_at("score")]
+
+    def _scoring(self, plugin: Score) -> Score:
+        """Return what scores for a plugin if some of its other points are disabled."""
+        if plugin.scores_after_pre_filter and self._lacks(plugin.name, "preFilter"):
+            return FailingScore(plugin.name, "preFilter")
+        if plugin.scores_after_filter and self._lacks(plugin.name, "filter"):
+            return AlwaysZeroScore(plugin.name)
+        return score_only(plugin) if self._lacks(plugin.name, "preScore") else plugin

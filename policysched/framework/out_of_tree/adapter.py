@@ -136,6 +136,7 @@ class OutOfTreePlugin(
     score_reads: Final = Aspect.NONE
     normalizes: Final = False
     scores_after_pre_filter: Final = False
+    scores_after_filter: Final = False
     tier: Final = 0
 
     def __init__(self, name: str, plugin: Any, handle: PluginHandle, without: frozenset[str] = frozenset()) -> None:

@@ -183,6 +183,7 @@ class CSIDriverSpec(Struct, frozen=True):
     """The scheduling options of a CSI driver."""
 
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(Struct, frozen=True):

@@ -54,7 +54,7 @@ from policysched.framework import (
 from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Duration, Fault, PluginArguments
-from policysched.plugins.columns import row_count
+from policysched.plugins.bases import ScoreOfOthers
 from policysched.plugins.dynamic_resources import claim_writes
 from policysched.plugins.dynamic_resources.claim_rows import ClaimRows
 from policysched.plugins.dynamic_resources.claim_writes import ClaimTurns
@@ -183,8 +183,6 @@ class DynamicResources(
 
     Args:
         binding_timeout: Time for devices to meet their binding conditions. Units: seconds.
-        reports_no_claims: Whether the message of a pod without claims that does not fit states that it has none to
-            deallocate.
     """
 
     name = NAME
@@ -193,14 +191,13 @@ class DynamicResources(
     scores_after_pre_filter = True
     has_own_results = staticmethod(has_claims)
 
-    def __init__(self, binding_timeout: float = BINDING_TIMEOUT, *, reports_no_claims: bool = False) -> None:
+    def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
         self._binding_timeout = binding_timeout
-        self._without_claims = NOTHING_TO_DEALLOCATE if reports_no_claims else unschedulable()
         self._latest: PreparedPod | None = None
         """The pod of the current cycle."""
         self._waited = WaitedClaims()
         self.class_filter = SharedFilter(self._shared)
-        self.class_score = ScoreOfOthers(self._shared)
+        self.class_score = ScoreOfOthers(NAME, self._has_own)
 
     def _prepared(self, pod: Pod, cluster: Cluster) -> PreparedPod:
         """Return what is known of a pod; several extension points of a cycle use it."""
@@ -217,6 +214,9 @@ class DynamicResources(
         """Return the key that pods with claims of equal specs share, None if results are of this pod only."""
         shared = self._shared(pod, cluster)
         return None if shared is None else shared[0]
+
+    def _has_own(self, pod: Pod, cluster: Cluster) -> bool:
+        return has_claims(pod, cluster) and self._shared(pod, cluster) is None
 
     def _shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes, Allocator] | None:
         return self._prepared(pod, cluster).shared if pod.spec.resource_claims else None
@@ -290,7 +290,7 @@ class DynamicResources(
             return PostFilterResult(NO_STATE)
         found = self._claims_of(pod, failed.cluster)
         if not isinstance(found, PodClaims):
-            return PostFilterResult(self._without_claims)
+            return PostFilterResult(NOTHING_TO_DEALLOCATE)
         rows = self._prepared(pod, failed.cluster).rows()
         claims = [] if isinstance(rows, Status) else rows.returnable(pod, failed)
         if claims:
@@ -419,25 +419,6 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
         return INVALID_POOLS if code == AllocationAnswer.INVALID_POOLS else _OF_ONE_POD
 
 
-class ScoreOfOthers(ScorePlugin[NodeTable]):
-    """Scores 0 for the pods that have no claims, or share results with other pods."""
-
-    name = NAME
-
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> NodeTable | Nothing:
-        """Skip a pod with results of its own."""
-        is_own = has_claims(pod, cluster) and self._shared(pod, cluster) is None
-        return SKIP if is_own else cluster.nodes
-
-    def score(self, state: NodeTable, rows: Rows) -> Scores:
-        """Score every row 0."""
-        return np.zeros(row_count(state, rows), np.int64)
-
-
-def dynamic_resources(given: DynamicResourcesArguments, *, reports_no_claims: bool) -> DynamicResources:
+def dynamic_resources(given: DynamicResourcesArguments) -> DynamicResources:
     """Make DynamicResources. A step limit, not `filterTimeout`, bounds its searches."""
-    timeout = (nanoseconds(given.binding_timeout) or 0) / SECOND
-    return DynamicResources(timeout, reports_no_claims=reports_no_claims)
+    return DynamicResources((nanoseconds(given.binding_timeout) or 0) / SECOND)

@@ -13,7 +13,7 @@ RequestedToCapacityRatio is a table of 101 scores in kube-scheduler's integer ar
 integer from 0 to 100.
 
 Source: plugins/noderesources/resource_allocation.go, least_allocated.go, most_allocated.go,
-requested_to_capacity_ratio.go, plugins/helper/shape_score.go, v1.36.
+requested_to_capacity_ratio.go, v1.36.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from policysched.model.requests import incoming_amounts
 from policysched.model.selection.name_validation import is_scalar_resource_name
 from policysched.plugins.arguments import Given, Int64
 from policysched.plugins.columns import ONE, SharedByCluster, constant
+from policysched.plugins.curves import FULL, ShapePoint, curve_of
 from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.amounts import WIDEST, Amounts, AmountTables, are_ordinary, at
 from policysched.state.tables.columns import quotients
@@ -48,9 +49,6 @@ class ResourceWeight:
 
 CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
 NOTHING, HIGHEST = constant(0), constant(MAX_NODE_SCORE)
-FULL: Final = 100
-HIGHEST_POINT: Final = 10
-"""Highest score of a point of the curve."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,23 +247,15 @@ def _in_use(used: Amounts, capacity: Amounts) -> Amounts:
     return quotients(np.minimum(used, capacity) * MAX_NODE_SCORE, capacity)
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A point of the curve: a utilization in percent, and its score from 0 to 10."""
-
-    utilization: int
-    score: int
-
-
 class RequestedToCapacityRatio:
     """The strategy RequestedToCapacityRatio.
 
     Args:
-        points: at least one point, by rising utilization.
+        shape: The points of the curve: at least one, by rising utilization.
     """
 
-    def __init__(self, points: Sequence[Point]) -> None:
-        self._curve: NDArray[np.int64] = np.array([score_at(points, level) for level in range(FULL + 1)], np.int64)
+    def __init__(self, shape: Sequence[ShapePoint]) -> None:
+        self._curve = curve_of(shape)
 
     def __call__(self, wanted: ScoredAmounts, rows: Rows) -> Scores:
         """Return the weighted mean of the curve's scores; halves are rounded up.
@@ -288,22 +278,6 @@ class RequestedToCapacityRatio:
         # halves are rounded up; the denominators are small, so float64 distinguishes the quotients from integers
         mean: Scores = ((2 * total + weight) / (2 * weight)).astype(np.int64)
         return mean
-
-
-def score_at(points: Sequence[Point], level: int) -> int:
-    """Return the curve's score at a level, 0 to 100: linear between points, constant outside."""
-    scale = MAX_NODE_SCORE // HIGHEST_POINT
-    before = points[0]
-    for point in points:
-        if level <= point.utilization:
-            if point is points[0]:
-                break
-            climb = (point.score - before.score) * scale * (level - before.utilization)
-            width = point.utilization - before.utilization
-            # towards zero, as in Go
-            return before.score * scale + (climb // width if climb >= 0 else -(-climb // width))
-        before = point
-    return before.score * scale
 
 
 class ScoredResource(Given, frozen=True):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar, Final
 
 import numpy as np
@@ -40,16 +39,14 @@ from policysched.framework import (
 from policysched.model.objects import Node, Pod
 from policysched.model.requests import Allocatable, Requests, allocatable, incoming_requests, placed_requests
 from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name
-from policysched.plugins.arguments import Fault, Given, Int32, PluginArguments
+from policysched.plugins.arguments import Fault, Given, PluginArguments
 from policysched.plugins.columns import SharedByCluster
+from policysched.plugins.curves import ShapePoint, shape_faults
 from policysched.plugins.hint_parts import has_place, nodes_of, pods_of, updates_itself
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
-    FULL,
-    HIGHEST_POINT,
     SCORED_BY_DEFAULT,
     OnRow,
-    Point,
     RequestedToCapacityRatio,
     ResourceWeight,
     ScoredResource,
@@ -255,31 +252,10 @@ SIMPLE: Final[dict[str, Strategy]] = {"LeastAllocated": least_allocated, "MostAl
 """The strategies without parameters."""
 
 
-class ShapePoint(Given, frozen=True):
-    """A point of the curve of RequestedToCapacityRatio."""
-
-    utilization: Int32 = 0
-    score: Int32 = 0
-
-
 class RatioParameters(Given, frozen=True):
     """The parameters of RequestedToCapacityRatio."""
 
     shape: tuple[ShapePoint, ...] = ()
-
-    def faults(self) -> Iterator[Fault]:
-        """Yield the invalid fields, each with its fault."""
-        if not self.shape:
-            yield "shape", "at least one point is required"
-        for index, one in enumerate(self.shape):
-            if not 0 <= one.utilization <= FULL:
-                yield f"shape[{index}].utilization", f"{one.utilization} is not between 0 and {FULL}"
-            if not 0 <= one.score <= HIGHEST_POINT:
-                yield f"shape[{index}].score", f"{one.score} is not between 0 and {HIGHEST_POINT}"
-        for index, (last, one) in enumerate(pairwise(self.shape), 1):
-            if one.utilization <= last.utilization:
-                yield f"shape[{index}].utilization", f"{one.utilization} is not greater than {last.utilization}"
-                break
 
 
 class ScoringStrategy(Given, frozen=True):
@@ -302,7 +278,7 @@ class ScoringStrategy(Given, frozen=True):
         if self.type == RATIO and parameters is None:
             yield "requestedToCapacityRatio", f"is required for type {RATIO}"
         elif self.type == RATIO and parameters is not None:
-            for field, why in parameters.faults():
+            for field, why in shape_faults(parameters.shape):
                 yield f"requestedToCapacityRatio.{field}", why
         elif self.type not in SIMPLE:
             known = ", ".join(sorted((*SIMPLE, RATIO)))
@@ -338,7 +314,7 @@ def node_resources_fit(given: FitArguments) -> NodeResourcesFit:
     strategy: Strategy
     if chosen.type == RATIO:
         points = chosen.requested_to_capacity_ratio.shape if chosen.requested_to_capacity_ratio else ()
-        strategy = RequestedToCapacityRatio([Point(one.utilization, one.score) for one in points])
+        strategy = RequestedToCapacityRatio(points)
     else:
         strategy = SIMPLE[chosen.type]
     return NodeResourcesFit(

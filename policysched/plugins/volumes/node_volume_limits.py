@@ -1,9 +1,10 @@
-"""NodeVolumeLimits: rejects nodes where the pod's volumes exceed the limit of a CSI driver.
+"""NodeVolumeLimits: rejects nodes where the pod's volumes exceed the limit of a CSI driver, or the driver is missing.
 
 The state counts the volumes of each driver by row. The volumes that a pod adds depend on whether the node has a CSINode
-object: without one, volumes of migrated in-tree plugins are not counted for a driver.
+object: without one, volumes of migrated in-tree plugins are not counted for a driver. If a node lacks several drivers,
+kube-scheduler reports any of them, and this plugin the first by name.
 
-Source: plugins/nodevolumelimits/csi.go, v1.36.
+Source: plugins/nodevolumelimits/csi.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ from policysched.plugins.volumes.claims import uses_claim, uses_volumes
 from policysched.state.volumes.csi_names import CountingError, CSIVolumeName, csi_volumes
 
 REASON: Final = "node(s) exceed max volume count"
-EXCEEDED, WITHOUT_NODE, WITH_NODE, PLACED = 1, 2, 3, 4
-"""Reason codes; codes from PLACED on are errors of the volumes of placed pods."""
+EXCEEDED, WITHOUT_NODE, WITH_NODE, MISSING = 1, 2, 3, 4
+"""Reason codes; codes from MISSING on are the required drivers of a state, and then its errors."""
 
 Brought = frozenset[CSIVolumeName] | CountingError
 
@@ -57,6 +58,8 @@ class AddedVolumes:
     cluster: Cluster
     with_node: Brought
     without_node: Brought
+    required: tuple[str, ...]
+    """The drivers of these volumes that a node must have, sorted."""
     errors: tuple[tuple[int, str], ...]
     """The rows whose placed pods have an error in their volumes, with the error."""
 
@@ -70,6 +73,15 @@ def _brought(pod: Pod, cluster: Cluster, has_csi_node: bool) -> Brought:
         return frozenset(csi_volumes(pod, cluster.storage, has_csi_node=has_csi_node))
     except CountingError as error:
         return error
+
+
+def _drivers(brought: Brought) -> set[str]:
+    return set() if isinstance(brought, CountingError) else {one.driver for one in brought}
+
+
+def _is_required(driver: str, cluster: Cluster) -> bool:
+    stored = cluster.storage.csi_drivers.get(driver)
+    return stored is not None and bool(stored.spec.prevent_pod_scheduling_if_missing)
 
 
 def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
@@ -135,7 +147,11 @@ def _detaching_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noq
 
 
 class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
-    """The NodeVolumeLimits plugin."""
+    """The NodeVolumeLimits plugin.
+
+    Args:
+        requires_drivers: Whether nodes without a driver are rejected, if its CSIDriver object demands that.
+    """
 
     name = "NodeVolumeLimits"
     filter_reads = Aspect.PODS
@@ -150,6 +166,9 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
     filters_alone = True
     has_own_results = staticmethod(uses_volumes)
 
+    def __init__(self, *, requires_drivers: bool = False) -> None:
+        self._requires_drivers = requires_drivers
+
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> AddedVolumes | Nothing:
         """Return the CSI volumes of the pod; skip pods without any."""
         if not _may_be_csi(pod):
@@ -158,11 +177,16 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         errors = tuple(sorted(cluster.attachments.errors.items()))
         size = cluster.nodes.size
         everywhere = np.count_nonzero(cluster.attachments.has_csi_node[:size]) == size
+        with_node = _brought(pod, cluster, True)
         without_node = frozenset() if everywhere else _brought(pod, cluster, False)
-        return AddedVolumes(cluster, _brought(pod, cluster, True), without_node, errors)
+        required: tuple[str, ...] = ()
+        if self._requires_drivers:
+            drivers = sorted(_drivers(with_node) | _drivers(without_node))
+            required = tuple(one for one in drivers if _is_required(one, cluster))
+        return AddedVolumes(cluster, with_node, without_node, required, errors)
 
     def filter(self, state: AddedVolumes, rows: Rows) -> Codes:
-        """Reject rows where a driver would exceed its limit."""
+        """Reject rows where a driver is missing or would exceed its limit."""
         attachments = state.cluster.attachments
         has_node = attachments.has_csi_node[rows]
         codes = np.zeros(row_count(state.cluster.nodes, rows), np.int32)
@@ -173,6 +197,9 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
             self._mark_errors(state, rows, codes, attachments.limited[rows])
         if isinstance(state.without_node, CountingError):
             codes[~has_node] = WITHOUT_NODE
+        for place, driver in reversed([*enumerate(state.required)]):
+            needed = np.where(has_node, driver in _drivers(state.with_node), driver in _drivers(state.without_node))
+            codes[needed & ~attachments.installed(driver)[rows]] = MISSING + place
         return codes
 
     def filter_changed(self, state: AddedVolumes, changed: ChangedRow) -> Status | None:
@@ -185,6 +212,10 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         brought = state.with_node if has_node else state.without_node
         if isinstance(brought, CountingError):
             return self.reason(state, WITH_NODE if has_node else WITHOUT_NODE)
+        needed = _drivers(brought)
+        for place, driver in enumerate(state.required):
+            if driver in needed and not attachments.installed(driver)[row]:
+                return self.reason(state, MISSING + place)
         if not has_node or not brought:
             return None
         used, counts, error = attachments.counts_with(row, changed.pods())
@@ -195,11 +226,14 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return self.reason(state, EXCEEDED) if exceeds else None
 
     def reason(self, state: AddedVolumes, code: int) -> Status:
-        """Return the status: the limit, or the error of claims of the pod or of pods on the node."""
+        """Return the status: the limit, a missing driver, or the error of claims of the pod or of pods on the node."""
         if code == EXCEEDED:
             return unschedulable(REASON)
-        if code >= PLACED:
-            return Status(Code.ERROR, (state.errors[code - PLACED][1],))
+        if code >= MISSING:
+            place = code - MISSING
+            if place < len(state.required):
+                return unschedulable(f"{state.required[place]} CSI driver is not installed on the node")
+            return Status(Code.ERROR, (state.errors[place - len(state.required)][1],))
         error = state.with_node if code == WITH_NODE else state.without_node
         missing = isinstance(error, CountingError) and error.missing
         return unresolvable(str(error)) if missing else Status(Code.ERROR, (str(error),))
@@ -210,6 +244,6 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         if not state.errors:
             return
         marks = np.zeros(state.cluster.nodes.columns.capacity, np.int32)
-        marks[[row for row, _ in state.errors]] = PLACED + np.arange(len(state.errors))
+        marks[[row for row, _ in state.errors]] = MISSING + len(state.required) + np.arange(len(state.errors))
         marked = np.where(limited, marks[rows], 0)
         np.copyto(codes, marked, where=marked > 0)

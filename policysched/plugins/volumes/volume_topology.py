@@ -14,13 +14,11 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 from cachetools import LRUCache
-from numpy.typing import NDArray
 
 from policysched.framework import NO_ROWS, Cluster, Mask, RowNumbers, Rows
 from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate, translate_affinity
 from policysched.model.objects import LabelSelector, NodeSelector, PersistentVolume, Requirement, StorageClass
 from policysched.model.objects.storage import VolumeNodeAffinity, affinity_key
-from policysched.model.quantity import MIN, value
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
 from policysched.model.selection.selectors import (
     LabelRequirement,
@@ -30,6 +28,7 @@ from policysched.model.selection.selectors import (
     requirement,
 )
 from policysched.plugins.nodes.node_selection import SelectorTest
+from policysched.plugins.volumes.capacities import CapacityRows
 from policysched.state.tables.interner import MISSING
 
 KEPT = 256
@@ -55,10 +54,10 @@ class VolumeTopology:
     """
 
     __slots__ = (
+        "_capacities",
         "_cluster",
         "_demands",
         "_few",
-        "_largest",
         "_masks",
         "_row",
         "_rows",
@@ -80,8 +79,8 @@ class VolumeTopology:
         """The rows of affinities that match few rows; None for other affinities."""
         self._rows_by_value: dict[str, dict[int, RowNumbers]] = {}
         """The rows by label and value, for the labels of topologies."""
-        self._largest: dict[str, tuple[int, NDArray[np.int64]]] = {}
-        """The largest capacity on each row by class, with the version of the capacities."""
+        self._capacities: dict[str, tuple[int, CapacityRows]] = {}
+        """The storage on each row by class, with the version of the capacities."""
         self._seen = (-1, 0)
         self._rows: slice
         self.everywhere: Mask
@@ -101,7 +100,7 @@ class VolumeTopology:
             self._rows_of.clear()
             self._few.clear()
             self._rows_by_value.clear()
-            self._largest.clear()
+            self._capacities.clear()
             self._rows = slice(0, now[1]) if self._row is None else slice(self._row, self._row + 1)
             self.everywhere = np.ones(self._rows.stop - self._rows.start, np.bool_)
 
@@ -184,23 +183,21 @@ class VolumeTopology:
             mask = self._masks[key] = _holds(_topologies(of_class), self._cluster, self._rows)
         return mask
 
-    def largest_capacity(self, name: str) -> NDArray[np.int64]:
-        """Return the largest volume of a class that its driver can provision on each row; MIN if it reports none.
+    def capacities(self, name: str) -> CapacityRows:
+        """Return the storage that a class's driver can provision on each row.
 
-        Shapes: (N,).
-        Units: bytes.
         Cost: O(capacities) after a change of a capacity; O(nodes) for each label of a topology after a change of nodes.
         """
         storage = self._cluster.storage
-        known = self._largest.get(name)
+        known = self._capacities.get(name)
         if known is None or known[0] != storage.capacities_stamp:
-            largest = np.full(self._cluster.nodes.size, MIN, np.int64)
-            for one in storage.capacities.values():
-                limit = one.capacity if one.maximum_volume_size is None else one.maximum_volume_size
-                if one.storage_class_name == name and limit is not None and one.node_topology is not None:
-                    rows = self._rows_of_topology(one.node_topology)
-                    largest[rows] = np.maximum(largest[rows], value(limit))
-            known = self._largest[name] = (storage.capacities_stamp, largest)
+            stated = [
+                (one, self._rows_of_topology(one.node_topology))
+                for one in storage.capacities.values()
+                if one.storage_class_name == name and one.node_topology is not None
+            ]
+            made = CapacityRows(stated, self._cluster.nodes.size)
+            known = self._capacities[name] = (storage.capacities_stamp, made)
         return known[1]
 
     def _rows_of_topology(self, topology: LabelSelector) -> RowNumbers:

@@ -1,4 +1,4 @@
-"""`Attachments`: the number of attached volumes and the limit of each CSI driver, by row.
+"""`Attachments`: the installed CSI drivers by row, with the limit and the number of attached volumes of each.
 
 A volume counts once per node, however many pods or VolumeAttachments name it. Changes are counted at the next
 `refresh`, and only these: a pod with many volumes takes no time when another pod is placed on its node.
@@ -97,6 +97,7 @@ class Attachments:
     def __init__(self, columns: ColumnSet, nodes: NodeTable, pods: PodTable, storage: Storage) -> None:
         self._columns, self._nodes, self._pods, self._storage = columns, nodes, pods, storage
         self._counts, self._limits = DriverNumbers(columns, 0), DriverNumbers(columns, NO_LIMIT)
+        self._installed = DriverNumbers(columns, 0)
         self._limited = columns.new(np.bool_)
         self._has_csi_node = columns.new(np.bool_)
         self._migrated: dict[str, Column] = {}
@@ -195,6 +196,11 @@ class Attachments:
     def limits(self, driver: str) -> NDArray[np.int64]:
         """Return the limit of a driver by row, NO_LIMIT without one."""
         return self._limits.of(driver)
+
+    def installed(self, driver: str) -> NDArray[np.bool_]:
+        """Return whether the CSINode of each row has a driver."""
+        installed: NDArray[np.bool_] = self._installed.of(driver) != 0
+        return installed
 
     def rows_with(self, volume: CSIVolumeName) -> Collection[int]:
         """Return the rows with pods that use a volume."""
@@ -314,9 +320,11 @@ class Attachments:
         moved = _moved(node)
         for in_tree, column in self._migrated.items():
             column.data[row] = in_tree in moved
+        drivers = node.spec.drivers if node is not None else ()
+        self._installed.store(row, dict.fromkeys([one.name for one in drivers], 1))
         limits = {
             one.name: one.allocatable.count
-            for one in (node.spec.drivers if node is not None else ())
+            for one in drivers
             if one.allocatable is not None and one.allocatable.count is not None
         }
         self._limited.data[row] = bool(limits)

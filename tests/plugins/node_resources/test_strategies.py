@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from policysched.framework import Cluster
+from policysched.plugins.curves import ShapePoint, score_at
 from policysched.plugins.node_resources.allocation import (
     CPU_AND_MEMORY,
-    Point,
     RequestedToCapacityRatio,
     ResourceWeight,
     Strategy,
     most_allocated,
-    score_at,
 )
 from policysched.plugins.node_resources.fit import NodeResourcesFit
 from tests.build import cluster, node, pod
@@ -31,7 +30,7 @@ Curve = Sequence[tuple[int, int]]
 
 
 def ratio(curve: Curve) -> RequestedToCapacityRatio:
-    return RequestedToCapacityRatio([Point(*point) for point in curve])
+    return RequestedToCapacityRatio([ShapePoint(utilization=level, score=score) for level, score in curve])
 
 
 def fit(strategy: Strategy, *resources: tuple[str, int]) -> NodeResourcesFit:
@@ -151,7 +150,7 @@ def test_ratio_leaves_out_what_scores_nothing_and_rounds_halves_up(free: dict[st
     ],
 )
 def test_the_curve_is_straight_between_its_points_in_whole_numbers(curve: Curve, scores: dict[int, int]) -> None:
-    points = [Point(*one) for one in curve]
+    points = [ShapePoint(utilization=level, score=score) for level, score in curve]
     assert {level: score_at(points, level) for level in scores} == scores
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from policysched.framework import Status, unresolvable
-from policysched.plugins.volumes.volume_binding import REASONS, VolumeBinding
+from policysched.plugins.volumes.volume_binding import VolumeBinding
+from policysched.plugins.volumes.volume_rows import REASONS
 from tests.build import node
 from tests.plugins.ask import filtered
 from tests.plugins.stored import ZONE, claiming, storage_class, with_storage

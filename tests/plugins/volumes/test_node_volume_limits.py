@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policysched.framework import SKIP, Action, Change, Code, Resource, Status, unresolvable, unschedulable
+from policysched.framework import SKIP, Action, Change, ChangedRow, Code, Resource, Status, unresolvable, unschedulable
 from policysched.model.objects import Pod
 from policysched.model.objects.pods import AWSDisk, AzureFile, GCEDisk
 from policysched.plugins.volumes.node_volume_limits import REASON, NodeVolumeLimits
@@ -14,6 +14,7 @@ from tests.plugins.stored import (
     attachment,
     claim,
     claiming,
+    csi_driver,
     csi_node,
     owned,
     storage_class,
@@ -229,6 +230,64 @@ def test_attachments_wait_for_their_node() -> None:
     around = with_storage(csi_node("n1", {"csi.x": 1}), attachment("1", "n1", "a"), *pairs("a", "b"))
     around.set_node(node("n1"))
     assert rejected(PLUGIN, claiming("p", "c-b"), around) == {"n1"}
+
+
+# Drivers that a node must have
+
+REQUIRING = NodeVolumeLimits(requires_drivers=True)
+
+
+def missing(driver: str) -> Status:
+    return unschedulable(f"{driver} CSI driver is not installed on the node")
+
+
+def test_nodes_without_a_required_driver_are_rejected() -> None:
+    objects = [node("n1"), node("n2"), node("n3"), csi_node("n1", {"csi.x": None}), csi_node("n2", {"csi.y": 9})]
+    around = with_storage(*objects, csi_driver(required=True), *pairs("a"), *pairs("b", driver="csi.y"))
+    of = claiming("p", "c-a", "c-b")
+    assert filtered(REQUIRING, of, around) == {"n2": missing("csi.x"), "n3": missing("csi.x")}
+    assert filtered(PLUGIN, of, around) == {}
+    assert filtered(REQUIRING, claiming("p", "c-b"), around) == {}
+    around.set_stored(csi_driver("csi.y", required=True))
+    assert filtered(REQUIRING, of, around) == {"n1": missing("csi.y"), "n2": missing("csi.x"), "n3": missing("csi.x")}
+
+
+@pytest.mark.parametrize("required", [False, None])
+def test_a_driver_that_is_not_required_may_be_missing(required: bool | None) -> None:
+    around = with_storage(node("n1"), csi_driver(required=required), *pairs("a"))
+    assert filtered(REQUIRING, claiming("p", "c-a"), around) == {}
+
+
+def test_a_missing_driver_is_reported_before_limits_and_errors_of_placed_pods() -> None:
+    users: list[Any] = [claim("user-e"), claiming("user", made="e", on="n1")]
+    objects = [node("n1"), csi_node("n1", {"csi.y": 0}), csi_driver(required=True), *pairs("a"), *users]
+    around = with_storage(*objects, *pairs("b", driver="csi.y"))
+    assert filtered(REQUIRING, claiming("p", "c-a", "c-b"), around) == {"n1": missing("csi.x")}
+    text = "PVC default/user-e was not created for pod default/user (pod is not owner)"
+    assert filtered(REQUIRING, claiming("p", "c-b"), around) == {"n1": Status(Code.ERROR, (text,))}
+    absent = unresolvable('looking up PVC default/c: persistentvolumeclaim "c" not found')
+    assert filtered(REQUIRING, claiming("p", "c-a", "c"), around) == {"n1": absent}
+
+
+def test_drivers_follow_their_csi_nodes() -> None:
+    around = with_storage(node("n1"), node("n2"), csi_driver(required=True), *pairs("a"), csi_node("n2", {"csi.x": 1}))
+    of = claiming("p", "c-a")
+    assert rejected(REQUIRING, of, around) == {"n1"}
+    around.set_stored(csi_node("n1", {"csi.x": None}))
+    assert rejected(REQUIRING, of, around) == set()
+    around.set_stored(csi_node("n2"))
+    assert rejected(REQUIRING, of, around) == {"n2"}
+    around.remove_stored(csi_driver())
+    assert rejected(REQUIRING, of, around) == set()
+
+
+@pytest.mark.parametrize(("drivers", "status"), [({}, missing("csi.x")), ({"csi.x": 1}, FULL), ({"csi.x": 2}, None)])
+def test_a_missing_driver_rejects_in_a_what_if(drivers: dict[str, int | None], status: Status | None) -> None:
+    around = with_storage(node("n1"), csi_node("n1", drivers), csi_driver(required=True), *pairs("a", "b"))
+    state: Any = REQUIRING.prepare_filter(claiming("p", "c-a"), around)
+    changed = ChangedRow(around, 0)
+    changed.add(claiming("user", "c-b"))
+    assert REQUIRING.filter_changed(state, changed) == status
 
 
 # Hints

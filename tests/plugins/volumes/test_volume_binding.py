@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.framework import SKIP, Code, Status, unresolvable
-from policysched.plugins.volumes.volume_binding import GONE, UNREACHABLE
+from policysched.plugins.volumes.volume_rows import GONE, UNREACHABLE
 from tests.build import node, pod
 from tests.plugins.ask import filtered
 from tests.plugins.stored import ZONE, claim, claiming, csi_node, owned, storage_class, volume, with_storage

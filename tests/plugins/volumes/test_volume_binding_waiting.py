@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policysched.framework import Code, Status
-from policysched.plugins.volumes.volume_binding import TOO_SMALL, UNBINDABLE, UNREACHABLE
+from policysched.plugins.volumes.volume_rows import TOO_SMALL, UNBINDABLE, UNREACHABLE
 from tests.plugins.stored import ZONE, claim, claiming, csi_capacity, csi_driver, storage_class, volume
 from tests.plugins.volumes.binding_build import STATIC, WAIT, at, said, verdicts
 

@@ -1,0 +1,72 @@
+"""The storage that a CSI driver can provision for a StorageClass, by row, from CSIStorageCapacity objects.
+
+If several objects of a class apply to a node, kube-scheduler takes any that is large enough; here it is the one that
+allows the largest volume.
+
+Shapes: N rows in use.
+Source: plugins/volumebinding/binder.go (hasEnoughCapacity, volumeLimit), v1.36 and v1.37.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Mask, RowNumbers
+from policysched.model.objects import CSIStorageCapacity
+from policysched.model.quantity import value
+
+
+def volume_limit(capacity: CSIStorageCapacity) -> int | None:
+    """Return the size of the largest volume that a driver can provision; None if it is unknown. Units: bytes."""
+    amount = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    return None if amount is None else value(amount)
+
+
+class CapacityRows:
+    """The storage of one class on each row.
+
+    Args:
+        stated: The objects of the class, each with its rows.
+        size: The number of rows.
+    """
+
+    __slots__ = ("_amounts", "_limits", "_places")
+
+    def __init__(self, stated: Iterable[tuple[CSIStorageCapacity, RowNumbers]], size: int) -> None:
+        limited = [
+            (limit, 0 if one.capacity is None else value(one.capacity), rows)
+            for one, rows in stated
+            if (limit := volume_limit(one)) is not None
+        ]
+        limited.sort(key=itemgetter(0, 1))
+        self._limits = [limit for limit, _, _ in limited]
+        self._amounts = np.array([*(amount for _, amount, _ in limited), 0], np.int64)
+        self._places = np.full(size, -1)
+        """The place in the sorted limits of each row's object, -1 for none."""
+        for place, (_, _, rows) in enumerate(limited):
+            self._places[rows] = place
+
+    def enough_for(self, size: int) -> Mask:
+        """Return the rows where a volume of a size can be provisioned. Shapes: (N,)."""
+        enough: Mask = self._places >= bisect_left(self._limits, size)
+        return enough
+
+    def largest_everywhere(self, rows: Mask) -> float:
+        """Return the size of the largest volume that can be provisioned on all of some rows.
+
+        Shapes: (N,), at least one row.
+        Missing: minus infinity if a row has no object.
+        """
+        place = int(self._places[rows].min())
+        return -np.inf if place < 0 else self._limits[place]
+
+    @property
+    def amounts(self) -> NDArray[np.int64]:
+        """The capacity of each row's object, 0 if it states none. Shapes: (N,). Units: bytes."""
+        amounts: NDArray[np.int64] = self._amounts[self._places]
+        return amounts
