@@ -148,7 +148,8 @@ class PostFilterResult:
     """Result of a plugin at PostFilter."""
 
     status: Status | None = None
-    """None if the plugin makes the pod fit; else a rejection or an error, whose reasons end the pod's message."""
+    """None or a success if the plugin makes the pod fit; else a rejection or an error. Its reasons end the pod's
+    message."""
     nominated_node: str | None = None
     """The nominated node; empty to clear the nomination, None to keep it."""
     act: Callable[[Handle], Awaitable[bool | None]] | None = None
@@ -166,6 +167,11 @@ class PostFilterResult:
     """Writes to the API server that run whatever other plugins return. Not called in a dry-run."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
     """Calls extenders and returns the result that replaces this one. The cluster may change meanwhile."""
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the plugin makes the pod fit."""
+        return self.status is None or self.status.code is Code.SUCCESS
 
 
 class PostFilterPlugin(Plugin, ABC):

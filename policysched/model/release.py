@@ -44,6 +44,14 @@ class Release:
     """Whether VolumeBinding scores nodes by storage capacity, and has the argument `shape`."""
     missing_driver_rejects: bool
     """Whether NodeVolumeLimits rejects nodes without a CSI driver that has `preventPodSchedulingIfMissing`."""
+    no_claims_are_reported: bool
+    """Whether the message of a pod that does not fit states "no new claims to deallocate" if it has no claims."""
+    preempted_node_is_reported: bool
+    """Whether the message of a preempting pod names the node and the number of victims."""
+    budgets_stop_at_violation: bool
+    """Whether other disruption budgets do not count a pod whose eviction violates a budget."""
+    empty_budget_selects_all: bool
+    """Whether a disruption budget with an empty selector protects all pods of its namespace."""
 
     @property
     def minor(self) -> str:
@@ -83,6 +91,10 @@ V1_36: Final = Release(
     ),
     scores_storage_capacity=False,
     missing_driver_rejects=False,
+    no_claims_are_reported=True,
+    preempted_node_is_reported=False,
+    budgets_stop_at_violation=False,
+    empty_budget_selects_all=False,
 )
 V1_37: Final = replace(
     V1_36,
@@ -104,8 +116,16 @@ V1_37: Final = replace(
     ),
     scores_storage_capacity=True,
     missing_driver_rejects=True,
+    no_claims_are_reported=False,
+    preempted_node_is_reported=True,
+    budgets_stop_at_violation=True,
 )
-V1_38: Final = replace(V1_37, version="v1.38.0-beta.0", is_preview=True)
+V1_38: Final = replace(
+    V1_37,
+    version="v1.38.0-beta.0",
+    is_preview=True,
+    empty_budget_selects_all=True,
+)
 RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}
 """The releases by minor, the oldest first."""
 DEFAULT: Final = V1_36

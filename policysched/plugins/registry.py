@@ -21,6 +21,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.model.release import DEFAULT, Release
 from policysched.plugins.arguments import PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
+from policysched.plugins.default_preemption.budgets import BudgetRules
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments
 from policysched.plugins.dynamic_resources.plugin import DynamicResourcesArguments, dynamic_resources
 from policysched.plugins.inter_pod_affinity.plugin import AffinityArguments, inter_pod_affinity
@@ -90,6 +91,8 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
     node_name = {"NodeName": PluginEntry(filter_only, partial(NodeName, narrows=narrows))}
     unschedulable = {"NodeUnschedulable": PluginEntry(filter_only, NodeUnschedulable)}
     volume_arguments = ScoringArguments if release.scores_storage_capacity else VolumeBindingArguments
+    budgets = BudgetRules(release.budgets_stop_at_violation, release.empty_budget_selects_all)
+    preemption = partial(DefaultPreemption, rules=budgets, reports_node=release.preempted_node_is_reported)
     return {
         "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),
         "PrioritySort": PluginEntry("queueSort", PrioritySort),
@@ -113,11 +116,11 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         ),
         "DynamicResources": PluginEntry(
             "preEnqueue filter+ postFilter score reserve preBind",
-            dynamic_resources,
+            partial(dynamic_resources, reports_no_claims=release.no_claims_are_reported),
             DynamicResourcesArguments,
             weight=2,
         ),
-        "DefaultPreemption": PluginEntry("preEnqueue postFilter", DefaultPreemption, PreemptionArguments),
+        "DefaultPreemption": PluginEntry("preEnqueue postFilter", preemption, PreemptionArguments),
         "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
         "ImageLocality": PluginEntry(
             "score", partial(ImageLocality, volumes_count=release.image_volumes_count), weight=1

@@ -15,7 +15,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 )
+
+// extraOptions are those that only some releases have.
+func (w *environment) extraOptions() []frameworkruntime.Option { return nil }
 
 func newCache(ctx context.Context) cache.Cache { return cache.New(ctx, nil, false) }
 

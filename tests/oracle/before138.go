@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
-	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 )
 
 // NominatedPodsForNode returns the pods that are nominated to a node.
@@ -20,6 +19,3 @@ func sliceIndexer(factory informers.SharedInformerFactory) cache.Indexer {
 
 // stored returns an object as the store of its kind keeps it.
 func stored(object runtime.Object) runtime.Object { return object }
-
-// extraOptions are those that only some releases have.
-func (w *environment) extraOptions() []frameworkruntime.Option { return nil }

@@ -16,6 +16,7 @@ from policysched.model.decode import decode_pod
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import fill, kind_of
 from policysched.model.objects import Pod
+from policysched.model.release import DEFAULT, Release
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import make_record
@@ -41,14 +42,15 @@ class Live:
         case: The case.
         seed: What draws among equally good nodes.
         profile: The plugins; absent, those of the case's configuration.
+        release: The release of Kubernetes whose decisions are followed.
     """
 
-    def __init__(self, case: Thing, seed: int, profile: Profile | None = None) -> None:
+    def __init__(self, case: Thing, seed: int, profile: Profile | None = None, release: Release = DEFAULT) -> None:
         self._classes = priority_classes(case["objects"])
-        self._cluster = Cluster()
+        self._cluster = Cluster(release=release)
         self._homes: dict[str, str] = {}
         if profile is None:
-            (profile,) = configured_profiles(case["config"]).values()
+            (profile,) = configured_profiles(case["config"], release=release).values()
             profile = PolicySet.of([]).join(profile)
         self._name = profile.scheduler_name
         coming = {_key(pod) for pod in case["sequence"]}

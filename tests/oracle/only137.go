@@ -12,10 +12,16 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 )
 
 func sliceInformer(factory informers.SharedInformerFactory) resourceinformers.TypedResourceSliceInformer {
 	return factory.Resource().V1().ResourceSlices()
+}
+
+// extraOptions are those that only some releases have.
+func (w *environment) extraOptions() []frameworkruntime.Option {
+	return []frameworkruntime.Option{frameworkruntime.WithMutableSnapshotLister(w.snapshot)}
 }
 
 // take puts the search in place of the plugin's requests, and protects pods.

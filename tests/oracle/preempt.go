@@ -1,14 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"path"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	policylisters "k8s.io/client-go/listers/policy/v1"
 	clienttesting "k8s.io/client-go/testing"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
@@ -63,6 +68,7 @@ func (s *search) watch(registry frameworkruntime.Registry) frameworkruntime.Regi
 		}
 		s.take(plugin)
 		plugin.Evaluator.Interface = watched{plugin, s}
+		plugin.Evaluator.PdbLister = strictestFirst{plugin.Evaluator.PdbLister}
 		return plugin, nil
 	}
 	return registry
@@ -84,6 +90,20 @@ func (s *search) WaitOnFinish(context.Context, <-chan error) error { return nil 
 type watched struct {
 	preemption.Interface
 	search *search
+}
+
+// strictestFirst lists disruption budgets in one of the orders that a map may have: those that allow the fewest first.
+type strictestFirst struct {
+	policylisters.PodDisruptionBudgetLister
+}
+
+func (l strictestFirst) List(selector labels.Selector) ([]*policy.PodDisruptionBudget, error) {
+	budgets, err := l.PodDisruptionBudgetLister.List(selector)
+	slices.SortFunc(budgets, func(one, other *policy.PodDisruptionBudget) int {
+		allowed := cmp.Compare(one.Status.DisruptionsAllowed, other.Status.DisruptionsAllowed)
+		return cmp.Or(allowed, strings.Compare(one.Name, other.Name))
+	})
+	return budgets, err
 }
 
 // note writes down what the plugin found for a node.

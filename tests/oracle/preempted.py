@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from policysched.app.clock import SystemClock
 from policysched.framework import Handle
+from policysched.model.release import DEFAULT, RELEASES, Release
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.schedule.cycle.post_filter import FailedCycle, run_post_filters
 from tests.schedule.parts import FakeClient
@@ -32,15 +33,15 @@ SEED = 1
 COMPARED = ("code", "message", "candidates", "best")
 
 
-def ours(case: Case, profile: Profile | None = None) -> Record | None:
+def ours(case: Case, profile: Profile | None = None, release: Release = DEFAULT) -> Record | None:
     """Say what we do for the case's pod; None where it fits somewhere, fails, or nobody is asked."""
-    live = Live({**case, "sequence": [case["pod"]]}, SEED, profile)
+    live = Live({**case, "sequence": [case["pod"]]}, SEED, profile, release)
     decision, plugins = live.look(case["pod"]), live.engine.profile.post_filters
     if decision.row >= 0 or decision.failed or not plugins or not decision.cluster.nodes.count:
         return None
     guards = live.engine.profile.victim_guards
     result = asyncio.run(run_post_filters(plugins, decision.pod, FailedCycle(decision, Random(SEED), (), guards)))
-    code = "Success" if result.status is None else result.status.code.text
+    code = "Success" if result.succeeded or result.status is None else result.status.code.text
     found = {"code": code, "nominated": result.nominated_node, **_requests(result)}
     if result.status is not None and result.status.reasons:
         found["message"] = result.status.message
@@ -58,7 +59,9 @@ def disagreement(oracle: Oracle, case: Case) -> list[str]:
     """Ask both about a case; one that kube-scheduler cannot evaluate, or fails about, is no disagreement."""
     try:
         theirs = oracle.decide(case)
-        return [] if theirs["result"] == "Error" else differences(ours(case), theirs.get("preemption"))
+        if theirs["result"] == "Error":
+            return []
+        return differences(ours(case, release=RELEASES[oracle.release.minor]), theirs.get("preemption"))
     except InvalidCaseError:
         return []
     except Exception as error:  # our own faults are what this looks for
@@ -85,8 +88,9 @@ def differences(mine: Record | None, theirs: Record | None, compared: Sequence[s
     """List where two answers disagree, one line a part; an empty list means they agree."""
     if mine is None or theirs is None:
         return [] if mine is theirs else [f"preemption: ours {mine}, theirs {theirs}"]
-    parts = [part for part in compared if part != "message" or theirs["code"] != "Error"]
     chosen = theirs["nominated"] if mine["nominated"] == theirs["nominated"] else None
+    has_message = chosen if theirs.get("best") else theirs["code"] != "Error"  # it names the chosen node
+    parts = [part for part in compared if part != "message" or has_message]
     if not theirs.get("best"):
         parts.append("nominated")
     elif mine["nominated"] not in theirs["best"]:

@@ -22,7 +22,7 @@ from policysched.model.objects import (
 from policysched.model.selection.indexed_selector import IndexedSelector
 from policysched.model.selection.selectors import compile_selector
 from policysched.plugins.default_preemption import budgets as budgets_module
-from policysched.plugins.default_preemption.budgets import Budgets, LabelSets
+from policysched.plugins.default_preemption.budgets import BudgetRules, Budgets, LabelSets
 from policysched.plugins.default_preemption.plugin import DefaultPreemption
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
@@ -60,6 +60,33 @@ def test_budget_that_says_nothing_of_a_pod_protects_it_not(given: PodDisruptionB
     assert chosen(world(node("a"), *pods, budgets=[given]), wanted(2)) == ("a", ["kept"])
 
 
+@pytest.mark.parametrize("labels", [LABELS, {}])
+def test_empty_selector_protects_all_pods_of_the_namespace_from_1_38_on(labels: dict[str, str]) -> None:
+    pods = [low("kept", "a", 1, cpu=2, labels=labels), low("gone", "a", 5, cpu=2)]
+    spoken = replace(budget("x", LabelSelector()), metadata=Metadata(name="x", namespace="default"))
+    around = world(node("a"), *pods, budgets=[spoken])
+    assert victims_under(BudgetRules(), around) == ["kept"]
+    pods[1] = replace(pods[1], metadata=replace(pods[1].metadata, namespace="other"))
+    around = world(node("a"), *pods, budgets=[spoken])
+    assert victims_under(BudgetRules(empty_selects_all=True), around) == ["gone"]
+
+
+def test_pod_that_violates_a_budget_uses_up_no_other_from_1_37_on() -> None:
+    placed = [
+        low("first", "a", 5, cpu=1, labels=LABELS | {"tier": "x"}),
+        low("second", "a", 4, cpu=1, labels=LABELS),
+        low("third", "a", 9, cpu=1),
+    ]
+    around = world(node("a"), *placed, budgets=[budget("strict", label("tier", "x")), budget("x", WEB, 1)])
+    assert victims_under(BudgetRules(), around) == ["third"]
+    assert victims_under(BudgetRules(stops_at_violation=True), around) == ["second"]
+
+
+def victims_under(rules: BudgetRules, around: Cluster) -> list[str]:
+    failed = FailedCycle(Engine(around, default_profile(), random.Random(0)).decide(wanted(2)), random.Random(0))
+    return [one.metadata.name for one in DefaultPreemption(rules=rules).post_filter(failed.pod, failed).victims]
+
+
 def test_budget_of_every_labelled_pod_keeps_none_from_going_where_all_have_to() -> None:
     around = world(node("a"), low("one", "a", labels=LABELS), budgets=[budget("x", label("app"))])
     result = preempt(around, wanted())
@@ -90,9 +117,9 @@ def test_budget_is_compiled_once_as_long_as_it_stays_as_it_is(monkeypatch: pytes
     compiled: list[str] = []
     compiling = budgets_module._selection
 
-    def noted(one: PodDisruptionBudget, around: Any) -> Any:
+    def noted(one: PodDisruptionBudget, *rest: Any) -> Any:
         compiled.append(one.metadata.name)
-        return compiling(one, around)
+        return compiling(one, *rest)
 
     monkeypatch.setattr(budgets_module, "_selection", noted)
     around = world(node("a"), budgets=[budget("x", WEB), budget("y", WEB), budget("z", WEB)])
@@ -221,26 +248,36 @@ def test_labels_that_no_pod_has_any_more_are_forgotten_and_budgets_hold_on(
         assert len(plugin._budgets._sets["default"].labels) <= (6 if spare == 0 else 18)
 
 
-def naively_violating(pods: list[Pod], budgets: list[PodDisruptionBudget]) -> set[str]:
+def naively_violating(pods: list[Pod], budgets: list[PodDisruptionBudget], rules: BudgetRules) -> set[str]:
     """Count the pods of each node from the first on against every budget that selects them, one by one."""
     found: set[str] = set()
-    for given in budgets:
-        selector = compile_selector(given.spec.selector)
-        for name in {one.spec.node_name for one in pods}:
-            counted = [
-                one
-                for one in pods
-                if one.spec.node_name == name
-                and one.metadata.labels
-                and selector.matches(one.metadata.labels)
-                and one.metadata.name not in given.status.disrupted_pods
-            ]
-            found.update(one.metadata.name for one in counted[max(0, given.status.disruptions_allowed) :])
+    left = {
+        (one.spec.node_name, given.metadata.name): given.status.disruptions_allowed for one in pods for given in budgets
+    }
+    for one in pods:
+        for given in sorted(
+            budgets, key=lambda budget: (max(0, budget.status.disruptions_allowed), budget.metadata.name)
+        ):
+            if not selects(given, one, rules) or one.metadata.name in given.status.disrupted_pods:
+                continue
+            left[one.spec.node_name, given.metadata.name] -= 1
+            if left[one.spec.node_name, given.metadata.name] < 0:
+                found.add(one.metadata.name)
+                if rules.stops_at_violation:
+                    break
     return found
 
 
+def selects(given: PodDisruptionBudget, one: Pod, rules: BudgetRules) -> bool:
+    stated = given.spec.selector
+    if not rules.empty_selects_all and (not one.metadata.labels or stated == LabelSelector()):
+        return False
+    return stated is not None and compile_selector(stated).matches(one.metadata.labels)
+
+
+@pytest.mark.parametrize("rules", [BudgetRules(), BudgetRules(stops_at_violation=True), BudgetRules(True, True)])
 @pytest.mark.parametrize("seed", range(40))
-def test_many_budgets_protect_what_each_of_them_protects(seed: int) -> None:
+def test_many_budgets_protect_what_each_of_them_protects(seed: int, rules: BudgetRules) -> None:
     chance, known = random.Random(f"many/{seed}"), None
     around = world(*(node(f"n{number}") for number in range(4)))
     budgets: dict[str, PodDisruptionBudget] = {}
@@ -253,19 +290,20 @@ def test_many_budgets_protect_what_each_of_them_protects(seed: int) -> None:
         for _ in range(8):
             operator = chance.choice(("In", "NotIn"))
             selector = label(chance.choice(("app", "tier")), *chance.sample("xyz", 2), operator=operator)
+            selector = selector if chance.random() < 0.9 else LabelSelector()
             disrupted = {f"p{chance.randrange(20)}": None} if chance.random() < 0.3 else None
             one = budget(f"b{chance.randrange(20)}", selector, chance.choice((-1, 0, 0, 1, 2, 9)), disrupted)
             budgets[one.metadata.name] = one
             around.take(one)
         if chance.random() < 0.5:
             around.drop(budgets.pop(chance.choice(sorted(budgets))))
-        known = Budgets(around, known)
+        known = Budgets(around, known, rules)
         ordered = sorted(pods, key=lambda placed: placed.spec.node_name)
         some = [placed for placed in ordered if chance.random() < 0.8]
         slots = np.array([around.pods.by_id[placed.metadata.uid].slot for placed in some])
         violating = known.violating(around, slots).tolist()
         found = {placed.metadata.name for placed, is_so in zip(some, violating, strict=True) if is_so}
-        assert found == naively_violating(some, list(budgets.values()))
+        assert found == naively_violating(some, list(budgets.values()), rules)
 
 
 def test_evictions_that_budgets_count_already_cost_a_look_at_each_and_none_at_all_pods() -> None:

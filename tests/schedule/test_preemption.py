@@ -200,6 +200,7 @@ async def test_preemptor_whose_victims_are_not_evicted_pauses(monkeypatch: pytes
     monkeypatch.setattr(eviction, "FIRST_PAUSE", 3600.0)
     monkeypatch.setattr(eviction, "LONGEST_PAUSE", 3600.0)
     async with running(node("n1")) as stand:
+        stand.scheduler.last_words = 0.01
         stand.client.errors["deletion"] = [ApiError(403, "Forbidden", "no")] * 100
         await stand.settled(LOW, HIGH)
         await stand.pass_time(60)

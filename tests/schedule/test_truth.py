@@ -83,7 +83,7 @@ class Trial:
     def run(self, events: int, pace: int = 1) -> None:
         """Apply random events, compare some decisions at intervals, and sometimes compare with a newly loaded cluster.
 
-        A larger pace compares less often.
+        A larger pace places and compares pods less often.
         """
         chance = self._world.random
         for _ in range(events):
@@ -92,7 +92,7 @@ class Trial:
             if number % 100 == 0:
                 self._policies = chance.choice(policies())
                 self._live.use(self._policies)
-            if number % 5 == 0:
+            if number % (5 * pace) == 0:
                 self._place(chance.choice((*self._pods[:8], *self._looking)), number)
             if number % (3 * pace) == 0:
                 self._compare(self._world.cluster, chance.sample(self._pods, 2))

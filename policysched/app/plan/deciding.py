@@ -139,7 +139,7 @@ class ClusterSide:
         """Remove the victims of a preemption; return whether there are any."""
         outcome = at_once(post_filtered(engine, decision, self._rng(decision.pod)))
         self.protecting = () if outcome is None else tuple(sorted(outcome.rejectors))
-        if outcome is None or outcome.status is not None or not outcome.nominated_node:
+        if outcome is None or not outcome.succeeded or not outcome.nominated_node:
             return False
         row = self.cluster.nodes.row_of[outcome.nominated_node]
         self.room[decision.pod.key] = rejecting(decision, row)

@@ -182,7 +182,7 @@ def _joined(fixes: Sequence[Fix]) -> str:
 
 def preempting(variants: VariantEvaluator, outcome: PostFilterResult | None) -> Repair | None:
     """Return the preemption as a repair, if the pod fits its node after the victims are removed."""
-    if outcome is None or outcome.status is not None or not outcome.nominated_node:
+    if outcome is None or not outcome.succeeded or not outcome.nominated_node:
         return None
     node, pods = outcome.nominated_node, outcome.victims
     victims = [one.key for one in pods]

@@ -1,6 +1,7 @@
 """Disruption budgets: the pods whose eviction would violate a PodDisruptionBudget.
 
-Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation), v1.36.
+Source: plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation), v1.36;
+pkg/scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation), v1.37 and v1.38.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ from policysched.model.selection.indexed_selector import IndexedSelector
 Places = NDArray[np.intp]
 SPARE: Final = 1024
 """Number of label sets that a namespace may keep beyond twice its pod signatures; above it, all are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRules:
+    """How disruption budgets protect pods."""
+
+    stops_at_violation: bool = False
+    """Whether other budgets do not count a pod whose eviction violates a budget. The strictest budget comes first."""
+    empty_selects_all: bool = False
+    """Whether an empty selector selects all pods of its namespace, and budgets select pods without labels."""
 
 
 class LabelSets:
@@ -171,9 +182,11 @@ class Budgets:
     Args:
         cluster: The cluster.
         before: The budgets at an earlier time; unchanged budgets reuse their compiled selectors and matches.
+        rules: How budgets protect pods, the same as those of `before`.
     """
 
-    def __init__(self, cluster: Cluster, before: Budgets | None = None) -> None:
+    def __init__(self, cluster: Cluster, before: Budgets | None = None, rules: BudgetRules | None = None) -> None:
+        self._rules = rules or BudgetRules()
         self._by_namespace: dict[str, list[SelectingBudget]] = {}
         self._compiled: dict[Hashable, Compiled] = {}
         self._limits: dict[str, Limits] = {}
@@ -183,7 +196,7 @@ class Budgets:
         for key, one in cluster.objects.of(PodDisruptionBudget).items():
             known = before._compiled.get(key) if before is not None else None
             if known is None or known[0] is not one:
-                known = one, _renewed(one, known, cluster)
+                known = one, _renewed(one, known, cluster, self._rules)
             self._compiled[key] = known
             if known[1] is not None:
                 self._by_namespace.setdefault(one.metadata.namespace, []).append(known[1])
@@ -194,16 +207,16 @@ class Budgets:
             }
 
     def of(self, pod: Pod) -> list[SelectingBudget]:
-        """Return the budgets that match a pod and have not counted its eviction; a pod without labels has none."""
+        """Return the budgets that match a pod and have not counted its eviction."""
         metadata = pod.metadata
-        among = self._by_namespace.get(metadata.namespace, ()) if metadata.labels else ()
+        among = self._by_namespace.get(metadata.namespace, ()) if self._may_select(metadata.labels) else ()
         selecting = (one for one in among if one.selection.selector.matches(metadata.labels))
         return [one for one in selecting if metadata.name not in one.disrupted]
 
     def violating(self, cluster: Cluster, slots: Places) -> Mask:
         """Return the pods whose eviction violates a budget after the eviction of all earlier pods of their node.
 
-        Every budget counts each of its pods, even if another budget is used up.
+        Whether a budget counts a pod whose eviction violates another budget depends on the rules.
 
         Args:
             cluster: The cluster.
@@ -224,13 +237,21 @@ class Budgets:
             limits = self._limits_of(namespace)
             for place in places[limits.spent[numbers]].tolist():
                 found[of_signature[place]] = True
-            for budgets, selected in _joined((one.budgets, one.selected[numbers]) for one in limits.below(most)):
+            rest = _joined((one.budgets, one.selected[numbers]) for one in limits.below(most))
+            for budgets, selected in sorted(rest, key=_strictness):
                 if not selected.any():
                     continue
                 pods = np.sort(np.concatenate([of_signature[place] for place in places[selected].tolist()]))
-                for counted, allowed in _spent(budgets, pods, cluster, slots):
+                for pods_of_budget, allowed in _spent(budgets, pods, cluster, slots):
+                    counted = (
+                        pods_of_budget[~found[pods_of_budget]] if self._rules.stops_at_violation else pods_of_budget
+                    )
                     found[counted[_counted_on_row(rows[counted]) > allowed]] = True
         return found
+
+    def _may_select(self, labels: Mapping[str, str]) -> bool:
+        """Return whether a budget can select pods with these labels."""
+        return bool(labels) or self._rules.empty_selects_all
 
     def _limits_of(self, namespace: str) -> Limits:
         """Return the limits of a namespace for all its label sets."""
@@ -258,7 +279,7 @@ class Budgets:
             if placed is None:
                 continue
             metadata = placed.pod.metadata
-            if metadata.labels and metadata.namespace in self._by_namespace:
+            if metadata.namespace in self._by_namespace and self._may_select(metadata.labels):
                 there.setdefault(metadata.namespace, []).append((place, metadata.labels))
         found: dict[str, tuple[Places, Places]] = {}
         for namespace, labelled in there.items():
@@ -280,6 +301,11 @@ def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list
     for budgets, selected in selecting:
         found.setdefault(selected.tobytes(), EqualBudgets([], selected)).budgets.extend(budgets)
     return list(found.values())
+
+
+def _strictness(group: EqualBudgets) -> tuple[int, str]:
+    """Return how many evictions the strictest of equal budgets allows, with the budget's name."""
+    return min((one.allowed, one.name) for one in group.budgets)
 
 
 def _spent(
@@ -329,10 +355,12 @@ def _counted_on_row(rows: NDArray[np.int32]) -> NDArray[np.intp]:
     return numbers - np.maximum.accumulate(np.where(is_first, numbers, 0)) + 1
 
 
-def _renewed(given: PodDisruptionBudget, before: Compiled | None, cluster: Cluster) -> SelectingBudget | None:
+def _renewed(
+    given: PodDisruptionBudget, before: Compiled | None, cluster: Cluster, rules: BudgetRules
+) -> SelectingBudget | None:
     """Compile a new or changed budget; with an unchanged selector it keeps its matches."""
     if before is None or before[0].spec.selector != given.spec.selector:
-        selection = _selection(given, cluster)
+        selection = _selection(given, cluster, rules)
     else:
         selection = None if before[1] is None else before[1].selection
     if selection is None:
@@ -341,10 +369,10 @@ def _renewed(given: PodDisruptionBudget, before: Compiled | None, cluster: Clust
     return SelectingBudget(given.metadata.name, selection, status.disruptions_allowed, frozenset(status.disrupted_pods))
 
 
-def _selection(given: PodDisruptionBudget, cluster: Cluster) -> SelectedLabels | None:
-    """Return the compiled selector; None if it is missing, empty or invalid, which matches no pod."""
+def _selection(given: PodDisruptionBudget, cluster: Cluster, rules: BudgetRules) -> SelectedLabels | None:
+    """Return the compiled selector; None if it is missing or invalid, or empty and selects no pod."""
     stated = given.spec.selector
-    if stated is None or not (stated.match_labels or stated.match_expressions):
+    if stated is None or not (stated.match_labels or stated.match_expressions or rules.empty_selects_all):
         return None
     selector = cluster.budget_selectors.of(f"{given.metadata.namespace}/{given.metadata.name}", stated).selector
     return None if selector is None else SelectedLabels(selector)

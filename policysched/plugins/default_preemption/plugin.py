@@ -6,7 +6,7 @@ numbers of candidates in its arguments are minima). Extenders receive as many ca
 each candidate is sent with its pods.
 
 Source: plugins/defaultpreemption/default_preemption.go, pkg/scheduler/framework/preemption/preemption.go,
-pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36.
+pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36, v1.37 and v1.38.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from policysched.framework.status import filter_error
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
-from policysched.plugins.default_preemption.budgets import Budgets
+from policysched.plugins.default_preemption.budgets import BudgetRules, Budgets
 from policysched.plugins.default_preemption.candidates import (
     NONE_LEFT,
     Candidate,
@@ -142,14 +142,20 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
     Args:
         given: The arguments.
+        rules: How disruption budgets protect pods.
+        reports_node: Whether the message of a preempting pod names the node and the number of victims.
     """
 
     name = DEFAULT_PREEMPTION
     hints = (Hint(Resource.ASSIGNED_POD, Action.DELETE, _never_helps),)
     """The deletion of pods with a hint that never matches: the hints of other plugins decide."""
 
-    def __init__(self, given: PreemptionArguments | None = None) -> None:
+    def __init__(
+        self, given: PreemptionArguments | None = None, rules: BudgetRules | None = None, *, reports_node: bool = False
+    ) -> None:
         self._given = given or PreemptionArguments()
+        self._rules = rules or BudgetRules()
+        self._reports_node = reports_node
         self._evictions = Evictions(self.name)
         self._budgets: Budgets | None = None
 
@@ -168,7 +174,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if why_not:
             return _said(Code.UNSCHEDULABLE, why_not)
         cluster = failed.cluster
-        budgets = self._budgets = Budgets(cluster, self._budgets)
+        budgets = self._budgets = Budgets(cluster, self._budgets, self._rules)
         rows = failed.rows_with(Code.UNSCHEDULABLE)
         most = self._given.most_candidates(rows.size, extended=bool(failed.extenders))
         found = search_victims(failed, rows, budgets, most)
@@ -203,14 +209,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def _result(
         self, pod: Pod, cluster: Cluster, node: str, victims: Sequence[Pod], details: PreemptionDetails | None = None
     ) -> PostFilterResult:
+        text = f"found a potential placement for pod on node {node}, preempting {len(victims)} victims"
+        status = Status(Code.SUCCESS, (f"preemption: {text}",)) if self._reports_node else None
         going = [one for one in victims if one.metadata.deletion_timestamp is None]
         if not going:
-            return PostFilterResult(None, node, victims=victims, details=details)
+            return PostFilterResult(status, node, victims=victims, details=details)
 
         def act(handle: Handle) -> Awaitable[bool]:
             return self._evictions.start(Preemption(pod, node, going, cluster), handle)
 
-        return PostFilterResult(None, node, act, victims, details)
+        return PostFilterResult(status, node, act, victims, details)
 
 
 def _ineligible(pod: Pod, failed: FailedDecision) -> str:

@@ -183,6 +183,8 @@ class DynamicResources(
 
     Args:
         binding_timeout: Time for devices to meet their binding conditions. Units: seconds.
+        reports_no_claims: Whether the message of a pod without claims that does not fit states that it has none to
+            deallocate.
     """
 
     name = NAME
@@ -191,8 +193,9 @@ class DynamicResources(
     scores_after_pre_filter = True
     has_own_results = staticmethod(has_claims)
 
-    def __init__(self, binding_timeout: float = BINDING_TIMEOUT) -> None:
+    def __init__(self, binding_timeout: float = BINDING_TIMEOUT, *, reports_no_claims: bool = False) -> None:
         self._binding_timeout = binding_timeout
+        self._without_claims = NOTHING_TO_DEALLOCATE if reports_no_claims else unschedulable()
         self._latest: PreparedPod | None = None
         """The pod of the current cycle."""
         self._waited = WaitedClaims()
@@ -290,7 +293,7 @@ class DynamicResources(
             return PostFilterResult(NO_STATE)
         found = self._claims_of(pod, failed.cluster)
         if not isinstance(found, PodClaims):
-            return PostFilterResult(NOTHING_TO_DEALLOCATE)
+            return PostFilterResult(self._without_claims)
         rows = self._prepared(pod, failed.cluster).rows()
         claims = [] if isinstance(rows, Status) else rows.returnable(pod, failed)
         if claims:
@@ -419,6 +422,7 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
         return INVALID_POOLS if code == AllocationAnswer.INVALID_POOLS else _OF_ONE_POD
 
 
-def dynamic_resources(given: DynamicResourcesArguments) -> DynamicResources:
+def dynamic_resources(given: DynamicResourcesArguments, *, reports_no_claims: bool) -> DynamicResources:
     """Make DynamicResources. A step limit, not `filterTimeout`, bounds its searches."""
-    return DynamicResources((nanoseconds(given.binding_timeout) or 0) / SECOND)
+    timeout = (nanoseconds(given.binding_timeout) or 0) / SECOND
+    return DynamicResources(timeout, reports_no_claims=reports_no_claims)

@@ -3,7 +3,7 @@
 Nothing in the cluster changes: the actions that a plugin wants are part of its result, and the caller executes them.
 
 Source: pkg/scheduler/framework/runtime/framework.go (RunPostFilterPlugins), schedule_one.go (schedulingAlgorithm),
-pkg/scheduler/framework/interface.go (NodesForStatusCode).
+pkg/scheduler/framework/interface.go (NodesForStatusCode), v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ async def run_post_filters(
         status = result.status
         if found.cleanups:
             result = replace(result, cleanups=found.cleanups + result.cleanups)
-        if status is None or status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+        if status is None or result.succeeded or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return result
         if not status.rejects:
             return PostFilterResult(Status(Code.ERROR, status.reasons, plugin.name), cleanups=result.cleanups)

@@ -69,7 +69,7 @@ def make_record(
 
 def _preemption(outcome: PostFilterResult) -> Record:
     """Describe the node that preemption nominates with its victims, or the reason why there is none."""
-    if outcome.status is not None:
+    if outcome.status is not None and not outcome.succeeded:
         message = outcome.status.message
         return {"preemption": {"message": message, **_details(outcome)}} if message else {}
     told = _details(outcome)

@@ -125,6 +125,7 @@ async def test_volumes_that_pods_have_taken_are_recorded(tmp_path: Path) -> None
     stored += [volume(f"v{number}", nodes={ZONE: [f"n{number}"]}, of="static") for number in (1, 2)]
     stored += [claim(f"c{number}", of="static") for number in (1, 2, 3)]
     async with recording(tmp_path, default_profile(ME), completed({"schedulerName": ME})) as stand:
+        stand.scheduler.last_words = 0.01
         await begun(stand, *stored)
         await stand.settled(*(claiming(f"p{number}", f"c{number}") for number in (1, 2, 3)))
         recorder: Any = stand.scheduler.cluster

@@ -212,9 +212,11 @@ def test_a_resource_that_nobody_provides_keeps_the_pod_off() -> None:
     assert answer == dict.fromkeys(("n1", "n2", "plugin"), unresolvable("cannot fit resource"))
 
 
-def after_filters(of: Pod, around: Cluster, *others: FakeFilter) -> tuple[Status | None, bool]:
+def after_filters(
+    of: Pod, around: Cluster, *others: FakeFilter, reports_no_claims: bool = True
+) -> tuple[Status | None, bool]:
     """What it says at PostFilter, having been asked at PreFilter after others, and whether it acts."""
-    plugin = DynamicResources()
+    plugin = DynamicResources(reports_no_claims=reports_no_claims)
     decision = Engine(around, profile((*others, plugin)), random.Random(0)).decide(of)
     result = plugin.post_filter(of, FailedCycle(decision, random.Random(0)))
     return result.status, bool(result.cleanups)
@@ -225,6 +227,7 @@ def test_without_claims_there_is_nothing_to_take_back() -> None:
     away = FakeFilter("Other", unschedulable("no"))
     assert after_filters(pod(), cluster(node("a")), away) == (nothing, False)
     assert after_filters(claiming("c"), two_nodes(), away) == (nothing, False)
+    assert after_filters(pod(), cluster(node("a")), away, reports_no_claims=False) == (unschedulable(), False)
 
 
 def test_it_fails_where_pre_filter_ended_before_it() -> None:

@@ -242,7 +242,13 @@ def missing(driver: str) -> Status:
 
 
 def test_nodes_without_a_required_driver_are_rejected() -> None:
-    objects = [node("n1"), node("n2"), node("n3"), csi_node("n1", {"csi.x": None}), csi_node("n2", {"csi.y": 9})]
+    objects: list[Any] = [
+        node("n1"),
+        node("n2"),
+        node("n3"),
+        csi_node("n1", {"csi.x": None}),
+        csi_node("n2", {"csi.y": 9}),
+    ]
     around = with_storage(*objects, csi_driver(required=True), *pairs("a"), *pairs("b", driver="csi.y"))
     of = claiming("p", "c-a", "c-b")
     assert filtered(REQUIRING, of, around) == {"n2": missing("csi.x"), "n3": missing("csi.x")}

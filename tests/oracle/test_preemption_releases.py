@@ -1,0 +1,83 @@
+"""What preemption does otherwise in one release than in another: budgets, and the message of a pod that does not fit.
+
+Each case changes only by the field of the table of releases that it is listed with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policysched.model.release import RELEASES
+from tests.controlplane.releases import RELEASES as BUILT
+
+from .objects import case, container, node, pod
+from .oracle import Oracle
+from .preempted import differences, ours
+from .test_preemption_verdicts import budget, placed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .oracle import Case
+
+pytestmark = pytest.mark.oracle
+
+MINORS = ("1.36", "1.37")
+ONLY_PREEMPTION = {"postFilter": {"disabled": [{"name": "DynamicResources"}]}}
+ONLY_DEVICES = {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}
+
+
+def asked(*others: Any, plugins: Any, cpu: str = "4") -> Case:
+    wanted = pod(priority=10, containers=[container(requests={"cpu": cpu})])
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": plugins}],
+    }
+    return case([node("a"), *others], wanted) | {"config": config, "preempt": True}
+
+
+def shared_budget() -> Case:
+    """Make two budgets of one pod, of which the second one selects another pod too."""
+    first, second, third = (placed(name, "a", 5 - number, cpu="1") for number, name in enumerate("xyz"))
+    first["metadata"]["labels"] = {"app": "web", "tier": "x"}
+    second["metadata"]["labels"] = {"app": "web"}
+    third["spec"]["priority"] = 9
+    budgets = [budget("strict", {"matchLabels": {"tier": "x"}}), budget("web", {"matchLabels": {"app": "web"}}, 1)]
+    return asked(first, second, third, *budgets, plugins=ONLY_PREEMPTION, cpu="2")
+
+
+CASES = {
+    "no_claims_are_reported": asked(placed("high", "a", 10), plugins=ONLY_DEVICES),
+    "preempted_node_is_reported": asked(placed("low", "a"), plugins=ONLY_PREEMPTION),
+    "budgets_stop_at_violation": shared_budget(),
+}
+
+
+@pytest.fixture(scope="module")
+def oracles() -> Iterator[dict[str, Oracle]]:
+    with Oracle(BUILT["1.36"]) as old, Oracle(BUILT["1.37"]) as new:
+        yield {"1.36": old, "1.37": new}
+
+
+@pytest.mark.parametrize("field", CASES)
+def test_releases_differ_by_a_field_and_ours_equals_each(field: str, oracles: dict[str, Oracle]) -> None:
+    given = CASES[field]
+    theirs = {minor: oracles[minor].decide(given)["preemption"] for minor in MINORS}
+    assert differences(theirs["1.36"], theirs["1.37"])
+    for minor, answer in theirs.items():
+        assert differences(ours(given, release=RELEASES[minor]), answer) == []
+    turned_back = replace(RELEASES["1.37"], **{field: getattr(RELEASES["1.36"], field)})
+    assert differences(ours(given, release=turned_back), theirs["1.37"])
+
+
+@pytest.mark.parametrize("plugins", [{}, ONLY_PREEMPTION, ONLY_DEVICES])
+def test_message_of_a_pod_that_fits_nowhere_is_that_of_the_release(plugins: Any, oracles: dict[str, Oracle]) -> None:
+    for others in ([placed("high", "a", 10)], [placed("low", "a", cpu="2"), placed("lower", "a", -1, cpu="2")], []):
+        given = asked(*others, plugins=plugins, cpu="4" if others else "5")
+        for minor in MINORS:
+            answer = oracles[minor].decide(given)["preemption"]
+            assert differences(ours(given, release=RELEASES[minor]), answer) == []
