@@ -3,7 +3,7 @@
 Whether another device can be taken depends on the devices taken so far: their capacities, the counters of their pools,
 and the constraints of the claim.
 
-Source: k8s.io/dynamic-resource-allocation v0.36.4 structured/internal/incubating/allocator_incubating.go
+Source: k8s.io/dynamic-resource-allocation v0.36.5 structured/internal/incubating/allocator_incubating.go
 (allocateDevice).
 """
 

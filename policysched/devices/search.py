@@ -5,7 +5,7 @@ Three shortcuts never change the result. If equal devices are interchangeable (`
 request with fewer remaining devices than it needs fails at once, and after a device that does not lead to a solution,
 equal devices are skipped. If no error is possible, a request that can never be met ends the search.
 
-Source: k8s.io/dynamic-resource-allocation v0.36.4 structured/internal/incubating/allocator_incubating.go (Allocate,
+Source: k8s.io/dynamic-resource-allocation v0.36.5 structured/internal/incubating/allocator_incubating.go (Allocate,
 allocateOne).
 """
 

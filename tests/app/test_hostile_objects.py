@@ -61,7 +61,7 @@ class Server:
         """Versions and lines that watches have not told yet."""
 
     async def check(self) -> bytes:
-        return b'{"gitVersion":"v1.36.2"}'
+        return b'{"gitVersion":"v1.36.5"}'
 
     async def request(self, method: str, path: str, body: bytes | None = None, **_given: str) -> bytes:
         plain = path.partition("?")[0]

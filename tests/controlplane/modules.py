@@ -2,7 +2,7 @@
 
 A module's own requirements stay. Requirements and replacements of Kubernetes' modules get the release's version;
 indirect requirements are those of Kubernetes itself, so that programs are built with the dependencies of their release.
-`python -m tests.controlplane.modules` writes those of all releases but the default one.
+After a change of RELEASES, `python -m tests.controlplane.modules` writes the files of all releases.
 """
 
 from __future__ import annotations
@@ -101,10 +101,11 @@ def write(release: Release, module: Path) -> None:
     Raises:
         BuildError: There is no such version, or a dependency of it cannot be fetched.
     """
-    name = f"go{release.number}.mod"
+    name = "go.mod" if release.minor == DEFAULT else f"go{release.number}.mod"
     kubernetes = Path(download(release, release.version)["GoMod"]).read_text("utf-8")
     text = go_mod_for(release, (module / "go.mod").read_text("utf-8"), kubernetes)
     (module / name).write_text(text, "utf-8")
+    (module / name).with_suffix(".sum").unlink(missing_ok=True)
     resolve(release, module, name, MODULES[module])
 
 
@@ -143,7 +144,7 @@ def _go(release: Release, folder: Path, *arguments: str) -> str:
 def main() -> int:
     """Write the go.mod files; the exit code is 1 where that is not possible."""
     try:
-        for release in (one for one in RELEASES.values() if one.minor != DEFAULT):
+        for release in RELEASES.values():
             for module in (ORACLE,) if release.is_preview else MODULES:
                 sys.stdout.write(f"{release.version}: {module.name}\n")
                 sys.stdout.flush()

@@ -70,7 +70,7 @@ class Release:
 RELEASES: Final = {
     release.minor: release
     for release in (
-        Release("v1.36.2", (1, 26)),
+        Release("v1.36.5", (1, 26)),
         Release("v1.37.2", (1, 26)),
         Release("v1.38.0-beta.0", (1, 27), True, (("sigs.k8s.io/structured-merge-diff/v7", "v7.0.0"),)),
     )

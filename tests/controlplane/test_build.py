@@ -51,23 +51,15 @@ def test_everything_is_built_with_a_line_for_each(
     assert build.main() == 0
     assert [package for _, package in built] == [
         *build.PACKAGES.values(),
-        ".",
-        "./recorder",
-        "./selectors",
+        *list(oracle.PACKAGES.values()) * len(releases.COMPARED),
         deploy.PACKAGE,
     ]
     lines = capsys.readouterr().out.splitlines()
+    oracles = [f"{name} {releases.RELEASES[minor].version}" for minor in releases.COMPARED for name in oracle.PACKAGES]
+    steps = [*build.PACKAGES, *oracles, "helm"]
     assert lines[0] == "Go: /opt/go"
     assert [line.rpartition(": ")[0] for line in lines[3::2]] == [
-        "[1/9] etcd",
-        "[2/9] kube-apiserver",
-        "[3/9] kube-controller-manager",
-        "[4/9] kube-scheduler",
-        "[5/9] kubectl",
-        "[6/9] oracle v1.36.2",
-        "[7/9] recorder v1.36.2",
-        "[8/9] selectors v1.36.2",
-        "[9/9] helm",
+        f"[{number}/{len(steps)}] {step}" for number, step in enumerate(steps, 1)
     ]
 
 

@@ -44,9 +44,9 @@ def test_cache_root_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_version_is_stamped_for_both_packages() -> None:
-    flags = golang.link_flags()
-    assert flags.startswith("-s -w -X k8s.io/component-base/version.gitVersion=v1.36.2 ")
-    assert "-X k8s.io/client-go/pkg/version.gitMinor=36 " in flags
+    flags = golang.link_flags(RELEASES["1.37"])
+    assert flags.startswith("-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2 ")
+    assert "-X k8s.io/client-go/pkg/version.gitMinor=37 " in flags
 
 
 def test_go_on_the_path_is_taken(venv: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -20,16 +20,16 @@ tool (
 
 require (
 \tgithub.com/onsi/ginkgo/v2 v2.28.1
-\tk8s.io/api v0.36.2
+\tk8s.io/api v0.36.5
 )
 
 require (
 \tcel.dev/expr v0.25.1 // indirect
-\tk8s.io/kubernetes v1.36.2 // indirect
+\tk8s.io/kubernetes v1.36.5 // indirect
 )
 
 replace (
-\tk8s.io/api => k8s.io/api v0.36.2
+\tk8s.io/api => k8s.io/api v0.36.5
 )
 """
 KUBERNETES = """module k8s.io/kubernetes

@@ -1,8 +1,7 @@
 """Kubernetes' own allocator as a program: it answers cases, and tells those of its own tests.
 
-It is built from k8s.io/dynamic-resource-allocation of the version below, inside a copy of the module, because its table
-tests are internal there. The modules that it needs are those of the version that all other programs are built from, so
-that they share what was compiled.
+It is built from k8s.io/dynamic-resource-allocation of the chosen release, inside a copy of the module, because its
+table tests are internal there.
 """
 
 from __future__ import annotations
@@ -28,13 +27,11 @@ from tests.controlplane.golang import (
     link_flags,
     program_folder,
 )
+from tests.controlplane.modules import ORACLE, staging_version
+from tests.controlplane.releases import Release, chosen
 from tests.devices.playing import Case
 
 MODULE: Final = "k8s.io/dynamic-resource-allocation"
-VERSION: Final = "v0.36.4"
-"""The version whose allocator ours equals: earlier ones of v0.36 lose track of counters."""
-SUM: Final = "h1:CaSF5J4FthEHQMfsPMCAunLKEnB+wSRmPK0b/AVynO4="
-DEPENDENCIES_OF: Final = "v0.36.2"
 PACKAGE: Final = "structured/internal/judge"
 SOURCES: Final = Path(__file__).resolve().parent / "golang"
 KEPT: Final = 2
@@ -42,34 +39,34 @@ KEPT: Final = 2
 
 
 def program() -> Path:
-    """Give the path of the judge, building it if its source has changed.
+    """Give the path of the judge of the chosen release, building it if its source has changed.
 
     Raises:
         BuildError: Go or a module is missing, or the build fails.
     """
+    release = chosen()
     source = b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))
-    digest = hashlib.sha256(link_flags().encode() + source).hexdigest()[:16]
-    made = program_folder() / f"allocator-{VERSION}-{digest}"
+    digest = hashlib.sha256(link_flags(release).encode() + source).hexdigest()[:16]
+    made = program_folder(release) / f"allocator-{digest}"
     if not made.exists():
         with alone("allocator"), tempfile.TemporaryDirectory(dir=cache_root()) as folder:
             copy = Path(folder) / "module"
-            shutil.copytree(_module(VERSION, SUM), copy, copy_function=shutil.copyfile)
+            shutil.copytree(_module(release), copy, copy_function=shutil.copyfile)
             for path in (copy, *(one for one in copy.rglob("*") if one.is_dir())):
                 path.chmod(0o755)
-            for name in ("go.mod", "go.sum"):
-                shutil.copyfile(_module(DEPENDENCIES_OF, None) / name, copy / name)
             shutil.copytree(SOURCES, copy / PACKAGE)
-            go_build(copy, f"./{PACKAGE}", made, tests=True)
+            go_build(copy, f"./{PACKAGE}", made, tests=True, release=release)
     made.touch()
-    keep_latest("allocator-*", KEPT)
+    keep_latest("allocator-*", KEPT, release)
     return made
 
 
-def _module(version: str, expected: str | None) -> Path:
-    """Return the folder of a version of the module in Go's cache, fetched if it is not there."""
+def _module(release: Release) -> Path:
+    """Return the folder of a release's module in Go's cache, fetched if it is not there."""
+    version = staging_version(release.version)
     with tempfile.TemporaryDirectory() as nowhere:
         done = subprocess.run(
-            [str(find_go()), "mod", "download", "-json", f"{MODULE}@{version}"],
+            [str(find_go(release.go)), "mod", "download", "-json", f"{MODULE}@{version}"],
             cwd=nowhere,
             env=os.environ | {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"},
             capture_output=True,
@@ -79,8 +76,11 @@ def _module(version: str, expected: str | None) -> Path:
     if done.returncode:
         raise BuildError(f"cannot fetch {MODULE}@{version}:\n{done.stdout}{done.stderr}")
     found = json.loads(done.stdout)
-    if expected is not None and found["Sum"] != expected:
-        raise BuildError(f"{MODULE}@{version} has the checksum {found['Sum']}, not {expected}")
+    known = release.mod_file(ORACLE).with_suffix(".sum").read_text("utf-8").splitlines()
+    if f"{MODULE} {version} {found['Sum']}" not in known:
+        raise BuildError(
+            f"{MODULE}@{version} has the checksum {found['Sum']}, which is not that of the oracle's module"
+        )
     return Path(found["Dir"])
 
 

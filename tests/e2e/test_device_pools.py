@@ -1,6 +1,6 @@
 """Devices as Kubernetes' integration tests of DRA have them: alternatives, devices of several nodes, broken pools.
 
-Source: test/integration/dra of v1.36.2 (prioritizedlist.go, partitionable_devices.go, core.go, uses_all_resources.go,
+Source: test/integration/dra of v1.36.5 (prioritizedlist.go, partitionable_devices.go, core.go, uses_all_resources.go,
 binding_conditions.go), what of it needs no kubelet.
 """
 

@@ -123,7 +123,7 @@ def test_fields_are_left_out_of_all_objects_of_a_kind() -> None:
 def test_report_lists_counts_causes_gates_and_files() -> None:
     found = outcome([case(number, *(["i"] if number % 4 == 0 else [])) for number in range(8)])
     changes = [sources.FileChange("schedule_one.go", 10, 3)]
-    text = markdown("v1.36.2", "v1.37.2", 7, found, [("GangScheduling", "Alpha off", "Beta on")], changes)
+    text = markdown("v1.36.5", "v1.37.2", 7, found, [("GangScheduling", "Alpha off", "Beta on")], changes)
     assert "8 cases, seed 7: 8 have another answer." in text
     assert "| .record.scores.*.VolumeBinding: added | every case |" in text
     assert "| GangScheduling | Alpha off | Beta on |" in text

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kubectl
 
 
 async def test_kubectl_lists_what_the_server_serves(cli: Kubectl) -> None:
-    assert "Server Version: v1.36.2" in await cli.run("version")
+    assert "Server Version: v1.36.5" in await cli.run("version")
     resources = await cli.run("api-resources")
     for word in ("pods", "po", "events.k8s.io/v1", "schedulingpolicies"):
         assert (word in resources) is (word != "schedulingpolicies")

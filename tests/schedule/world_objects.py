@@ -59,7 +59,7 @@ def some_node(chance: Random, name: str, now: float, old: Node | None) -> Node:
     ]
     addresses = [NodeAddress(type="InternalIP", address=f"10.0.0.{chance.choice('123')}")] * chance.randint(0, 1)
     info = NodeSystemInfo(
-        kubelet_version=chance.choice(("v1.35.0", "v1.36.2+k3s1", "")),
+        kubelet_version=chance.choice(("v1.35.0", "v1.36.5+k3s1", "")),
         kernel_version=chance.choice(("6.8.0-45-generic", "6.8.0-rt8", "")),
         container_runtime_version=chance.choice(("containerd://1.7.2", "cri-o://1.30.1", "containerd", "")),
         os_image=chance.choice(("cos", "")),

@@ -2,7 +2,7 @@
 
 This module knows the paths of selectors in these objects, and calls `policysched.cel` for their texts.
 
-Source: k8s.io/api/resource v1, v1beta1 and v1beta2; pkg/apis/resource/validation of kubernetes v1.36.2.
+Source: k8s.io/api/resource v1, v1beta1 and v1beta2; pkg/apis/resource/validation of kubernetes v1.36.5.
 """
 
 from __future__ import annotations

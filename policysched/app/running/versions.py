@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 log = logging.getLogger(__name__)
-KUBERNETES: Final = "v1.36.2"
+KUBERNETES: Final = "v1.36.5"
 """Version of kube-scheduler with which decisions, events and metrics are compared."""
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 

@@ -1,7 +1,7 @@
 """The flags of `policysched run`: form, help, default, and the reason why a flag has no effect.
 
 The sections are those of `kube-scheduler --help` plus "Policysched flags". Tests compare the flag names with
-kube-scheduler v1.36.2, and the reasons with docs/reference/configuration.md.
+kube-scheduler v1.36.5, and the reasons with docs/reference/configuration.md.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ _SUB_KINDS = {
 }
 # A protobuf with `swagger: "2.0"` and an info. kubectl requires the older document for files with a List, and does not
 # validate kinds that are missing in it; the server validates every item anyway.
-_EMPTY_V2 = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.2"
+_EMPTY_V2 = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.5"
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2+policysched-sandbox", "gitTreeState": "clean"}
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.5+policysched-sandbox", "gitTreeState": "clean"}
 _VERSION |= dict.fromkeys(("gitCommit", "buildDate", "goVersion", "compiler", "platform"), "")
 
 
@@ -158,7 +158,7 @@ def _openapi(registry: Registry, group: str, version: str) -> Json:
         paths |= _paths(row)
         _describe(schemas, _root_name(row), {"type": "object"} | row.schema)
         schemas[_root_name(row)] |= {"x-kubernetes-group-version-kind": [_gvk(row)]}
-    info = {"title": "Kubernetes", "version": "v1.36.2"}
+    info = {"title": "Kubernetes", "version": "v1.36.5"}
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 

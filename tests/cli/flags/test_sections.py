@@ -60,7 +60,7 @@ def test_gates_are_kube_schedulers_with_their_stages_and_defaults(its_help: str)
 def test_gates_that_its_help_hides_are_known_to_it_with_the_same_locks() -> None:
     every = ",".join(f"{name}={str(gate.default).lower()}" for name, gate in known_gates().items())
     done = ran(f"--feature-gates={every}", "--version")
-    assert (done.returncode, done.stdout) == (0, "Kubernetes v1.36.2\n")
+    assert (done.returncode, done.stdout) == (0, "Kubernetes v1.36.5\n")
     locked = next(name for name, gate in known_gates().items() if gate.is_locked and gate.default)
     assert f"cannot set feature gate {locked} to false" in ran(f"--feature-gates={locked}=false", "--version").stderr
 

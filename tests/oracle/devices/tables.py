@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tests.controlplane.golang import BuildError, find_go, fingerprint, go_build, keep_latest, program_folder
+from tests.controlplane.modules import KUBERNETES
+from tests.controlplane.releases import chosen
 
 Thing: TypeAlias = dict[str, Any]
 
@@ -92,8 +94,9 @@ def _play(file: Path) -> None:
 
 def _copy(work: Path) -> None:
     """Copy the package and what it is built with, and put the calls into its test."""
-    for name in ("go.mod", "go.sum"):
-        shutil.copyfile(MODULE / name, work / name)
+    own = chosen().mod_file(MODULE)
+    for path in (own, own.with_suffix(".sum")):
+        shutil.copyfile(path, work / f"go{path.suffix}")
     plugin = work / "plugin"
     plugin.mkdir()
     for path in (_kubernetes() / PACKAGE).glob("*.go"):
@@ -118,7 +121,16 @@ def with_calls(text: str) -> str:
 
 
 def _kubernetes() -> Path:
-    command = [str(find_go()), "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes"]
+    release = chosen()
+    command = [
+        str(find_go(release.go)),
+        "list",
+        f"-modfile={release.mod_file(MODULE)}",
+        "-m",
+        "-f",
+        "{{.Dir}}",
+        KUBERNETES,
+    ]
     done = subprocess.run(command, cwd=MODULE, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(f"no sources of Kubernetes:\n{done.stderr}")

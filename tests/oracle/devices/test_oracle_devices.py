@@ -1,4 +1,4 @@
-"""What kube-scheduler says of small cases about devices: the allocator that we are compared with is v1.36.4's."""
+"""What kube-scheduler says of small cases about devices."""
 
 from __future__ import annotations
 

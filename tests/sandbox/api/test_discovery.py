@@ -23,7 +23,7 @@ async def test_the_sandbox_is_healthy(quiet_api: Api, path: str) -> None:
 async def test_the_version_is_that_of_the_reference(quiet_api: Api) -> None:
     _, found = await quiet_api.get("/version")
     assert (found["major"], found["minor"]) == ("1", "36")
-    assert found["gitVersion"].startswith("v1.36.2")
+    assert found["gitVersion"].startswith("v1.36.5")
 
 
 async def test_plain_and_aggregated_discovery_agree(quiet_api: Api, quiet: Sandbox) -> None:
