@@ -162,7 +162,8 @@ def test_error_names_the_claim_that_is_asked_about_now() -> None:
     made = tables(slice_of("n0", devices(1)))
     for name in ("first", "second"):
         wanting = claim(request(33), name=name)
-        text = f"claim ns/{name}: number of requested devices 33 exceeds the claim limit of 32"
+        limit = "adding 33 devices exceeds the claim limit of 32, with 0 already accounted for"
+        text = f"claim ns/{name}, request r: {limit}"
         assert str(Allocator(made, [wanting]).answers().error(0)) == text
         with pytest.raises(AllocationError, match=f"^{text}$"):
             allocate(made, wanting)

@@ -1,6 +1,6 @@
 """`Plans`: the compiled claims of a pod: the devices that each request asks for, or its error.
 
-Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go (Allocate,
+Source: k8s.io/dynamic-resource-allocation v0.36.5 structured/internal/incubating/allocator_incubating.go (Allocate,
 validateDeviceRequest).
 """
 
@@ -158,18 +158,16 @@ class Plans:
             size: Returns the number of devices of an ask, or its error.
         """
         for place, claim in enumerate(self.claims):
-            least = 0
+            total = 0
             for request in claim.requests:
-                smallest = None
-                for ask in request.asks:
-                    number = ask.failure or size(ask)
-                    if isinstance(number, AllocationFailure):
-                        return number
-                    smallest = number if smallest is None else min(smallest, number)
-                least += smallest or 0
-            if least > MOST_RESULTS:
-                text = f": number of requested devices {least} exceeds the claim limit of {MOST_RESULTS}"
-                return AllocationFailure.of_claim(text, place)
+                least = _least(request, size)
+                if isinstance(least, AllocationFailure):
+                    return least
+                if total + least > MOST_RESULTS:
+                    limit = f"exceeds the claim limit of {MOST_RESULTS}, with {total} already accounted for"
+                    text = f", request {request.asks[0].request}: adding {least} devices {limit}"
+                    return AllocationFailure.of_claim(text, place)
+                total += least
             if claim.failure is not None:
                 return claim.failure
         return None
@@ -253,3 +251,14 @@ class Plans:
                 DeviceRequirement(device_class, asked.selectors, asked.tolerations, asked.capacity)
             )
         return found
+
+
+def _least(request: RequestPlan, size: Callable[[DeviceAsk], int | AllocationFailure]) -> int | AllocationFailure:
+    """Return the smallest number of devices among the alternatives of a request, or the first error of one."""
+    smallest = None
+    for ask in request.asks:
+        number = ask.failure or size(ask)
+        if isinstance(number, AllocationFailure):
+            return number
+        smallest = number if smallest is None else min(smallest, number)
+    return smallest or 0

@@ -47,6 +47,9 @@ def pick(expression: str) -> ResourceClaim:
 
 
 GOES: dict[str, str] = {"n1": "", "n2": ""}
+TOO_MANY = (
+    "claim default/hostile, request r: adding 33 devices exceeds the claim limit of 32, with 0 already accounted for"
+)
 STOPPED = "claim default/hostile: selector #0: CEL runtime error: operation cancelled: actual cost limit exceeded"
 
 
@@ -59,7 +62,7 @@ STOPPED = "claim default/hostile: selector #0: CEL runtime error: operation canc
         (claim("hostile", exactly(count=32)), dict.fromkeys(GOES, NO_DEVICES.reasons[0])),
         (
             claim("hostile", exactly(count=33)),
-            dict.fromkeys(GOES, "claim default/hostile: number of requested devices 33 exceeds the claim limit of 32"),
+            dict.fromkeys(GOES, TOO_MANY),
         ),
         (claim("hostile", exactly(device_class="gone")), {"": "request r: device class gone does not exist"}),
         (allocated(claim("hostile"), "n3", "nobody"), dict.fromkeys(GOES, NOT_AVAILABLE.reasons[0])),
