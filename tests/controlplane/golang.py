@@ -77,7 +77,7 @@ def go_build(sources: Path, package: str, target: Path, *, tests: bool = False, 
             return
         fresh = target.with_name(f".{target.name}.new")
         release = release or chosen()
-        verb = ["test", "-c"] if tests else ["build"]
+        verb = ["test", "-c", "-vet=off"] if tests else ["build"]
         flags = [f"-modfile={release.mod_file(sources)}", f"-tags={','.join(release.tags)}"]
         flags.append(f"-ldflags={link_flags(release)}")
         command = ["nice", str(find_go(release.go)), *verb, *flags, "-o", str(fresh), package]
