@@ -60,12 +60,8 @@ type justSorting struct{ plugin *plugin }
 
 func (s *justSorting) Name() string { return s.plugin.Name() }
 
-func (s *justSorting) Less(a, b fwk.QueuedPodInfo) bool {
-	return rank(a) < rank(b)
-}
-
-func rank(info fwk.QueuedPodInfo) string {
-	return info.GetPodInfo().GetPod().Labels["rank"]
+func (s *justSorting) Less(a, b queued) bool {
+	return podOf(a).Labels["rank"] < podOf(b).Labels["rank"]
 }
 
 func (h *hinter) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {

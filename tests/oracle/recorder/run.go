@@ -14,7 +14,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 )
 
@@ -58,7 +57,7 @@ func play(ctx context.Context, asked script, notes *record, server *api) ([]*plu
 			return nil, err
 		}
 	}
-	factory := scheduler.NewInformerFactory(server.client, 0)
+	factory := newInformerFactory(server.client)
 	made, err := scheduler.New(ctx, server.client, factory, nil,
 		func(string) events.EventRecorderLogger { return &recorder{notes} },
 		scheduler.WithComponentConfigVersion(configuration.APIVersion),
@@ -81,9 +80,8 @@ func play(ctx context.Context, asked script, notes *record, server *api) ([]*plu
 // cycleSeconds is what passes between a pod's turn and its cycle: in it everything settles that came of the cycle before.
 const cycleSeconds = 0.001
 
-func slowly(made *scheduler.Scheduler) {
-	pop := made.NextPod
-	made.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
+func slowed[T any](pop func(klog.Logger) (T, error)) func(klog.Logger) (T, error) {
+	return func(logger klog.Logger) (T, error) {
 		found, err := pop(logger)
 		time.Sleep(seconds(cycleSeconds))
 		return found, err
