@@ -77,11 +77,20 @@ RELEASES: Final = {
 }
 """By minor, the oldest first."""
 COMPARED: Final = ("1.36",)
-"""The minors whose oracles `make test` compares decisions with."""
+"""The minors that `make test` compares decisions with: they share the cases of a comparison."""
 
 
 def _parts(minor: str) -> tuple[int, ...]:
     return tuple(map(int, minor.split(".")))
+
+
+def compared() -> tuple[str, ...]:
+    """Return the minors to compare decisions with: the one that the environment chooses, else all of COMPARED.
+
+    Raises:
+        ReleaseError: No release of that minor is known.
+    """
+    return (chosen().minor,) if os.environ.get(VARIABLE) else COMPARED
 
 
 def chosen() -> Release:

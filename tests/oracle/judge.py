@@ -16,6 +16,7 @@ from policysched.model.release import AUTO
 from .casefiles import read_case
 from .compare import differences
 from .live import Live
+from .minors import release_of
 from .oracle import InvalidCaseError, Oracle
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def disagreement(oracle: Oracle, case: Case) -> list[str]:
     """
     try:
         if "sequence" not in case:
-            return differences(ours(case, oracle.release.minor), oracle.decide(case))
+            return differences(ours(case, oracle.minor), oracle.decide(case))
         _, found = first_difference(*both(oracle, case))
     except InvalidCaseError:
         return []
@@ -63,7 +64,7 @@ def both(oracle: Oracle, case: Case) -> tuple[list[Record], list[Record]]:
     Raises:
         InvalidCaseError: kube-scheduler cannot evaluate the case.
     """
-    decided = Live(case, SEED).run(case)
+    decided = Live(case, SEED, release=release_of(oracle)).run(case)
     choices = [record.get("selected", "") for record in decided]
     return decided, oracle.decide_sequence({**case, "choices": choices})
 

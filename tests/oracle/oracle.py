@@ -46,6 +46,11 @@ class Oracle:
     def __init__(self, release: Release | None = None) -> None:
         self.release = release or chosen()
 
+    @property
+    def minor(self) -> str:
+        """The minor of the release, such as 1.37."""
+        return self.release.minor
+
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
             [binary(release=self.release)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"

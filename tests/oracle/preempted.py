@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from policysched.app.clock import SystemClock
 from policysched.framework import Handle
-from policysched.model.release import DEFAULT, RELEASES, Release
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins.default_preemption.plugin import PreemptionDetails
 from policysched.schedule.cycle.post_filter import FailedCycle, run_post_filters
 from tests.schedule.parts import FakeClient
 
 from .live import Live
+from .minors import release_of
 from .oracle import InvalidCaseError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def disagreement(oracle: Oracle, case: Case) -> list[str]:
         theirs = oracle.decide(case)
         if theirs["result"] == "Error":
             return []
-        return differences(ours(case, release=RELEASES[oracle.release.minor]), theirs.get("preemption"))
+        return differences(ours(case, release=release_of(oracle)), theirs.get("preemption"))
     except InvalidCaseError:
         return []
     except Exception as error:  # our own faults are what this looks for

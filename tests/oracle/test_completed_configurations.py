@@ -23,10 +23,13 @@ from policysched.errors import UsageError
 from policysched.reading.loading import load
 from tests.app.configuration.files import files
 
+from .minors import AT_EACH_MINOR, release_of, share
 from .seed import seed
 from .wild_configs import whole
 
 if TYPE_CHECKING:
+    from policysched.model.release import Release
+
     from .oracle import Oracle
 
 SEED = seed()
@@ -36,10 +39,10 @@ ABOUT_ITSELF = {"apiversion", "kind"}
 NESTED = re.compile(r"decoding \.(profiles\[\d+\]\.pluginConfig\[\d+\]): ")
 
 
-def ours(config: dict[str, Any]) -> tuple[dict[str, Any] | None, set[str]]:
+def ours(config: dict[str, Any], release: Release) -> tuple[dict[str, Any] | None, set[str]]:
     """Complete a configuration, and name the fields by which it is refused."""
     try:
-        read = load_configuration(config)
+        read = load_configuration(config, release=release)
         configured_profiles(read)
     except ConfigurationError as error:
         return None, {one.field for one in error.faults}
@@ -58,9 +61,11 @@ def without_policies(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def difference(config: dict[str, Any], theirs: dict[str, Any] | None, refusals: list[dict[str, str]]) -> str:
+def difference(
+    config: dict[str, Any], theirs: dict[str, Any] | None, refusals: list[dict[str, str]], release: Release
+) -> str:
     """Say how we differ from kube-scheduler, the empty text where we do not."""
-    mine, fields = ours(config)
+    mine, fields = ours(config, release)
     if (mine is None) != (theirs is None):
         return f"{'accepted' if theirs else 'refused'} there"
     if theirs is not None and mine is not None:
@@ -137,19 +142,21 @@ def numbered(profile: dict[str, Any]) -> Any:
 
 
 @pytest.mark.oracle
+@AT_EACH_MINOR
 def test_completed_configurations_are_those_of_kube_scheduler_and_refusals_name_the_same_fields(oracle: Oracle) -> None:
     print(f"POLICYSCHED_SEED={SEED}")  # noqa: T201 - shown with a failure
-    wrong, stages = [], Counter[str]()
-    for index in range(CASES):
+    wrong, stages, release = [], Counter[str](), release_of(oracle)
+    numbers = share(oracle, range(CASES))
+    for index in numbers:
         config = whole(Random(f"{SEED}/whole/{index}"))
         theirs, refusals = oracle.completed(config)
         stages[refusals[0]["stage"] if refusals else "accepted"] += 1
-        if how := difference(config, theirs, refusals):
-            mine, fields = ours(config)
+        if how := difference(config, theirs, refusals, release):
+            mine, fields = ours(config, release)
             wrong.append(f"{how}\n{json.dumps(config)}\nours   {fields or mine}\ntheirs {refusals or theirs}")
     print(dict(stages))  # noqa: T201 - as above
     assert not wrong, "\n\n".join([f"{len(wrong)} differ", *wrong[:SHOWN]])
-    assert min(stages[one] for one in ("accepted", "decode", "validate", "build")) > CASES / 100
+    assert min(stages[one] for one in ("accepted", "decode", "validate", "build")) > len(numbers) / 100
 
 
 def written() -> list[dict[str, Any]]:
@@ -161,6 +168,7 @@ def written() -> list[dict[str, Any]]:
 
 
 @pytest.mark.oracle
+@AT_EACH_MINOR
 @pytest.mark.parametrize("config", written())
 def test_written_files_are_completed_or_refused_as_by_kube_scheduler(config: dict[str, Any], oracle: Oracle) -> None:
-    assert not difference(config, *oracle.completed(config))
+    assert not difference(config, *oracle.completed(config), release_of(oracle))

@@ -24,6 +24,7 @@ from .compare import differences
 from .config_kinds import Changes, kinds
 from .generate import single
 from .judge import ours
+from .minors import AT_EACH_MINOR, release_of, share
 from .oracle import InvalidCaseError
 from .relations import relation
 from .seed import seed
@@ -32,8 +33,10 @@ from .test_decisions import report
 from .wild_configs import wild
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from policysched.model.release import Release
 
     from .oracle import Case, Oracle
 
@@ -65,19 +68,20 @@ EXPECTED = {
 }
 
 
-def our_profiles(config: dict[str, Any]) -> dict[str, Any]:
+def our_profiles(config: dict[str, Any], release: Release) -> dict[str, Any]:
     """List the plugins of our profiles as the oracle does.
 
     Raises:
         UsageError: we refuse the configuration.
     """
-    profiles = {one.scheduler_name or "": one.plugins for one in load_configuration(config).completed.profiles}
-    assert configured_profiles(config).keys() == profiles.keys()
-    return {name: _listed(plugins) for name, plugins in profiles.items()}
+    read = load_configuration(config, release=release)
+    profiles = {one.scheduler_name or "": one.plugins for one in read.completed.profiles}
+    assert configured_profiles(read).keys() == profiles.keys()
+    return {name: _listed(plugins, release) for name, plugins in profiles.items()}
 
 
-def _listed(plugins: Any) -> dict[str, list[Any]]:
-    lists = plugin_lists(plugins, known_points())
+def _listed(plugins: Any, release: Release) -> dict[str, list[Any]]:
+    lists = plugin_lists(plugins, known_points(release))
     found: dict[str, list[Any]] = {}
     for point, names in lists.points.items():
         kept = [name for name in names if name != POLICIES]
@@ -102,28 +106,30 @@ def their_profiles(oracle: Oracle, config: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.oracle
+@AT_EACH_MINOR
 def test_profiles_have_the_plugins_of_kube_schedulers_or_both_refuse_them(oracle: Oracle) -> None:
     print(f"POLICYSCHED_SEED={SEED}")  # noqa: T201 - shown with a failure
     wrong, refused = [], 0
-    for index in range(CASES):
+    numbers = share(oracle, range(CASES))
+    for index in numbers:
         config = wild(Random(f"{SEED}/config/{index}"))
         try:
             theirs: Any = their_profiles(oracle, config)
         except InvalidCaseError as error:
             theirs, refused = f"refused: {error}", refused + 1
         try:
-            mine: Any = our_profiles(config)
+            mine: Any = our_profiles(config, release_of(oracle))
         except UsageError as error:
             mine = f"refused: {error}"
         if mine != theirs and not (isinstance(mine, str) and isinstance(theirs, str)):
             wrong.append(f"{json.dumps(config)}\nours   {mine}\ntheirs {theirs}")
-    print(f"{refused} of {CASES} configurations are refused")  # noqa: T201 - as above
+    print(f"{refused} of {len(numbers)} configurations are refused")  # noqa: T201 - as above
     assert not wrong, "\n".join([f"{len(wrong)} differ", *wrong[:SHOWN]])
 
 
-def variants(seed: int, count: int) -> Iterator[Case]:
+def variants(seed: int, indices: Iterable[int]) -> Iterator[Case]:
     """Generate cases with one pod, each under a configuration of its own."""
-    for index in range(count):
+    for index in indices:
         rng = Random(f"{seed}/configured/{index}")
         make, pool = rng.choices(
             [(single, configs.PLAIN), (relation, configs.RELATED), (storage, configs.VOLUMES)], [5, 2, 2]
@@ -132,13 +138,14 @@ def variants(seed: int, count: int) -> Iterator[Case]:
 
 
 @pytest.mark.oracle
+@AT_EACH_MINOR
 def test_decisions_under_configurations_equal_those_of_kube_scheduler(oracle: Oracle, tmp_path: Path) -> None:
     print(f"POLICYSCHED_SEED={SEED}")  # noqa: T201 - shown with a failure
     failing, changes = [], Changes()
-    for case in variants(SEED, CASES // 4):
+    for case in variants(SEED, share(oracle, range(CASES // 4))):
         theirs = oracle.decide(case)
         changes.count(case["config"], theirs, oracle.decide({**case, "config": case["usual"]}))
-        if differences(ours(case), theirs):
+        if differences(ours(case, oracle.minor), theirs):
             failing.append(case)
     print(changes.table())  # noqa: T201 - shown with a failure, or with -rP
     assert not failing, report(oracle, failing, tmp_path)
@@ -147,7 +154,7 @@ def test_decisions_under_configurations_equal_those_of_kube_scheduler(oracle: Or
 @pytest.mark.oracle
 def test_changes_of_the_configuration_bite(oracle: Oracle) -> None:
     changes = Changes()
-    for case in variants(7, 400):
+    for case in variants(7, range(400)):
         changes.count(case["config"], oracle.decide(case), oracle.decide({**case, "config": case["usual"]}))
     assert set(changes.bites) >= EXPECTED
     assert sum(changes.bites.values()) > sum(changes.cases.values()) / 3
@@ -169,5 +176,5 @@ def test_the_base_changes_nothing() -> None:
 
 
 def test_a_case_of_a_seed_is_the_same_whichever_others_are_asked_for() -> None:
-    assert list(variants(3, 5))[4] == list(variants(3, 9))[4]
+    assert list(variants(3, range(5)))[4] == list(variants(3, range(9)))[4]
     assert wild(Random("3/config/1")) == wild(Random("3/config/1"))

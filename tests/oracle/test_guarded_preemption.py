@@ -21,6 +21,7 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from tests.rules.build import compiled
 
 from .live import NOW, Live
+from .minors import AT_EACH_MINOR, release_of, share
 from .preempted import COMPARED, differences, ours
 from .preempting import cases
 from .seed import seed
@@ -51,27 +52,29 @@ RULES: dict[str, tuple[str, Callable[[Pod, Pod], bool]]] = {
 }
 
 
+@AT_EACH_MINOR
 @pytest.mark.parametrize("name", RULES)
 def test_preemption_with_a_guard_equals_that_of_kube_scheduler_without_these_victims(oracle: Oracle, name: str) -> None:
     print(f"POLICYSCHED_SEED={SEED}")  # noqa: T201 - shown with a failure
     require, stays = RULES[name]
     policies = PolicySet.of([compiled("keep", preemption={"require": require}, includeSystemPods=True)])
     seen: Counter[str] = Counter()
-    for case in aged(cases(SEED, range(CASES), Random)):
-        (profile,) = configured_profiles(case["config"]).values()
+    numbers, release = share(oracle, range(CASES)), release_of(oracle)
+    for case in aged(cases(SEED, numbers, Random)):
+        (profile,) = configured_profiles(case["config"], release=release).values()
         joined = policies.join(profile)
         kept = {**case, "protected": protected(case, stays)}
         theirs = oracle.decide(kept)
         if theirs["result"] == "Error":
             continue
-        mine, told = ours(case, joined), theirs.get("preemption")
+        mine, told = ours(case, joined, release), theirs.get("preemption")
         parts = [part for part in COMPARED if part != "message"]
         assert not differences(mine, told, parts), (case["id"], kept["protected"])
         seen["keeps"] += bool(told and kept["protected"])
         seen["nominates"] += bool(told and told["nominated"])
-        seen["speaks"] += ours(case, PolicySet.of([]).join(profile)) != mine
+        seen["speaks"] += ours(case, PolicySet.of([]).join(profile), release) != mine
     print(seen)  # noqa: T201 - shown with -rP
-    assert seen["keeps"] > CASES / 10, seen
+    assert seen["keeps"] > len(numbers) / 10, seen
     assert seen["speaks"], seen
     assert seen["nominates"] or name == "nobody", seen
 

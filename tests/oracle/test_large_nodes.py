@@ -14,6 +14,7 @@ import pytest
 from .compare import differences
 from .generate import single
 from .judge import ours
+from .minors import AT_EACH_MINOR
 from .seed import seed
 
 if TYPE_CHECKING:
@@ -80,11 +81,12 @@ def enlarged(number: int) -> Case:
     return case
 
 
+@AT_EACH_MINOR
 def test_decisions_about_large_nodes_are_those_of_kube_scheduler(oracle: Oracle) -> None:
     results = []
     for number in range(CASES):
         case = enlarged(number)
-        decided = ours(case)
+        decided = ours(case, oracle.minor)
         assert differences(decided, oracle.decide(case)) == [], f"POLICYSCHED_SEED={SEED}, case {number}"
         results.append(decided["result"])
     assert set(results) <= {"Scheduled", "Unschedulable"}, results

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .judge import both, first_difference
+from .minors import AT_EACH_MINOR
 from .test_traps import ALL, WEB, labelled, thing, two_zones, web
 
 if TYPE_CHECKING:
     from .oracle import Oracle
 
-pytestmark = pytest.mark.oracle
+pytestmark = [pytest.mark.oracle, AT_EACH_MINOR]
 
 SERVICE = thing("v1", "Service", "web", {"selector": {"app": "web"}}, namespace="default")
 OTHERS = thing("v1", "Service", "web", {"selector": {"app": "other"}}, namespace="default")

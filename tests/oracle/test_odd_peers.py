@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .minors import AT_EACH_MINOR
 from .objects import node
 from .test_traps import HOST, PREFERRED, REQUIRED, WEB, ZONE, agreed, labelled, spread, two_zones, web
 
 if TYPE_CHECKING:
     from .oracle import Oracle
 
-pytestmark = pytest.mark.oracle
+pytestmark = [pytest.mark.oracle, AT_EACH_MINOR]
 
 PEERS, SPREADING = "InterPodAffinity", "PodTopologySpread"
 NEAR = "node(s) didn't match pod affinity rules"

@@ -14,6 +14,7 @@ import pytest
 from .casefiles import write_case
 from .generate import marathons, sequences, stories
 from .judge import both, disagreement, first_difference, places, step
+from .minors import AT_EACH_MINOR, share
 from .seed import seed
 from .shrink import shrink
 
@@ -57,14 +58,17 @@ def report(oracle: Oracle, case: Case, alone: Case, folder: Path) -> str:
     return "\n".join([*lines, *disagreement(oracle, case), "shrunk:", *disagreement(oracle, small), command])
 
 
+@AT_EACH_MINOR
 def test_short_sequences(oracle: Oracle, tmp_path: Path) -> None:
-    check(oracle, sequences(SEED, SEQUENCES), tmp_path)
+    check(oracle, sequences(SEED, share(oracle, SEQUENCES)), tmp_path)
 
 
+@AT_EACH_MINOR
 def test_sequences_in_changing_clusters(oracle: Oracle, tmp_path: Path) -> None:
-    check(oracle, stories(SEED, STORIES), tmp_path)
+    check(oracle, stories(SEED, share(oracle, STORIES)), tmp_path)
 
 
+@AT_EACH_MINOR
 @pytest.mark.parametrize("related", [1.0, 0.0], ids=["looking at each other", "alone"])
 def test_five_hundred_pods_one_after_another(oracle: Oracle, related: float, tmp_path: Path) -> None:
-    check(oracle, marathons(SEED, MARATHONS, related=related), tmp_path)
+    check(oracle, marathons(SEED, share(oracle, MARATHONS), related=related), tmp_path)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .judge import disagreement
+from .minors import AT_EACH_MINOR
 from .objects import case, container, named, node, pod, required
 
 if TYPE_CHECKING:
     from .oracle import Oracle, Record
 
-pytestmark = pytest.mark.oracle
+pytestmark = [pytest.mark.oracle, AT_EACH_MINOR]
 
 ALL = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

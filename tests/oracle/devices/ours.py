@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from policysched.framework import AssumedPod, Resource
 from policysched.model.kinds import fill, kind_of
 from policysched.model.objects import ConsumerReference, Pod, ResourceClaim
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins.dynamic_resources.plugin import DynamicResources
 from policysched.plugins.dynamic_resources.reservation import ClaimReservation
 from policysched.schedule.cycle.record import feasible_nodes, make_record
@@ -34,9 +35,9 @@ PLUGIN = DynamicResources()
 SPECIAL = "<extended-resources>"
 
 
-def ours(case: Thing) -> Record:
+def ours(case: Thing, release: Release = DEFAULT) -> Record:
     """Give our record of a case with one pod, with what its claims would get on each feasible node."""
-    world = DeviceLife({**case, "sequence": [case["pod"]]}, seed=0)
+    world = DeviceLife({**case, "sequence": [case["pod"]]}, seed=0, release=release)
     return record_of(world.look(case["pod"]))
 
 
@@ -75,10 +76,10 @@ def plain(value: Any) -> Any:
 class DeviceLife(Live):
     """Decides about pods one after another; what they reserve is in flight until they are confirmed or go."""
 
-    def __init__(self, case: Thing, seed: int) -> None:
+    def __init__(self, case: Thing, seed: int, release: Release = DEFAULT) -> None:
         self._version = 0
         self._assumed: dict[str, tuple[DynamicResources, AssumedPod]] = {}
-        super().__init__(case, seed)
+        super().__init__(case, seed, release=release)
 
     def set(self, thing: Thing) -> None:
         """Add or replace an object; a claim gets a version of its own each time."""
@@ -154,9 +155,9 @@ class DeviceLife(Live):
             known.end(claim.metadata.uid)
 
 
-def hints_of(case: Thing) -> Record:
+def hints_of(case: Thing, release: Release = DEFAULT) -> Record:
     """Say why a case's pod may not be queued, and what each of the case's changes means for it."""
-    world = DeviceLife({**case, "sequence": [case["pod"]]}, seed=0)
+    world = DeviceLife({**case, "sequence": [case["pod"]]}, seed=0, release=release)
     return world.hinting(case["pod"], case["hints"])
 
 
