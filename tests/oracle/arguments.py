@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from policysched.model.release import release_named
+from tests.controlplane.releases import chosen
+
 from . import affinity as labels
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ Thing: TypeAlias = dict[str, Any]
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "hugepages-2Mi")
 STRANGE = ("pods", "example.com/nowhere", "storage", "")
 WEIGHTS = (None, 0, 1, 2, 3, 50, 100)
+SCORES_STORAGE = release_named(chosen().minor).scores_storage_capacity
 DURATIONS = ("10s", "1m30s", "1.5h", "0", "1500ms")
 
 
@@ -92,8 +96,11 @@ def preemption(rng: Random) -> Thing:
 
 
 def volume_binding(rng: Random) -> Thing:
-    """Draw arguments of VolumeBinding."""
-    return {"bindTimeoutSeconds": rng.choice([0, 600, None])}
+    """Draw arguments of VolumeBinding: its timeout, and sometimes how it scores."""
+    found: Thing = {"bindTimeoutSeconds": rng.choice([0, 600, None])}
+    if SCORES_STORAGE and rng.random() < 0.4:
+        found["shape"] = rng.choice([None, [], shape(rng), shape(rng)])
+    return found
 
 
 def dynamic_resources(rng: Random) -> Thing:

@@ -1,7 +1,8 @@
 """Cases about volumes: claims, volumes, storage classes, what CSI drivers say, disks that pods name themselves.
 
 Knows nothing of how a case is answered. Nodes are roomy, so that the plugins before those of volumes leave nodes to
-decide about. Volumes of one class have sizes of their own: of equal ones kube-scheduler takes any.
+decide about. Volumes of one class have sizes of their own: of equal ones kube-scheduler takes any. A size without a
+capacity is never stated: kube-scheduler panics at Score.
 """
 
 from __future__ import annotations
@@ -181,6 +182,7 @@ class World:
         spec = self._claimed(volume, of)
         if self.chance(0.04):
             annotations["volume.beta.kubernetes.io/storage-class"] = self.rng.choice(CLASSES)
+            spec.setdefault("storageClassName", "gone")  # without it kube-scheduler can panic at Score
         phase = "Lost" if self.chance(0.012) else "Bound" if volume else "Pending"
         leaving = LEAVING if self.chance(0.012) else None
         made = thing(
@@ -272,22 +274,27 @@ class World:
         return self.rng.choice(claims) if claims and self.chance(0.985) else "none"
 
     def _capacities(self) -> None:
-        for driver in DRIVERS:
-            if self.chance(0.4):
-                wanted = self.rng.choice([True, True, False, None])
-                self.objects.append(thing("CSIDriver", driver, spec={"storageCapacity": wanted}))
-        for number in range(self.rng.choice([0, 2, 5])):
-            made = thing(
-                "CSIStorageCapacity", f"capacity-{number}", namespace="kube-system",
-                storageClassName=self.rng.choice(CLASSES),
-            )  # fmt: skip
+        required = self.rng.choice([*DRIVERS, *disks.DRIVERS, "", ""])  # of several kube-scheduler names any
+        for driver in (*DRIVERS, *disks.DRIVERS):
+            if driver == required or self.chance(0.4 if driver in DRIVERS else 0.1):
+                spec = {
+                    "storageCapacity": self.rng.choice([True, True, False, None]),
+                    "preventPodSchedulingIfMissing": self.rng.choice([False, None]) if driver != required else True,
+                }
+                self.objects.append(thing("CSIDriver", driver, spec=spec))
+        zoned = {of: self.chance(0.7) for of in CLASSES}
+        amounts: dict[tuple[str, str], str] = {}  # of several that apply to a node kube-scheduler takes any
+        for number in range(self.rng.choice([0, 3, 9])):
+            of = self.rng.choice(CLASSES)
+            zone = self.rng.choice(ZONES) if zoned[of] else ""
+            made = thing("CSIStorageCapacity", f"capacity-{number}", namespace="kube-system", storageClassName=of)
             if self.chance(0.9):
-                made["capacity"] = self.rng.choice(["1Gi", "10Gi", "1Ti"])
-            if self.chance(0.2):
-                made["maximumVolumeSize"] = self.rng.choice(["1Gi", "5Gi"])
+                amount = self.rng.choice(["1Gi", "8Gi", "10Gi", "120Gi", "1Ti"])
+                made["capacity"] = amounts.setdefault((of, zone), amount)
+                if self.chance(0.2):
+                    made["maximumVolumeSize"] = self.rng.choice(["1Gi", "5Gi"])
             if self.chance(0.9):
-                zones = {"matchLabels": {ZONE: self.rng.choice(ZONES)}}
-                made["nodeTopology"] = self.rng.choice([{}, zones, zones])
+                made["nodeTopology"] = {"matchLabels": {ZONE: zone}} if zone else {}
             self.objects.append(made)
 
     def _attachments(self) -> None:
