@@ -52,6 +52,21 @@ class Release:
     """Whether other disruption budgets do not count a pod whose eviction violates a budget."""
     empty_budget_selects_all: bool
     """Whether a disruption budget with an empty selector protects all pods of its namespace."""
+    configuration_fields: frozenset[str]
+    """The fields of a KubeSchedulerConfiguration that 1.36 does not have."""
+    points_without_arguments: frozenset[str]
+    """The extension points that give a plugin no default arguments.
+
+    A plugin with arguments that is enabled only there needs an entry in `pluginConfig`.
+    """
+    has_deferred_pod_scheduling: bool
+    """Whether the plugin DeferredPodScheduling exists; it is not enabled by default."""
+    preemption_reserves: bool
+    """Whether DefaultPreemption acts at reserve, where it is disabled by default."""
+    one_placement_generator: bool
+    """Whether a profile can have only one placementGenerate plugin."""
+    validates_placement_points: bool
+    """Whether removed plugins are refused at placementGenerate and placementScore like at other points."""
 
     @property
     def minor(self) -> str:
@@ -95,6 +110,12 @@ V1_36: Final = Release(
     preempted_node_is_reported=False,
     budgets_stop_at_violation=False,
     empty_budget_selects_all=False,
+    configuration_fields=frozenset(),
+    points_without_arguments=frozenset(),
+    has_deferred_pod_scheduling=False,
+    preemption_reserves=False,
+    one_placement_generator=True,
+    validates_placement_points=False,
 )
 V1_37: Final = replace(
     V1_36,
@@ -119,12 +140,20 @@ V1_37: Final = replace(
     no_claims_are_reported=False,
     preempted_node_is_reported=True,
     budgets_stop_at_violation=True,
+    configuration_fields=frozenset({"podGroupPostFilter"}),
+    points_without_arguments=frozenset({"podGroupPostFilter"}),
+    has_deferred_pod_scheduling=True,
 )
 V1_38: Final = replace(
     V1_37,
     version="v1.38.0-beta.0",
     is_preview=True,
     empty_budget_selects_all=True,
+    configuration_fields=frozenset({"podGroupPostFilter", "placementFeasible", "percentageOfPlacementsToScore"}),
+    points_without_arguments=frozenset(),
+    preemption_reserves=True,
+    one_placement_generator=False,
+    validates_placement_points=True,
 )
 RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}
 """The releases by minor, the oldest first."""

@@ -5,7 +5,7 @@ plugins by extension point. If a plugin has no such point, the configuration is 
 kube-scheduler that have no effect in policysched, such as `placementScore`.
 
 Source: pkg/scheduler/apis/config/v1/default_plugins.go, pkg/scheduler/framework/runtime/framework.go
-(getExtensionPoints), framework/plugins, v1.36 and v1.37.
+(getExtensionPoints), framework/plugins, v1.36, v1.37 and v1.38.
 """
 
 from __future__ import annotations
@@ -81,6 +81,8 @@ class PluginEntry:
     """What its scores weigh by default, 0 where it does not score."""
     is_default: bool = True
     """Whether it is enabled where a configuration says nothing."""
+    disabled_at: tuple[str, ...] = ()
+    """Points of the plugin at which it is disabled by default."""
 
 
 @lru_cache(maxsize=8)
@@ -91,6 +93,12 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
     node_name = {"NodeName": PluginEntry(filter_only, partial(NodeName, narrows=narrows))}
     unschedulable = {"NodeUnschedulable": PluginEntry(filter_only, NodeUnschedulable)}
     volume_arguments = ScoringArguments if release.scores_storage_capacity else VolumeBindingArguments
+    post_filter = (
+        "postFilter podGroupPostFilter" if "podGroupPostFilter" in release.configuration_fields else "postFilter"
+    )
+    gang_point = "placementFeasible" if "placementFeasible" in release.configuration_fields else "permit"
+    reserve = ("reserve",) if release.preemption_reserves else ()
+    deferred = {"DeferredPodScheduling": PluginEntry("filter+ permit", is_default=False)}
     budgets = BudgetRules(release.budgets_stop_at_violation, release.empty_budget_selects_all)
     preemption = partial(DefaultPreemption, rules=budgets, reports_node=release.preempted_node_is_reported)
     return {
@@ -115,21 +123,24 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
             weight=2,
         ),
         "DynamicResources": PluginEntry(
-            "preEnqueue filter+ postFilter score reserve preBind",
+            f"preEnqueue filter+ {post_filter} score reserve preBind",
             partial(dynamic_resources, reports_no_claims=release.no_claims_are_reported),
             DynamicResourcesArguments,
             weight=2,
         ),
-        "DefaultPreemption": PluginEntry("preEnqueue postFilter", preemption, PreemptionArguments),
+        "DefaultPreemption": PluginEntry(
+            " ".join(("preEnqueue", post_filter, *reserve)), preemption, PreemptionArguments, disabled_at=reserve
+        ),
         "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
         "ImageLocality": PluginEntry(
             "score", partial(ImageLocality, volumes_count=release.image_volumes_count), weight=1
         ),
         "DefaultBinder": PluginEntry("bind", DefaultBinder),
         "NodeDeclaredFeatures": PluginEntry("filter+", NodeDeclaredFeatures),
-        "GangScheduling": PluginEntry("preEnqueue permit", is_default=False),
+        "GangScheduling": PluginEntry(f"preEnqueue {gang_point}", is_default=False),
         "TopologyPlacementGenerator": PluginEntry("placementGenerate", is_default=False),
         "PodGroupPodsCount": PluginEntry("placementScore", is_default=False),
+        **(deferred if release.has_deferred_pod_scheduling else {}),
     }
 
 

@@ -148,7 +148,7 @@ def test_completed_configurations_are_those_of_kube_scheduler_and_refusals_name_
     wrong, stages, release = [], Counter[str](), release_of(oracle)
     numbers = share(oracle, range(CASES))
     for index in numbers:
-        config = whole(Random(f"{SEED}/whole/{index}"))
+        config = whole(Random(f"{SEED}/whole/{index}"), release)
         theirs, refusals = oracle.completed(config)
         stages[refusals[0]["stage"] if refusals else "accepted"] += 1
         if how := difference(config, theirs, refusals, release):

@@ -81,7 +81,7 @@ def our_profiles(config: dict[str, Any], release: Release) -> dict[str, Any]:
 
 
 def _listed(plugins: Any, release: Release) -> dict[str, list[Any]]:
-    lists = plugin_lists(plugins, known_points(release))
+    lists = plugin_lists(plugins, known_points(release), release)
     found: dict[str, list[Any]] = {}
     for point, names in lists.points.items():
         kept = [name for name in names if name != POLICIES]
@@ -112,7 +112,7 @@ def test_profiles_have_the_plugins_of_kube_schedulers_or_both_refuse_them(oracle
     wrong, refused = [], 0
     numbers = share(oracle, range(CASES))
     for index in numbers:
-        config = wild(Random(f"{SEED}/config/{index}"))
+        config = wild(Random(f"{SEED}/config/{index}"), release_of(oracle))
         try:
             theirs: Any = their_profiles(oracle, config)
         except InvalidCaseError as error:

@@ -39,6 +39,9 @@ CONFIG: Mapping[str, Any] = {
 ELSEWHERE: Mapping[str, str] = dict.fromkeys(
     ("no_claims_are_reported", "preempted_node_is_reported", "budgets_stop_at_violation"),
     "tests/oracle/test_preemption_releases.py",
+) | dict.fromkeys(
+    ("configuration_fields", "points_without_arguments", "has_deferred_pod_scheduling"),
+    "tests/app/configuration/test_release_differences.py",
 )
 """Tests of the fields that affect no decision: the file, by field."""
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from policysched.model.release import DEFAULT, RELEASES, Release
 from policysched.plugins.registry import MULTI_POINT, points_of_defaults
 
 from . import arguments, spreading
 from .configs import API_VERSION, NEEDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from random import Random
 
 Thing: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[Any, ...]
+ActsAt: TypeAlias = "Mapping[str, frozenset[str]]"
 
-ACTS_AT = points_of_defaults()
-POINTS = sorted({point for points in ACTS_AT.values() for point in points} | {"postBind"})
+LATER = sorted(frozenset().union(*(one.configuration_fields for one in RELEASES.values())))
+"""Fields that only some releases have."""
 ARGUMENTS: dict[str, Callable[[Random], Any]] = {
     "NodeResourcesFit": arguments.fit,
     "NodeResourcesBalancedAllocation": arguments.balance,
@@ -35,14 +37,19 @@ ARGUMENTS: dict[str, Callable[[Random], Any]] = {
     "NodeName": lambda rng: rng.choice([{}, {"any": 1}, [1], "text", None]),
     "SomebodyElses": lambda rng: rng.choice([{}, {"any": 1}, [1], None]),
 }
-NAMES = ("", "*", "NotThere", "EBSLimits", *ACTS_AT)
+NAMES = ("", "*", "NotThere", "EBSLimits", *points_of_defaults(RELEASES["1.37"]))
 NUMBERS = (-(2**31) - 1, -101, -1, 0, 1, 2, 3, 10, 11, 99, 100, 101, 2**31 - 1, 2**31, 2**63)
 TEXTS = ("", "x", "a/b", "a/b/c", "/b", "not a name", "-1s", "0.5s", "LeastAllocated", API_VERSION, "Like", "Exists")
 
 
-def wild(rng: Random, *, unharmed: bool = False) -> Thing:
-    """Draw a configuration, in half the cases with one mistake unless it has to be unharmed."""
-    profiles = [profile(rng, f"p{number}") for number in range(rng.choice([1, 1, 1, 1, 2, 3]))]
+def points_among(acts_at: ActsAt) -> list[str]:
+    return sorted({point for points in acts_at.values() for point in points} | {"postBind"})
+
+
+def wild(rng: Random, release: Release = DEFAULT, *, unharmed: bool = False) -> Thing:
+    """Draw a configuration of a release, in half the cases with one mistake unless it has to be unharmed."""
+    acts_at = points_of_defaults(release)
+    profiles = [profile(rng, f"p{number}", acts_at) for number in range(rng.choice([1, 1, 1, 1, 2, 3]))]
     config: Thing = {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": profiles}
     if rng.random() < 0.1:
         config["percentageOfNodesToScore"] = rng.choice([0, 50, 100])
@@ -53,14 +60,14 @@ def wild(rng: Random, *, unharmed: bool = False) -> Thing:
     return config if unharmed or rng.random() >= 0.5 else broken(rng, config)
 
 
-def profile(rng: Random, name: str) -> Thing:
+def profile(rng: Random, name: str, acts_at: ActsAt) -> Thing:
     """Draw a profile that would work."""
     plugins: Thing = {}
     if rng.random() < 0.5:
-        plugins[MULTI_POINT] = _multi_point(rng)
-    for point in rng.sample(POINTS, rng.choice([0, 1, 1, 2, 4])):
+        plugins[MULTI_POINT] = _multi_point(rng, acts_at)
+    for point in rng.sample(points_among(acts_at), rng.choice([0, 1, 1, 2, 4])):
         if point != "queueSort":
-            plugins[point] = _set(rng, point)
+            plugins[point] = _set(rng, point, acts_at)
     if "bind" in plugins:
         plugins["bind"]["enabled"] = [{"name": "DefaultBinder"}]
     found: Thing = {"schedulerName": name, "plugins": plugins}
@@ -70,8 +77,8 @@ def profile(rng: Random, name: str) -> Thing:
     return found
 
 
-def _set(rng: Random, point: str) -> Thing:
-    acting = sorted(name for name, points in ACTS_AT.items() if point in points)
+def _set(rng: Random, point: str, acts_at: ActsAt) -> Thing:
+    acting = sorted(name for name, points in acts_at.items() if point in points)
     found: Thing = {}
     if acting and rng.random() < 0.7:
         found["enabled"] = _entries(rng, rng.sample(acting, rng.randint(1, min(3, len(acting)))))
@@ -80,13 +87,13 @@ def _set(rng: Random, point: str) -> Thing:
     return found
 
 
-def _multi_point(rng: Random) -> Thing:
-    chosen = [name for name in rng.sample(sorted(ACTS_AT), rng.randint(0, 5)) if name not in NEEDED]
+def _multi_point(rng: Random, acts_at: ActsAt) -> Thing:
+    chosen = [name for name in rng.sample(sorted(acts_at), rng.randint(0, 5)) if name not in NEEDED]
     if rng.random() < 0.4:
         order = [*chosen, *NEEDED]
         rng.shuffle(order)
         return {"disabled": [{"name": "*"}], "enabled": _entries(rng, order)}
-    off = [name for name in rng.sample(sorted(ACTS_AT), rng.randint(0, 3)) if name not in NEEDED]
+    off = [name for name in rng.sample(sorted(acts_at), rng.randint(0, 3)) if name not in NEEDED]
     return {"disabled": _entries(rng, off), "enabled": _entries(rng, chosen)}
 
 
@@ -107,9 +114,9 @@ def _sort_alike(rng: Random, profiles: list[Thing]) -> None:
         one["plugins"]["queueSort"] = copy.deepcopy(sorting)
 
 
-def whole(rng: Random) -> Thing:
+def whole(rng: Random, release: Release = DEFAULT) -> Thing:
     """Draw a configuration with all its fields, in more than half of the cases with one to three mistakes."""
-    config = wild(rng, unharmed=True)
+    config = wild(rng, release, unharmed=True)
     for field, draw in rng.sample(sorted(FIELDS.items()), rng.choice([0, 1, 2, 5, len(FIELDS)])):
         config[field] = draw(rng)
     for _ in range(rng.choice([0, 0, 1, 1, 1, 2, 3])):
@@ -213,7 +220,7 @@ def _replace(rng: Random, holder: Any, step: Any) -> None:
 
 def _rename(rng: Random, holder: Any, step: Any) -> None:
     if isinstance(holder, dict):
-        other = rng.choice([step.upper(), step + "s", step.capitalize(), *POINTS])
+        other = rng.choice([step.upper(), step + "s", step.capitalize(), *points_among(points_of_defaults()), *LATER])
         holder[other] = holder.pop(step)
 
 

@@ -90,7 +90,7 @@ def _faults(document: Document, plugins: PluginRegistry, release: Release) -> tu
     found: list[FieldFault] = []
     try:
         read = decode_configuration(document, release)
-        found += read.error(faults(read.completed)).faults
+        found += read.error(faults(read.completed, release)).faults
         configured_profiles(read, plugins)
     except ConfigurationError as error:
         named = {one.field for one in found}

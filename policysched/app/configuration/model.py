@@ -120,10 +120,15 @@ class Plugins(Given, frozen=True):
     post_bind: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    pod_group_post_filter: PluginSet | None = None
+    """None in a release without this point."""
+    placement_feasible: PluginSet | None = None
+    """None in a release without this point."""
 
     def by_point(self) -> dict[str, PluginSet]:
         """Return the plugin sets by name of the extension point."""
-        return {point: getattr(self, attribute) for attribute, point in POINTS.items()}
+        sets = ((point, getattr(self, attribute)) for attribute, point in POINTS.items())
+        return {point: own for point, own in sets if own is not None}
 
     @property
     def enabled_anywhere(self) -> frozenset[str]:
@@ -131,6 +136,7 @@ class Plugins(Given, frozen=True):
         return frozenset(one.name for own in self.by_point().values() for one in own.enabled)
 
 
+_EMPTY: Final = Plugins()
 POINTS: Final = dict(zip(Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True))
 """Names of extension points in configurations, including multiPoint, by struct field."""
 
@@ -147,6 +153,7 @@ class ProfileConfig(Given, frozen=True):
 
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: Int32 | None = None
+    percentage_of_placements_to_score: Int32 | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
 
@@ -195,6 +202,7 @@ class Configuration(Given, frozen=True):
     enable_profiling: bool = True
     enable_contention_profiling: bool | None = None
     percentage_of_nodes_to_score: Int32 = 0
+    percentage_of_placements_to_score: Int32 | None = None
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[ProfileConfig, ...] = ()
@@ -225,13 +233,27 @@ def completed(given: Configuration, release: Release = DEFAULT) -> Configuration
 
 def completed_profile(given: ProfileConfig, release: Release = DEFAULT) -> ProfileConfig:
     """Return a profile with the default plugins merged and all their arguments set."""
-    nothing = PluginSet()
-    sets = {name: merged(nothing, getattr(given.plugins, name)) for name in POINTS}
+    sets = {
+        name: merged(_disabled_at(point, release), getattr(given.plugins, name) or PluginSet())
+        for name, point in POINTS.items()
+        if getattr(_EMPTY, name) is not None or point in release.configuration_fields
+    }
     plugins = Plugins(**sets | {"multi_point": merged(default_plugin_set(release), given.plugins.multi_point)})
     stated = {one.name for one in given.plugin_config}
-    defaults = {name: default_arguments(name, release) for name in sorted(plugins.enabled_anywhere - stated)}
+    named = {
+        one.name
+        for point, own in plugins.by_point().items()
+        for one in (() if point in release.points_without_arguments else own.enabled)
+    }
+    defaults = {name: default_arguments(name, release) for name in sorted(named - stated)}
     added = (PluginConfig(name=name, args=args) for name, args in defaults.items() if args is not None)
     return replace(given, plugins=plugins, plugin_config=(*given.plugin_config, *added))
+
+
+def _disabled_at(point: str, release: Release) -> PluginSet:
+    """Return the plugins that a release disables at a point by default."""
+    entries = plugin_entries(release).items()
+    return PluginSet(disabled=tuple(ListedPlugin(name=name) for name, entry in entries if point in entry.disabled_at))
 
 
 def default_arguments(name: str, release: Release = DEFAULT) -> Any:
@@ -255,4 +277,5 @@ def merged(default: PluginSet, custom: PluginSet) -> PluginSet:
         used.add(position)
         kept.append(own)
     rest = (one for position, one in enumerate(custom.enabled) if position not in used)
-    return PluginSet(enabled=(*kept, *rest), disabled=tuple(ListedPlugin(name=one.name) for one in custom.disabled))
+    disabled = tuple(ListedPlugin(name=one.name) for one in custom.disabled)
+    return PluginSet(enabled=(*kept, *rest), disabled=disabled + default.disabled)

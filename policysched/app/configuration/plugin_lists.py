@@ -4,7 +4,7 @@ This module knows names, points and weights, but not plugins and arguments. It t
 a completed profile; `SchedulingPolicy` stands for all policies, at Filter and Score.
 
 Source: framework/runtime/framework.go (NewFramework, updatePluginList, expandMultiPointPlugins, getValidScoreWeights),
-v1.36.
+v1.36, v1.37 and v1.38.
 """
 
 from __future__ import annotations
@@ -39,23 +39,24 @@ def known_points(release: Release = DEFAULT) -> PointsByPlugin:
     return {**points_of_defaults(release), POLICIES: frozenset({"filter", "score"})}
 
 
-def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin) -> Lists:
+def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin, release: Release = DEFAULT) -> Lists:
     """Return the plugins of a profile.
 
     Args:
         plugins: Enabled and disabled plugins of the completed profile.
         acts_at: Extension points of each existing plugin, by name.
+        release: The release whose rules apply.
 
     Raises:
         UsageError: kube-scheduler would reject the profile.
     """
-    for place, why in list_faults(plugins, acts_at):
+    for place, why in list_faults(plugins, acts_at, release):
         raise UsageError(f"{place}: {why}")
     weights = dict(_weights("score", plugins, acts_at))
     return Lists({point: tuple(_expanded(point, plugins, acts_at)) for point in _sets(plugins)}, weights)
 
 
-def list_faults(plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[Fault]:
+def list_faults(plugins: Plugins, acts_at: PointsByPlugin, release: Release = DEFAULT) -> Iterator[Fault]:
     """Yield invalid fields with reasons."""
     yield from _name_faults(plugins, acts_at)
     points = {point: _expanded(point, plugins, acts_at) for point in _sets(plugins)}
@@ -65,7 +66,7 @@ def list_faults(plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[Fault]:
         yield "plugins.queueSort", f"exactly one queueSort plugin is required, got {len(sorting)}{named}"
     if not points["bind"]:
         yield "plugins.bind", "at least one bind plugin is required"
-    if len(points["placementGenerate"]) > 1:
+    if release.one_placement_generator and len(points["placementGenerate"]) > 1:
         yield "plugins.placementGenerate", "at most one placementGenerate plugin is allowed"
     for point in ("score", "placementScore"):
         yield from _weight_faults(point, _weights(point, plugins, acts_at))

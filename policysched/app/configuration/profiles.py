@@ -15,6 +15,7 @@ from policysched.app.configuration.model import (
     PluginSet,
     ProfileConfig,
     completed_profile,
+    default_arguments,
 )
 from policysched.app.configuration.plugin_lists import Lists, known_points, list_faults, plugin_lists
 from policysched.app.configuration.reading import ConfigurationInput, ReadConfiguration, load_configuration
@@ -171,7 +172,7 @@ class _Parts:
         self.given = given
         self.name = given.scheduler_name or ""
         self._handle = PluginHandle(self.name)
-        self._known_points = known_points(release)
+        self._release, self._known_points = release, known_points(release)
         self._plugins: dict[str, Any] = {}
         self._acts_at: dict[str, frozenset[str]] = {name: frozenset() for name in registry}
         self._unmade: list[Fault] = []
@@ -182,6 +183,9 @@ class _Parts:
     def _make(self, name: str, registry: PluginRegistry) -> None:
         places = {one.name: f"pluginConfig[{index}].args" for index, one in enumerate(self.given.plugin_config)}
         args = self.given.arguments.get(name)
+        if args is None and default_arguments(name, self._release) is not None:
+            self._unmade.append(("plugins", f"{name} needs an entry in pluginConfig"))
+            return
         wrong = list(args.faults()) if isinstance(args, PluginArguments) else []
         self._unmade += ((f"{places[name]}.{field}", why) for field, why in wrong)
         if wrong:
@@ -197,7 +201,7 @@ class _Parts:
         """Yield the errors of the profile."""
         yield from self._unmade
         if self._points_are_known:
-            yield from list_faults(self.given.plugins, self._acts_at)
+            yield from list_faults(self.given.plugins, self._acts_at, self._release)
 
     @property
     def _points_are_known(self) -> bool:
@@ -212,7 +216,7 @@ class _Parts:
 
     @cached_property
     def _lists(self) -> Lists:
-        return plugin_lists(self.given.plugins, self._acts_at)
+        return plugin_lists(self.given.plugins, self._acts_at, self._release)
 
     def profile(self) -> Profile:
         """Return the profile with the plugins at their points."""
@@ -238,10 +242,11 @@ class _Parts:
         )
 
     def _names(self, point: str) -> list[str]:
-        return [name for name in self._lists.points[point] if name != POLICIES]
+        """Return the names of the plugins that are enabled at a point, except those without code."""
+        return [name for name in self._lists.points[point] if not isinstance(self._plugins[name], EnginePart)]
 
     def _at(self, point: str) -> list[Any]:
-        """Return the plugins that are enabled at a point, with those whose work the engine does itself."""
+        """Return the plugins that are enabled at a point, except those without code."""
         return [self._plugins[name] for name in self._names(point)]
 
     def _scores_at(self, point: str) -> list[Score]:

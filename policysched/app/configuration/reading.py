@@ -23,7 +23,7 @@ from policysched.app.configuration.model import KIND, Configuration, PluginConfi
 from policysched.app.configuration.validation import faults
 from policysched.app.files.given import is_text
 from policysched.errors import UsageError
-from policysched.model.release import DEFAULT, Release
+from policysched.model.release import DEFAULT, RELEASES, Release
 from policysched.plugins.arguments import API_VERSION, Fault, read_arguments, strictly
 from policysched.plugins.registry import plugin_entries
 from policysched.reading.documents import Document
@@ -150,7 +150,7 @@ def load_configuration(
     read = decode_configuration(given, release)
     if changed is not None:
         read = dataclasses.replace(read, completed=changed(read.completed))
-    found = list(faults(read.completed))
+    found = list(faults(read.completed, release))
     if found:
         raise read.error(found)
     return read
@@ -165,6 +165,7 @@ def decode_configuration(given: ConfigurationInput, release: Release = DEFAULT) 
     """
     source = _source(given)
     decoded, found = strictly(source.stated, Configuration, kept="args")
+    found += _fields_of_others(source.stated, release)
     profiles = []
     for index, profile in enumerate(decoded.profiles if decoded is not None else ()):
         made, wrong = _with_arguments(profile, f"profiles[{index}]", release)
@@ -208,6 +209,29 @@ def _header_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
         yield "kind" if given.get("kind") is not None else "", f"expected an object of kind {KIND}"
     if given.get("apiVersion") not in (API_VERSION, *OLD_VERSIONS):
         yield "apiVersion", f"expected {API_VERSION}"
+
+
+def _fields_of_others(stated: Mapping[str, Any], release: Release) -> Iterator[Fault]:
+    """Yield fields that only other releases have."""
+    minors = {
+        field: minor
+        for minor, one in reversed(RELEASES.items())
+        for field in one.configuration_fields - release.configuration_fields
+    }
+    for place, holder in _holders(stated):
+        for field in holder.keys() & minors:
+            yield f"{place}{field}", f"unknown field; Kubernetes {minors[field]} has it"
+
+
+def _holders(stated: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the configuration, its profiles and their plugins, with the beginning of the paths of their fields."""
+    yield "", stated
+    profiles = stated.get("profiles")
+    for index, profile in enumerate(profiles if isinstance(profiles, list | tuple) else ()):
+        if isinstance(profile, Mapping):
+            yield f"profiles[{index}].", profile
+            if isinstance(plugins := profile.get("plugins"), Mapping):
+                yield f"profiles[{index}].plugins.", plugins
 
 
 def _with_arguments(profile: ProfileConfig, place: str, release: Release) -> tuple[ProfileConfig, list[Fault]]:

@@ -3,7 +3,8 @@
 All errors are reported at once, as kube-scheduler does before it creates profiles. `plugin_lists` and `profiles` report
 errors found later.
 
-Source: pkg/scheduler/apis/config/validation/validation.go, component-base/config/validation/validation.go, v1.36.
+Source: pkg/scheduler/apis/config/validation/validation.go, component-base/config/validation/validation.go,
+v1.36, v1.37 and v1.38.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from policysched.app.configuration.model import Configuration, ExtenderConfig, LeaderElection, ProfileConfig
+from policysched.model.release import DEFAULT, Release
 from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name
 from policysched.plugins.arguments import Fault, PluginArguments
+from policysched.plugins.registry import MULTI_POINT
 from policysched.reading.durations import nanoseconds
 
 REMOVED: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 """Removed plugins that v1 must not contain."""
-_UNCHECKED: Final = ("multiPoint", "placementGenerate", "placementScore")
-"""Extension points at which a removed plugin is only found when profiles are created."""
+_PLACEMENT_POINTS: Final = ("placementGenerate", "placementScore")
+_NEEDS_GATE: Final = "requires the feature gate TopologyAwareWorkloadScheduling, which policysched does not have"
 
 
-def faults(configuration: Configuration) -> Iterator[Fault]:
+def faults(configuration: Configuration, release: Release = DEFAULT) -> Iterator[Fault]:
     """Yield invalid fields with reasons."""
     if configuration.client_connection.burst < 0:
         yield "clientConnection.burst", f"{configuration.client_connection.burst} is less than 0"
@@ -30,7 +33,9 @@ def faults(configuration: Configuration) -> Iterator[Fault]:
         yield from election_faults(configuration.leader_election)
     if configuration.parallelism <= 0:
         yield "parallelism", f"{configuration.parallelism} is not greater than 0"
-    yield from _profiles_faults(configuration.profiles)
+    unchecked = (MULTI_POINT, *(() if release.validates_placement_points else _PLACEMENT_POINTS))
+    yield from _profiles_faults(configuration.profiles, unchecked)
+    yield from _placements_faults("percentageOfPlacementsToScore", configuration.percentage_of_placements_to_score)
     yield from _percentage_faults("percentageOfNodesToScore", configuration.percentage_of_nodes_to_score)
     yield from _backoff_faults(configuration)
     yield from _extenders_faults(configuration.extenders)
@@ -58,6 +63,11 @@ def _percentage_faults(place: str, percentage: int | None) -> Iterator[Fault]:
         yield place, f"{percentage} is not between 0 and 100"
 
 
+def _placements_faults(place: str, percentage: int | None) -> Iterator[Fault]:
+    if percentage is not None:
+        yield place, _NEEDS_GATE
+
+
 def _backoff_faults(given: Configuration) -> Iterator[Fault]:
     initial, longest = given.pod_initial_backoff_seconds, given.pod_max_backoff_seconds
     if initial <= 0:
@@ -66,7 +76,13 @@ def _backoff_faults(given: Configuration) -> Iterator[Fault]:
         yield "podMaxBackoffSeconds", f"{longest} is less than podInitialBackoffSeconds {initial}"
 
 
-def _profiles_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
+def _profiles_faults(profiles: Sequence[ProfileConfig], unchecked: Sequence[str]) -> Iterator[Fault]:
+    """Yield invalid fields of profiles.
+
+    Args:
+        profiles: The profiles.
+        unchecked: The points at which a removed plugin is only found when profiles are created.
+    """
     named: set[str] = set()
     for index, one in enumerate(profiles):
         place = f"profiles[{index}]"
@@ -74,7 +90,9 @@ def _profiles_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
         if not name:
             yield f"{place}.schedulerName", "name is empty"
         yield from _percentage_faults(f"{place}.percentageOfNodesToScore", one.percentage_of_nodes_to_score)
-        yield from _removed_faults(place, one)
+        placements = one.percentage_of_placements_to_score
+        yield from _placements_faults(f"{place}.percentageOfPlacementsToScore", placements)
+        yield from _removed_faults(place, one, unchecked)
         yield from _arguments_faults(place, one)
         if name in named:
             yield f"{place}.schedulerName", f'duplicate profile "{name}"'
@@ -82,9 +100,9 @@ def _profiles_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
     yield from _queue_sort_faults(profiles)
 
 
-def _removed_faults(place: str, profile: ProfileConfig) -> Iterator[Fault]:
+def _removed_faults(place: str, profile: ProfileConfig, unchecked: Sequence[str]) -> Iterator[Fault]:
     for point, own in profile.plugins.by_point().items():
-        for index, one in enumerate(() if point in _UNCHECKED else own.enabled):
+        for index, one in enumerate(() if point in unchecked else own.enabled):
             if one.name in REMOVED:
                 yield f"{place}.plugins.{point}.enabled[{index}]", f"plugin {one.name} was removed from Kubernetes"
 
