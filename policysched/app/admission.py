@@ -24,6 +24,7 @@ from policysched.model.objects import OwnerReference, PersistentVolumeClaim, Pod
 from policysched.model.objects.admission import LimitRange
 from policysched.model.objects.meta import ResourceList, seconds_of
 from policysched.model.objects.storage import BETA_CLASS, claim_name
+from policysched.model.release import DEFAULT, Release
 from policysched.reading.documents import metadata_of
 from policysched.state.cluster import Cluster
 
@@ -43,13 +44,15 @@ class Admission:
 
     Args:
         objects: The cluster, each object by itself.
+        release: The Kubernetes release of the API server.
 
     Raises:
         ObjectError: a priority class, a runtime class or a limit range is malformed.
     """
 
-    def __init__(self, objects: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, objects: Iterable[Mapping[str, Any]], release: Release = DEFAULT) -> None:
         given = list(objects)
+        self.release = release
         self.classes = priority_classes(given)
         runtime_classes = map(RUNTIME_CLASSES.decode, _of(RUNTIME_CLASSES, given))
         self._runtime_classes = {one.metadata.name: one for one in runtime_classes}

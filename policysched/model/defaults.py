@@ -183,7 +183,7 @@ def _summed(pod: Object, side: str) -> dict[str, str]:
         ]
         for kind in ("containers", "initContainers")
     }
-    amounts = container_amounts(decode_pod({**pod, "spec": {**spec, **counted}}), use_status=False, missing={})
+    amounts = container_amounts(decode_pod({**pod, "spec": {**spec, **counted}}))
     return {name: amount.text() for name, amount in amounts.items()}
 
 

@@ -40,6 +40,11 @@ class Release:
     """
     node_features: tuple[str, ...]
     """The features that nodes can declare and pods can require, sorted."""
+    resizes_compare_sums: bool
+    """Whether a pod under resize uses the largest of its requested, allocated and actual sums.
+
+    Otherwise, it uses the sum of the largest amounts of its containers.
+    """
     scores_storage_capacity: bool
     """Whether VolumeBinding scores nodes by storage capacity, and has the argument `shape`."""
     missing_driver_rejects: bool
@@ -104,6 +109,7 @@ V1_36: Final = Release(
         "RestartAllContainersOnContainerExits",
         "UserNamespacesHostNetworkSupport",
     ),
+    resizes_compare_sums=False,
     scores_storage_capacity=False,
     missing_driver_rejects=False,
     no_claims_are_reported=True,
@@ -135,6 +141,7 @@ V1_37: Final = replace(
         "UserNamespacesHostNetworkSupport",
         "VolumeBindMountOptions",
     ),
+    resizes_compare_sums=True,
     scores_storage_capacity=True,
     missing_driver_rejects=True,
     no_claims_are_reported=False,

@@ -1,16 +1,17 @@
 """Resource requests of pods as the scheduler counts them, and allocatable resources of nodes.
 
 This module knows objects and quantities, but no columns and no plugins. A pending pod counts with its spec. A placed
-pod counts with the maximum of spec, allocation and the kubelet's actual values (in-place resize). So there are two
-families of functions, `incoming_*` and `placed_*`, one for each use in kube-scheduler.
+pod counts with the maximum of spec, allocation and the kubelet's actual values (in-place resize), by a rule of the
+release: an `AmountsInUse`. So there are two families of functions, `incoming_*` and `placed_*`, one for each use in
+kube-scheduler.
 
 Source: component-helpers/resource/helpers.go, pkg/scheduler/framework/types.go (CalculateResource,
-NewResource), plugins/noderesources fit.go and resource_allocation.go, v1.36 with its default feature gates.
+NewResource), plugins/noderesources fit.go and resource_allocation.go, v1.36 and v1.37 with default feature gates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -25,7 +26,6 @@ from policysched.model.objects import (
     Node,
     Pod,
     ResourceList,
-    ResourceRequirements,
 )
 from policysched.model.quantity import ZERO, Quantity
 from policysched.model.selection.name_validation import is_pod_level_resource, is_scalar_resource_name
@@ -47,6 +47,12 @@ DEFAULT_AMOUNTS: Final[Mapping[str, Quantity]] = {
 """Amounts that scores assume for a container without a request, so that every pod has some weight."""
 MANY_CONTAINERS: Final = 64
 """Number of containers above which the sums of a pod are cached, for the two pods counted last."""
+NONE_MISSING: Final[Mapping[str, Quantity]] = {}
+AmountsInUse: TypeAlias = Callable[[Pod, Mapping[str, Quantity]], Amounts]
+"""Returns the amounts that a placed pod uses, given the amounts for containers without a request.
+
+The two rules are `largest_of_containers` and `largest_of_sums`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +84,28 @@ def incoming_requests(pod: Pod) -> Requests:
     return _requests(pod_amounts(pod), lowest=0)
 
 
-def incoming_amounts(pod: Pod, resources: Iterable[str], *, nonzero: bool = False) -> list[int]:
-    """Return the amounts of some resources that a pending pod requests, as scorers count them.
+def incoming_amounts(pod: Pod, resources: Iterable[str], in_use: AmountsInUse) -> list[int]:
+    """Return the amounts of some resources that a pending pod requests, as BalancedAllocation counts them.
 
     Args:
         pod: the pod.
         resources: resource names of any kind.
-        nonzero: whether a container without a request counts with 100m and 200Mi, as LeastAllocated and MostAllocated
-            count; these ignore pod-level requests and resizes. BalancedAllocation counts real requests.
+        in_use: the rule for a resize.
 
     Units: cpu in thousandths, the others whole.
     """
-    if nonzero:
-        amounts = _with_overhead(container_amounts(pod, use_status=False, missing=DEFAULT_AMOUNTS), pod)
-    else:
-        amounts = pod_amounts(pod, use_status=True)
+    amounts = in_use(pod, NONE_MISSING)
+    return [_scaled(amounts, resource) for resource in resources]
+
+
+def incoming_nonzero(pod: Pod, resources: Iterable[str]) -> list[int]:
+    """Return the amounts of some resources that a pending pod requests, as NodeResourcesFit counts them in scores.
+
+    A container without a request counts with 100m and 200Mi; pod-level requests and resizes are ignored.
+
+    Units: cpu in thousandths, the others whole.
+    """
+    amounts = _with_overhead(container_amounts(pod, DEFAULT_AMOUNTS), pod)
     return [_scaled(amounts, resource) for resource in resources]
 
 
@@ -112,12 +125,12 @@ def counted_parts(pod: Pod) -> tuple[object, ...]:
     )
 
 
-def placed_requests(pod: Pod) -> Requests:
+def placed_requests(pod: Pod, in_use: AmountsInUse) -> Requests:
     """Return the amounts that a placed pod uses on its node."""
-    return _requests(pod_amounts(pod, use_status=True))
+    return _requests(in_use(pod, NONE_MISSING))
 
 
-def placed_nonzero(pod: Pod) -> tuple[int, int]:
+def placed_nonzero(pod: Pod, in_use: AmountsInUse) -> tuple[int, int]:
     """Return cpu (thousandths) and memory (bytes) of a placed pod as scores count them.
 
     Missing: a container without a request counts as 100m and 200Mi; where the pod as a whole has requests,
@@ -125,10 +138,10 @@ def placed_nonzero(pod: Pod) -> tuple[int, int]:
     """
     missing = DEFAULT_AMOUNTS
     if _has_pod_level_requests(pod):
-        amounts = pod_amounts(pod, use_status=True)
+        amounts = in_use(pod, NONE_MISSING)
         missing = {name: amount for name, amount in DEFAULT_AMOUNTS.items() if name not in amounts}
     if missing:
-        amounts = pod_amounts(pod, use_status=True, missing=missing)
+        amounts = in_use(pod, missing)
     return _scaled(amounts, CPU), _scaled(amounts, MEMORY)
 
 
@@ -162,22 +175,92 @@ def _allocatable(stated: ResourceList) -> Allocatable:
     )
 
 
-def pod_amounts(pod: Pod, *, use_status: bool = False, missing: Mapping[str, Quantity] | None = None) -> Amounts:
-    """Return the sum of a pod: containers, replaced by pod-level requests where given, plus overhead.
+def pod_amounts(pod: Pod, missing: Mapping[str, Quantity] = NONE_MISSING) -> Amounts:
+    """Return the requests in a pod's spec: containers, replaced by pod-level requests where given, plus overhead.
 
     Args:
         pod: the pod.
-        use_status: whether to consider what the kubelet reports about a resize.
         missing: amounts for containers without a request.
     """
-    amounts = container_amounts(pod, use_status=use_status, missing=missing or {})
+    amounts = container_amounts(pod, missing)
     if _has_pod_level_requests(pod):
-        amounts |= _pod_level_amounts(pod, use_status=use_status)
+        amounts |= _of_pod_level(_pod_level_requests(pod))
     return _with_overhead(amounts, pod)
 
 
-_Sums: TypeAlias = dict[tuple[bool, tuple[tuple[str, Quantity], ...]], Amounts]
-"""Sums of a pod, by whether a status has other amounts and by the amounts for containers without a request."""
+def largest_of_containers(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
+    """Return the amounts in use: the sum of the largest amount of each container in spec, allocation and actual values.
+
+    Statuses without actual values, and of init containers that do not restart, are ignored. The pod-level requests are
+    the largest ones too, for the resources that the spec names.
+    """
+    status = pod.status
+    reported = any(one.resources is not None for one in _reports(pod))
+    amounts = container_amounts(pod, missing, _largest if reported else _stated)
+    if _has_pod_level_requests(pod):
+        wanted = _of_pod_level(_pod_level_requests(pod))
+        if status.resources is not None:
+            stated = {} if _resize_is_infeasible(pod) else wanted
+            effective = _largest_of(stated, parsed(status.resources.requests), parsed(status.allocated_resources))
+            wanted = {name: effective.get(name, ZERO) for name in wanted}
+        amounts |= wanted
+    return _with_overhead(amounts, pod)
+
+
+def largest_of_sums(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
+    """Return the amounts in use: the largest of three sums over containers, of spec, allocation and actual values.
+
+    A container without a reported amount counts with its spec. Sums that the kubelet reports for the whole pod replace
+    those over containers. The pod-level requests are the largest ones too, for each resource that any of them names.
+    """
+    status, infeasible = pod.status, _resize_is_infeasible(pod)
+    if not infeasible and not _reports(pod) and status.resources is None:
+        return pod_amounts(pod, missing)
+    possible: Amounts = {} if infeasible else container_amounts(pod, missing)
+    reported = parsed(status.resources.requests) if status.resources is not None else {}
+    allocated = parsed(status.allocated_resources)
+    if allocated and reported:
+        amounts = _largest_of(possible, reported, allocated)
+    else:
+        sums = (container_amounts(pod, missing, part) for part in (_allocated, _actual))
+        amounts = _largest_of(possible, *sums)
+    if _has_pod_level_requests(pod):
+        wanted = _pod_level_requests(pod)
+        if status.resources is not None:
+            wanted = _largest_of({} if infeasible else wanted, reported, allocated)
+        amounts |= _of_pod_level(wanted)
+    return _with_overhead(amounts, pod)
+
+
+def amounts_in_use(*, compares_sums: bool) -> AmountsInUse:
+    """Return the rule of a release; `compares_sums` is its field `resizes_compare_sums`."""
+    return largest_of_sums if compares_sums else largest_of_containers
+
+
+_Part: TypeAlias = Callable[[Amounts, Amounts, ContainerStatus | None], Amounts]
+"""Returns one of a container's amounts, given its requests, its requests that the node can grant, and its status."""
+_Sums: TypeAlias = dict[tuple[_Part, tuple[tuple[str, Quantity], ...]], Amounts]
+"""Sums of a pod, by the amounts that are added and by the amounts for containers without a request."""
+
+
+def _stated(stated: Amounts, possible: Amounts, status: ContainerStatus | None) -> Amounts:  # noqa: ARG001 - a part
+    return stated
+
+
+def _largest(stated: Amounts, possible: Amounts, status: ContainerStatus | None) -> Amounts:
+    if status is None or status.resources is None:
+        return stated
+    return _largest_of(possible, parsed(status.resources.requests), parsed(status.allocated_resources))
+
+
+def _allocated(stated: Amounts, possible: Amounts, status: ContainerStatus | None) -> Amounts:  # noqa: ARG001 - a part
+    return possible if status is None or not status.allocated_resources else parsed(status.allocated_resources)
+
+
+def _actual(stated: Amounts, possible: Amounts, status: ContainerStatus | None) -> Amounts:
+    if status is None or status.resources is None or not status.resources.requests:
+        return _allocated(stated, possible, status)
+    return parsed(status.resources.requests)
 
 
 class _LargePods:
@@ -205,7 +288,7 @@ class _LargePods:
 _large_pods: Final = _LargePods()
 
 
-def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quantity]) -> Amounts:
+def container_amounts(pod: Pod, missing: Mapping[str, Quantity] = NONE_MISSING, part: _Part = _stated) -> Amounts:
     """Return the sum of a pod's containers.
 
     Restartable init containers run in parallel with everything after them. Another init container runs alone with the
@@ -214,25 +297,27 @@ def container_amounts(pod: Pod, *, use_status: bool, missing: Mapping[str, Quant
 
     Cost: O(containers); for a pod with many containers each sum is computed once.
     """
-    statuses = _statuses(pod) if use_status else {}
     if len(pod.spec.containers) + len(pod.spec.init_containers) <= MANY_CONTAINERS:
-        return _container_amounts(pod, statuses, missing)
+        return _container_amounts(pod, missing, part)
     sums = _large_pods.sums_of(pod)
-    is_resized = any(one.resources is not None for one in statuses.values())
-    key = is_resized, tuple(missing.items())
+    key = part, tuple(missing.items())
     if key not in sums:
-        sums[key] = _container_amounts(pod, statuses, missing)
+        sums[key] = _container_amounts(pod, missing, part)
     return dict(sums[key])
 
 
-def _container_amounts(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, Quantity]) -> Amounts:
-    counts = not _resize_is_infeasible(pod)
-    main = [_container(one, statuses, missing, resize_counts=counts) for one in pod.spec.containers]
-    initial = [
-        _container(one, statuses if _restarts(one) else {}, missing, resize_counts=counts)
-        for one in pod.spec.init_containers
-    ]
-    return _together(pod, main, initial)
+def _container_amounts(pod: Pod, missing: Mapping[str, Quantity], part: _Part) -> Amounts:
+    spec, infeasible = pod.spec, _resize_is_infeasible(pod)
+    statuses = {} if part is _stated else {one.name: one for one in _reports(pod)}
+    once = {one.name for one in spec.init_containers if not _restarts(one)} if part is _largest else ()
+
+    def amounts_of(container: Container) -> Amounts:
+        stated, status = parsed(container.resources.requests), statuses.get(container.name)
+        if container.name in once:
+            status = None
+        return {**missing, **part(stated, {} if infeasible else stated, status)}
+
+    return _together(pod, map(amounts_of, spec.containers), map(amounts_of, spec.init_containers))
 
 
 def pod_limits(pod: Pod) -> Amounts:
@@ -243,8 +328,8 @@ def pod_limits(pod: Pod) -> Amounts:
     spec = pod.spec
     main, initial = ([parsed(one.resources.limits) for one in of] for of in (spec.containers, spec.init_containers))
     limits = _together(pod, main, initial)
-    of_pod = parsed(spec.resources.limits) if spec.resources is not None else {}
-    limits |= {name: amount for name, amount in of_pod.items() if is_pod_level_resource(name)}
+    if spec.resources is not None:
+        limits |= _of_pod_level(parsed(spec.resources.limits))
     _add(limits, {name: more for name, more in parsed(spec.overhead).items() if not limits.get(name, ZERO).is_zero})
     return limits
 
@@ -282,43 +367,12 @@ def parsed(resources: ResourceList) -> Amounts:
     return {name: quantity.parse(amount) for name, amount in resources.items()}
 
 
-def _container(
-    container: Container,
-    statuses: Mapping[str, ContainerStatus],
-    missing: Mapping[str, Quantity],
-    *,
-    resize_counts: bool,
-) -> Amounts:
-    amounts = parsed(container.resources.requests)
-    status = statuses.get(container.name)
-    if status is not None and status.resources is not None:
-        actual, allocated = parsed(status.resources.requests), parsed(status.allocated_resources)
-        amounts = _effective(amounts, actual, allocated, resize_counts=resize_counts)
-    for name, amount in missing.items():
-        amounts.setdefault(name, amount)
-    return amounts
-
-
-def _pod_level_amounts(pod: Pod, *, use_status: bool) -> Amounts:
-    resources = pod.spec.resources or ResourceRequirements()
-    wanted = {name: amount for name, amount in parsed(resources.requests).items() if is_pod_level_resource(name)}
-    if not use_status or pod.status.resources is None:
-        return wanted
-    status, counts = pod.status, not _resize_is_infeasible(pod)
-    actual, allocated = parsed(pod.status.resources.requests), parsed(status.allocated_resources)
-    effective = _effective(wanted, actual, allocated, resize_counts=counts)
-    return {name: effective.get(name, ZERO) for name in wanted}
-
-
-def _effective(wanted: Amounts, actual: Amounts, allocated: Amounts, *, resize_counts: bool) -> Amounts:
-    """Return the largest amounts that may be in use during a resize.
-
-    A resize that the node can never grant is ignored.
-    """
-    amounts = dict(wanted) if resize_counts else {}
-    _raise_to(amounts, actual)
-    _raise_to(amounts, allocated)
-    return amounts
+def _largest_of(*lists: Amounts) -> Amounts:
+    """Return the largest amount of each resource."""
+    largest: Amounts = {}
+    for one in lists:
+        _raise_to(largest, one)
+    return largest
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:
@@ -333,9 +387,17 @@ def _has_pod_level_requests(pod: Pod) -> bool:
     return resources is not None and any(is_pod_level_resource(name) for name in resources.requests)
 
 
-def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
-    status = pod.status
-    return {one.name: one for one in (*status.container_statuses, *status.init_container_statuses)}
+def _pod_level_requests(pod: Pod) -> Amounts:
+    return parsed(pod.spec.resources.requests) if pod.spec.resources is not None else {}
+
+
+def _of_pod_level(amounts: Amounts) -> Amounts:
+    """Return the amounts of resources that a pod can request as a whole."""
+    return {name: amount for name, amount in amounts.items() if is_pod_level_resource(name)}
+
+
+def _reports(pod: Pod) -> tuple[ContainerStatus, ...]:
+    return *pod.status.container_statuses, *pod.status.init_container_statuses
 
 
 def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:

@@ -28,6 +28,7 @@ from policysched.model.objects import (
     Workload,
 )
 from policysched.model.release import DEFAULT, Release
+from policysched.model.requests import amounts_in_use
 from policysched.state.cluster_events import (
     Action,
     Change,
@@ -50,7 +51,7 @@ from policysched.state.placed.pod_ages import PodAgeTable
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
 from policysched.state.resource_claims import ResourceClaims
 from policysched.state.tables.ages import AgeTable, ClusterTime
-from policysched.state.tables.amounts import PodResources, PortTable, pod_resources
+from policysched.state.tables.amounts import PodResources, PortTable, pod_resources_by
 from policysched.state.tables.columns import ColumnSet, distinct
 from policysched.state.tables.domains import DomainTable
 from policysched.state.tables.interner import Strings
@@ -72,6 +73,10 @@ class Cluster:
     def __init__(self, strings: Strings | None = None, release: Release = DEFAULT) -> None:
         self.release = release
         """The Kubernetes release whose rules apply to nodes and placed pods."""
+        self.amounts_in_use = amounts_in_use(compares_sums=release.resizes_compare_sums)
+        """The rule for the amounts that pods use during a resize."""
+        self.pod_resources = pod_resources_by(self.amounts_in_use)
+        """Returns the amounts and host ports of a pod."""
         self.strings = strings if strings is not None else Strings()
         columns = ColumnSet()
         self.journal = Journal()
@@ -83,7 +88,7 @@ class Cluster:
         self.images = ImageTable()
         self.ports = PortTable()
         self.pods = PodTable()
-        self.nominations = Nominations()
+        self.nominations = Nominations(self.pod_resources)
         self.pod_ages = PodAgeTable(self.pods, self.journal, self.time)
         self.signatures = PodSignatures()
         self.existing_terms = ExistingTerms()
@@ -340,7 +345,7 @@ class Cluster:
             self._take_version(identity, placed, pod)
         else:
             self.pods.update(placed, pod)
-        action = pod_difference(old, pod)
+        action = pod_difference(old, pod, self.amounts_in_use)
         if self._follows_details and details_differ(old, pod):
             self.journal.note(row, int(Aspect.POD_DETAILS))
             action = action or Action.UPDATE_OTHER
@@ -350,7 +355,7 @@ class Cluster:
 
     def _place(self, identity: str, pod: Pod, row: int, measured: PodResources | None, *, assumed: bool) -> int:
         try:
-            placed = PlacedPod(pod, row, measured if measured is not None else pod_resources(pod), assumed)
+            placed = PlacedPod(pod, row, measured if measured is not None else self.pod_resources(pod), assumed)
             self._enter(placed)
         except Exception:
             self._release_if_empty(row)

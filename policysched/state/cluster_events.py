@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from policysched.model.kinds import CustomResource, Resource
 from policysched.model.objects import Node, Pod, PodCondition, PodStatus
 from policysched.model.policy import MetricKey
-from policysched.model.requests import Amounts, pod_amounts
+from policysched.model.requests import NONE_MISSING, Amounts, AmountsInUse
 
 
 class Action(IntFlag):
@@ -117,8 +117,8 @@ def node_difference(old: Node, new: Node) -> Action:
     return action
 
 
-def pod_difference(old: Pod, new: Pod) -> Action:
-    """Return the changed parts of a placed or pending pod."""
+def pod_difference(old: Pod, new: Pod, in_use: AmountsInUse) -> Action:
+    """Return the changed parts of a placed or pending pod; amounts are compared by the rule for resizes."""
     action = Action.NONE
     if old.metadata.labels != new.metadata.labels:
         action |= Action.UPDATE_POD_LABEL
@@ -126,9 +126,7 @@ def pod_difference(old: Pod, new: Pod) -> Action:
         action |= Action.UPDATE_POD_TOLERATION
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         action |= Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-    if weighs_differently(old, new) and _scaled_down(
-        pod_amounts(old, use_status=True), pod_amounts(new, use_status=True)
-    ):
+    if weighs_differently(old, new) and _scaled_down(in_use(old, NONE_MISSING), in_use(new, NONE_MISSING)):
         action |= Action.UPDATE_POD_SCALE_DOWN
     if _generated_claims_differ(old.status, new.status):
         action |= Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM

@@ -74,7 +74,7 @@ class ChangedRow:
         if placed is None:
             if identity in self._added or identity in self.cluster.pods.by_id:
                 raise ValueError(f"pod {pod.key} is on a node already")
-            known = self.cluster.nominations.measured(pod) or measure(pod)
+            known = self.cluster.nominations.measured(pod) or measure(pod, self.cluster.pod_resources(pod))
             placed = self._added[identity] = _as_placed(self.cluster, pod, self.row, known)
         self._note(placed, 1)
 
@@ -281,7 +281,7 @@ class _WithNominated(ChangedRows):
     def __init__(self, base: ChangedRows, nominated: PodsByRow) -> None:
         self.cluster, self.rows, self._base = base.cluster, base.rows, base
         self._known = base._known
-        pods = YieldedPods.of(nominated)
+        pods = YieldedPods.of(nominated, base.cluster.pod_resources)
         self._columns = pods.columns
         self._columns.refresh(base.cluster.signatures)
         of_row: NDArray[np.intp] = np.full(base.cluster.nodes.columns.capacity, -1, np.intp)

@@ -23,7 +23,7 @@ from policysched.model.kinds import fill
 from policysched.reading.loading import load
 from policysched.reading.yaml_nodes import read_yaml
 from policysched.reading.yaml_values import NotPlainError, read_events
-from policysched.state.tables.amounts import pod_resources
+from policysched.state.cluster import Cluster
 from tests.laws.examples import examples
 
 Json = dict[str, Any]
@@ -411,7 +411,7 @@ def test_pods_of_a_template_are_read_as_each_alone(form: str, tmp_path: Path) ->
         pod, resources = known.read(raw)
         alone = decode_pod(admission.complete_pod(raw))
         assert pod == alone
-        assert resources == pod_resources(alone)
+        assert resources == Cluster().pod_resources(alone)
     assert len(known) < len(items)
 
 

@@ -81,7 +81,7 @@ FAULTS = {
         "cluster.node_difference",
     ),
     "Pod": (
-        "cluster.pod_resources",
+        "cluster.PlacedPod",
         "placed.pods.signature_key",
         "placed.existing_terms.existing_terms",
         "cluster.weighs_differently",
@@ -160,7 +160,7 @@ def _raise_with(*_: Any) -> Any:
 
 def test_list_goes_on_behind_an_object_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     stand = Stand()
-    breaking(monkeypatch, "cluster.pod_resources")
+    breaking(monkeypatch, "cluster.PlacedPod")
     bad = pod("bad", on="n1")
     stand.handler.replace([pod("a", on="n1"), bad, pod("b", on="n1")], [bad])
     assert sorted(one.pod.metadata.name for one in stand.scheduler.cluster.pods.by_id.values()) == ["a", "b"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from policysched.framework import SKIP, Cluster
 from policysched.model.objects import Node, Pod
-from policysched.model.requests import allocatable, incoming_amounts
+from policysched.model.requests import allocatable, incoming_amounts, incoming_nonzero
 from policysched.plugins.curves import ShapePoint
 from policysched.plugins.node_resources.allocation import (
     RequestedToCapacityRatio,
@@ -212,8 +212,10 @@ class Asked:
 
 def asks_ordinarily(one: Pod, name: str) -> bool:
     """Whether no percentage of what a pod asks of the scored resources can wrap around in 64 bits."""
-    resources, nonzero = PAIR if name in {"fit", "two"} else MIX, name not in {"two", "three"}
-    return all(0 <= amount <= WIDEST for amount in incoming_amounts(one, resources, nonzero=nonzero))
+    nonzero = name not in {"two", "three"}
+    resources = PAIR if name in {"fit", "two"} else MIX
+    amounts = incoming_nonzero(one, resources) if nonzero else incoming_amounts(one, resources, reference.IN_USE)
+    return all(0 <= amount <= WIDEST for amount in amounts)
 
 
 def check_answers(life: Life, waiting: list[Pod], asked: Asked) -> None:

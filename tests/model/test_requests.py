@@ -8,10 +8,14 @@ from policysched.model import requests as requests_module
 from policysched.model.quantity import parse
 from policysched.model.requests import (
     Allocatable,
+    AmountsInUse,
     Requests,
     allocatable,
     incoming_amounts,
+    incoming_nonzero,
     incoming_requests,
+    largest_of_containers,
+    largest_of_sums,
     placed_nonzero,
     placed_requests,
     pod_limits,
@@ -26,6 +30,13 @@ DEFAULT_MEMORY = 200 * MI
 def sums(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask everything of pods with few containers, and of such as if they were many: their sums are kept."""
     monkeypatch.setattr(requests_module, "MANY_CONTAINERS", request.param)
+
+
+@pytest.fixture(params=[largest_of_containers, largest_of_sums])
+def rule(request: pytest.FixtureRequest) -> AmountsInUse:
+    """Each rule for a pod under resize; where a test asks for none, both say the same."""
+    found: AmountsInUse = request.param
+    return found
 
 
 def spec(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = (), **more: Any) -> dict[str, Any]:
@@ -110,14 +121,14 @@ SPECS = [
 
 
 @pytest.mark.parametrize(("one", "expected"), [case[1:] for case in SPECS], ids=[case[0] for case in SPECS])
-def test_requests_of_a_spec(one: dict[str, Any], expected: Requests) -> None:
+def test_requests_of_a_spec(one: dict[str, Any], expected: Requests, rule: AmountsInUse) -> None:
     assert incoming_requests(pod(one)) == expected
-    assert placed_requests(pod(one)) == expected
+    assert placed_requests(pod(one), rule) == expected
 
 
-def test_incoming_requests_are_never_negative() -> None:
+def test_incoming_requests_are_never_negative(rule: AmountsInUse) -> None:
     assert incoming_requests(pod(spec(container(cpu="-1")))) == Requests()
-    assert placed_requests(pod(spec(container(cpu="-1")))) == Requests(-1000)
+    assert placed_requests(pod(spec(container(cpu="-1"))), rule) == Requests(-1000)
 
 
 def resized(spec_cpu: str, actual: str | None, allocated: str | None, *, reason: str = "") -> dict[str, Any]:
@@ -144,43 +155,85 @@ def resized(spec_cpu: str, actual: str | None, allocated: str | None, *, reason:
         (resized("4", "3", "2", reason="Deferred"), 4000),
         (resized("4", "3", "2", reason="Infeasible"), 3000),
         (resized("4", "1", "2", reason="Infeasible"), 2000),
-        (resized("1", None, "3"), 1000),
         (resized("1", "2", None), 2000),
     ],
 )
-def test_placed_pod_counts_the_largest_amount_of_a_resize(parts: dict[str, Any], cpu: int) -> None:
-    assert placed_requests(pod(**parts)).cpu_millis == cpu
-    assert placed_nonzero(pod(**parts)) == (cpu, DEFAULT_MEMORY)
+def test_placed_pod_counts_the_largest_amount_of_a_resize(parts: dict[str, Any], cpu: int, rule: AmountsInUse) -> None:
+    assert placed_requests(pod(**parts), rule).cpu_millis == cpu
+    assert placed_nonzero(pod(**parts), rule) == (cpu, DEFAULT_MEMORY)
 
 
-def test_incoming_requests_and_least_allocated_overlook_the_status_and_balanced_allocation_does_not() -> None:
+@pytest.mark.parametrize(
+    ("parts", "of_containers", "of_sums"),
+    [
+        (resized("1", None, "3"), (1000, 1000), (3000, 3000)),
+        (resized("4", None, None, reason="Infeasible"), (4000, 4000), (0, 100)),
+        (resized("4", None, "2", reason="Infeasible"), (4000, 4000), (2000, 2000)),
+    ],
+)
+def test_report_without_actual_amounts_counts_only_in_sums(
+    parts: dict[str, Any], of_containers: tuple[int, int], of_sums: tuple[int, int]
+) -> None:
+    for rule, expected in ((largest_of_containers, of_containers), (largest_of_sums, of_sums)):
+        one = pod(**parts)
+        assert (placed_requests(one, rule).cpu_millis, placed_nonzero(one, rule)[0]) == expected
+
+
+def test_amounts_of_containers_are_compared_one_by_one_or_added_up() -> None:
+    reports = [
+        {"name": "a", "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "1"}},
+        {"name": "b", "resources": {"requests": {"cpu": "1", "memory": "5"}}, "allocatedResources": {"cpu": "4"}},
+    ]
+    parts = spec(container("a", cpu="1"), container("b", cpu="4", memory="2"))
+    one = pod(parts, status={"containerStatuses": reports})
+    assert placed_requests(one, largest_of_containers) == Requests(7000, 5)
+    assert placed_requests(one, largest_of_sums) == Requests(5000, 5)
+    whole = {"resources": {"requests": {"cpu": "6"}}, "allocatedResources": {"cpu": "2"}}
+    one = pod(parts, status={"containerStatuses": reports, **whole})
+    assert placed_requests(one, largest_of_containers) == Requests(7000, 5)
+    assert placed_requests(one, largest_of_sums) == Requests(6000, 2)
+
+
+def test_incoming_requests_and_least_allocated_overlook_the_status_and_balanced_allocation_does_not(
+    rule: AmountsInUse,
+) -> None:
     one = pod(**resized("1", "2", "3"))
     assert incoming_requests(one) == Requests(1000)
-    assert incoming_amounts(one, ["cpu"]) == [3000]
-    assert incoming_amounts(one, ["cpu"], nonzero=True) == [1000]
+    assert incoming_amounts(one, ["cpu"], rule) == [3000]
+    assert incoming_nonzero(one, ["cpu"]) == [1000]
 
 
-def test_a_sum_is_the_same_whatever_was_asked_before() -> None:
+def test_a_sum_is_the_same_whatever_was_asked_before(rule: AmountsInUse) -> None:
     one, other = pod(**resized("1", "2", "3")), pod(spec(container(), overhead={"cpu": "1"}))
     questions: list[Any] = [
         incoming_requests,
-        placed_requests,
-        placed_nonzero,
-        lambda of: incoming_amounts(of, ["cpu", "memory"], nonzero=True),
-        lambda of: incoming_amounts(of, ["cpu", "memory"]),
+        lambda of: placed_requests(of, rule),
+        lambda of: placed_nonzero(of, rule),
+        lambda of: incoming_nonzero(of, ["cpu", "memory"]),
+        lambda of: incoming_amounts(of, ["cpu", "memory"], rule),
     ]
     forth = [(ask(one), ask(other)) for ask in questions]
     assert [(ask(one), ask(one)) for ask in reversed(questions)] == [(mine, mine) for mine, _ in reversed(forth)]
     assert [(ask(other), ask(other)) for ask in reversed(questions)] == [(its, its) for _, its in reversed(forth)]
 
 
-@pytest.mark.parametrize(("always", "cpu"), [(True, 6000), (False, 2000)])
-def test_status_of_an_init_container_counts_only_if_it_restarts(always: bool, cpu: int) -> None:
+@pytest.mark.parametrize(
+    ("always", "cpu", "rule"),
+    [
+        (True, 6000, largest_of_containers),
+        (False, 2000, largest_of_containers),
+        (True, 6000, largest_of_sums),
+        (False, 5000, largest_of_sums),
+    ],
+)
+def test_status_of_an_init_container_counts_only_in_sums_unless_it_restarts(
+    always: bool, cpu: int, rule: AmountsInUse
+) -> None:
     one = pod(
         spec(container(cpu="1"), init=(container("i", always=always, cpu="2"),)),
         status={"initContainerStatuses": [{"name": "i", "resources": {"requests": {"cpu": "5"}}}]},
     )
-    assert placed_requests(one).cpu_millis == cpu
+    assert placed_requests(one, rule).cpu_millis == cpu
 
 
 @pytest.mark.parametrize(
@@ -199,10 +252,24 @@ def test_status_of_an_init_container_counts_only_if_it_restarts(always: bool, cp
         ),
     ],
 )
-def test_placed_pod_counts_the_resize_of_the_pod_as_a_whole(status: dict[str, Any], cpu: int) -> None:
+def test_placed_pod_counts_the_resize_of_the_pod_as_a_whole(
+    status: dict[str, Any], cpu: int, rule: AmountsInUse
+) -> None:
     one = pod(spec(container(), resources={"requests": {"cpu": "2"}}), status=status)
-    assert placed_requests(one).cpu_millis == cpu
+    assert placed_requests(one, rule).cpu_millis == cpu
     assert incoming_requests(one).cpu_millis == 2000
+
+
+def test_pod_as_a_whole_replaces_what_its_spec_names_or_what_any_sum_names() -> None:
+    report = {"name": "c", "allocatedResources": {"cpu": "1", "memory": "9"}}
+    status = {
+        "containerStatuses": [report],
+        "resources": {"requests": {"memory": "3", "a.b/c": "1"}},
+        "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}],
+    }
+    one = pod(spec(container("c"), resources={"requests": {"cpu": "2"}}), status=status)
+    assert placed_requests(one, largest_of_containers) == Requests()
+    assert placed_requests(one, largest_of_sums) == Requests(1000, 3)
 
 
 @pytest.mark.parametrize(
@@ -236,18 +303,18 @@ def test_placed_pod_counts_the_resize_of_the_pod_as_a_whole(status: dict[str, An
     ],
 )
 def test_pods_without_requests_weigh_something_in_scores(
-    one: dict[str, Any], incoming: tuple[int, int], placed: tuple[int, int]
+    one: dict[str, Any], incoming: tuple[int, int], placed: tuple[int, int], rule: AmountsInUse
 ) -> None:
-    amounts = incoming_amounts(pod(one), ("cpu", "memory"), nonzero=True)
+    amounts = incoming_nonzero(pod(one), ("cpu", "memory"))
     assert tuple(amounts) == incoming
-    assert placed_nonzero(pod(one)) == placed
+    assert placed_nonzero(pod(one), rule) == placed
 
 
-def test_incoming_amount_knows_every_resource() -> None:
+def test_incoming_amount_knows_every_resource(rule: AmountsInUse) -> None:
     one = pod(spec({"resources": {"requests": {"cpu": "250m", "a.b/c": "3", "ephemeral-storage": "1Ki"}}}))
     names = ("cpu", "memory", "ephemeral-storage", "a.b/c", "x.y/z")
-    assert incoming_amounts(one, names) == [250, 0, 1024, 3, 0]
-    assert incoming_amounts(one, names, nonzero=True) == [250, DEFAULT_MEMORY, 1024, 3, 0]
+    assert incoming_amounts(one, names, rule) == [250, 0, 1024, 3, 0]
+    assert incoming_nonzero(one, names) == [250, DEFAULT_MEMORY, 1024, 3, 0]
 
 
 def test_allocatable_of_a_node_is_read_by_resource() -> None:

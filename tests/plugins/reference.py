@@ -13,10 +13,22 @@ from fractions import Fraction
 
 from policysched.model.objects import Node, Pod
 from policysched.model.pod_requirements import container_count, pod_images
-from policysched.model.requests import allocatable, incoming_amounts, incoming_requests, placed_nonzero, placed_requests
+from policysched.model.release import DEFAULT
+from policysched.model.requests import (
+    allocatable,
+    amounts_in_use,
+    incoming_amounts,
+    incoming_nonzero,
+    incoming_requests,
+    placed_nonzero,
+    placed_requests,
+)
 from policysched.model.selection.name_validation import is_scalar_resource_name
 from policysched.plugins.node_resources.fit import by_name
 from tests.build import MIB
+
+IN_USE = amounts_in_use(compares_sums=DEFAULT.resizes_compare_sums)
+"""The rule for resizes of a cluster whose release is not named."""
 
 
 def int64(number: int) -> int:
@@ -34,12 +46,12 @@ def truncated(value: float) -> int:
 
 
 def requested(placed: Iterable[Pod], resource: str) -> int:
-    return int64(sum(by_name(placed_requests(one)).get(resource, 0) for one in placed))
+    return int64(sum(by_name(placed_requests(one, IN_USE)).get(resource, 0) for one in placed))
 
 
 def nonzero(placed: Sequence[Pod], resource: str) -> int:
     if resource in {"cpu", "memory"}:
-        return int64(sum(placed_nonzero(one)[resource == "memory"] for one in placed))
+        return int64(sum(placed_nonzero(one, IN_USE)[resource == "memory"] for one in placed))
     return requested(placed, resource)
 
 
@@ -51,7 +63,7 @@ def used(incoming: Pod, node: Node, placed: Sequence[Pod], weights: Mapping[str,
     """What NodeResourcesFit looks at on a node."""
     found = []
     for resource, weight in weights.items():
-        [wanted] = incoming_amounts(incoming, [resource], nonzero=True)
+        [wanted] = incoming_nonzero(incoming, [resource])
         capacity = by_name(allocatable(node)).get(resource, 0)
         if capacity and (wanted or not is_scalar_resource_name(resource)):
             found.append((weight, int64(nonzero(placed, resource) + wanted), capacity))
@@ -92,7 +104,7 @@ def on_curve(points: Sequence[tuple[int, int]], level: int) -> int:
 def balanced(incoming: Pod, node: Node, placed: Sequence[Pod], resources: Sequence[str]) -> int:
     without, added, capacities = [], [], []
     for resource in resources:
-        [wanted] = incoming_amounts(incoming, [resource])
+        [wanted] = incoming_amounts(incoming, [resource], IN_USE)
         capacity = by_name(allocatable(node)).get(resource, 0)
         if capacity == 0 or (wanted == 0 and is_scalar_resource_name(resource)):
             continue

@@ -12,9 +12,12 @@ from policysched.model.objects import Node, OwnerReference, Pod, Taint
 from policysched.model.objects.meta import seconds_of
 from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
 from policysched.model.policy import MetricKey, Sample
-from policysched.model.requests import allocatable, incoming_requests, placed_requests, pod_limits
+from policysched.model.release import DEFAULT
+from policysched.model.requests import allocatable, amounts_in_use, incoming_requests, placed_requests, pod_limits
 from policysched.rules.compile.policy import MetricInput
 
+IN_USE = amounts_in_use(compares_sums=DEFAULT.resizes_compare_sums)
+"""The rule for resizes of a cluster whose release is not named."""
 LABELS = {
     "arch": "kubernetes.io/arch",
     "os": "kubernetes.io/os",
@@ -98,7 +101,7 @@ class NodeView:
         has = amounts_of(allocatable(self.node)).get(resource, 0)
         if resource == "pods":
             has = allocatable(self.node).pods
-        taken = sum(amounts_of(placed_requests(one)).get(resource, 0) for one in self.held)
+        taken = sum(amounts_of(placed_requests(one, IN_USE)).get(resource, 0) for one in self.held)
         return float({"allocatable": has, "requested": taken, "free": has - taken}[side])
 
     def _measured(self, item: Input) -> float | None:
@@ -123,7 +126,7 @@ class PeerView:
             return self._view.value(item)
         if item.path[0] == "age" and seconds_of(self._pod.metadata.creation_timestamp) is None:
             return None
-        return of_pod(self._pod, item, self._view.around, amounts_of(placed_requests(self._pod)))
+        return of_pod(self._pod, item, self._view.around, amounts_of(placed_requests(self._pod, IN_USE)))
 
 
 def amounts_of(requests: Any) -> dict[str, int]:

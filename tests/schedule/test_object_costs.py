@@ -27,7 +27,6 @@ from policysched.model.selection.pod_affinity import pod_terms
 from policysched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from policysched.schedule.cycle.engine import Engine
 from policysched.state.cluster import Cluster
-from policysched.state.tables.amounts import pod_resources
 from tests.holdings import holdings
 from tests.work import calls
 
@@ -187,13 +186,13 @@ def test_each_sum_of_many_containers_is_computed_once_a_decision(shape: str, mon
     read = Mock(side_effect=requests._container_amounts)
     monkeypatch.setattr(requests, "_container_amounts", read)
     decision = made.decide(one)
-    pod_resources.forget()
-    pod_resources(one)
-    sums = [tuple(call.args[2].items()) for call in read.call_args_list]
+    made.cluster.pod_resources.forget()
+    made.cluster.pod_resources(one)
+    sums = [tuple(call.args[1].items()) for call in read.call_args_list]
     assert len(sums) == len(set(sums))
     del decision
     made.classes.forget()
-    pod_resources.forget()
+    made.cluster.pod_resources.forget()
     known = requests._large_pods.sums_of(one)
     assert known
     monkeypatch.undo()
@@ -219,7 +218,7 @@ def test_a_resize_of_many_containers_computes_each_sum_once(monkeypatch: pytest.
         with monkeypatch.context() as patched:
             patched.setattr(requests, "_container_amounts", read)
             made.cluster.set_pod(after)
-        found = [(id(call.args[0]), tuple(call.args[2].items())) for call in read.call_args_list]
+        found = [(id(call.args[0]), tuple(call.args[1].items())) for call in read.call_args_list]
         assert len(found) == len(set(found))
 
 

@@ -25,9 +25,9 @@ from policysched.model.objects import (
     Toleration,
 )
 from policysched.model.objects import Node as NodeObject
-from policysched.model.requests import MOST_EXTENDED
+from policysched.model.requests import MOST_EXTENDED, largest_of_containers
 from policysched.state.cluster_events import pod_difference
-from policysched.state.tables.amounts import MEMORY, PodResources, WantedPorts, pod_resources
+from policysched.state.tables.amounts import MEMORY, PodResources, WantedPorts
 from tests.build import cluster, node, pod
 from tests.work import calls
 
@@ -285,14 +285,14 @@ def test_a_resize_of_the_pod_as_a_whole_is_counted() -> None:
     ],
 )
 def test_the_difference_of_pods_names_what_changed(after: Pod, action: Action) -> None:
-    assert pod_difference(pod(), after) == action
+    assert pod_difference(pod(), after, largest_of_containers) == action
 
 
 @pytest.mark.parametrize("name", ["cpu", "memory", "ephemeral-storage", "x.io/y"])
 def test_only_less_of_a_resource_is_a_scaling_down(name: str) -> None:
     less, more = pod(requests={name: 1}), pod(requests={name: 2})
-    assert pod_difference(more, less) == Action.UPDATE_POD_SCALE_DOWN
-    assert pod_difference(less, more) == Action.UPDATE_OTHER
+    assert pod_difference(more, less, largest_of_containers) == Action.UPDATE_POD_SCALE_DOWN
+    assert pod_difference(less, more, largest_of_containers) == Action.UPDATE_OTHER
 
 
 def test_a_status_that_changes_no_weight_costs_nothing() -> None:
@@ -307,12 +307,14 @@ def test_a_status_that_changes_no_weight_costs_nothing() -> None:
 def test_placed_pod_is_measured_again_only_when_what_it_takes_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
 
+    made = cluster(node("n"))
+    pod_resources = made.pod_resources
+
     def counting(of: Pod) -> PodResources:
         measured.append(of.metadata.resource_version)
         return pod_resources(of)
 
-    monkeypatch.setattr("policysched.state.cluster.pod_resources", counting)
-    made = cluster(node("n"))
+    monkeypatch.setattr(made, "pod_resources", counting)
     placed = pod("a", on="n", requests={"cpu": "300m"})
     made.set_pod(placed)
     labelled = replace(placed, metadata=replace(placed.metadata, labels={"new": "label"}, resource_version="2"))

@@ -12,8 +12,10 @@ from policysched.framework import ChangedRow, Cluster
 from policysched.model.objects import Pod, PodStatus
 from policysched.state.nominated.nominations import Nominations
 from policysched.state.placed.pods import Measured, measure
+from policysched.state.tables.amounts import PodResources
 from tests.build import node, pod
 
+pod_resources = Cluster().pod_resources
 ROWS: Mapping[str, int] = MappingProxyType({"n1": 4, "n2": 7})
 
 
@@ -22,7 +24,7 @@ def stating(node_name: str, name: str = "p", priority: int = 0) -> Pod:
 
 
 def test_update_without_a_word_keeps_the_node_that_was_decided() -> None:
-    known = Nominations()
+    known = Nominations(pod_resources)
     known.set(pod("p"), "n1")
     assert known.update(pod("p", labels={"a": "b"})) is None
     [kept] = known.on_node("n1")
@@ -30,14 +32,14 @@ def test_update_without_a_word_keeps_the_node_that_was_decided() -> None:
 
 
 def test_status_decides_once_it_says_something() -> None:
-    known = Nominations()
+    known = Nominations(pod_resources)
     known.set(pod("p"), "n1")
     assert known.update(stating("n2")) is None
     assert (known.on_node("n1"), len(known.on_node("n2"))) == ([], 1)
 
 
 def test_update_that_names_another_node_or_none_gives_the_first_one_back() -> None:
-    known = Nominations()
+    known = Nominations(pod_resources)
     assert known.update(stating("n1")) is None
     freed = known.update(stating("n2"))
     assert freed is not None
@@ -49,7 +51,7 @@ def test_update_that_names_another_node_or_none_gives_the_first_one_back() -> No
 
 
 def test_pods_of_lower_priority_and_the_pod_itself_are_not_yielded_to() -> None:
-    known = Nominations()
+    known = Nominations(pod_resources)
     for one in (stating("n1", "low", 1), stating("n1", "same", 5), stating("n2", "high", 9), stating("gone", "x", 9)):
         known.update(one)
     found = known.yielded_to(stating("n2", "same-too", 5), ROWS)
@@ -68,17 +70,17 @@ def test_placed_or_assumed_pod_is_not_nominated_any_more() -> None:
 
 
 def test_nominated_pod_is_measured_once_as_long_as_it_stays_as_it_is() -> None:
-    known = Nominations()
+    known = Nominations(pod_resources)
     first, second = stating("n1"), replace(stating("n1"), spec=pod("p", requests={"cpu": "2"}).spec)
     assert known.measured(first) is None
     known.update(first)
     found = known.measured(first)
-    assert found == measure(first)
+    assert found == measure(first, pod_resources(first))
     assert known.measured(first) is found
     assert known.measured(second) is None
     known.update(second)
     again = known.measured(second)
-    assert (again, again == found) == (measure(second), False)
+    assert (again, again == found) == (measure(second, pod_resources(second)), False)
     known.discard("default.p")
     assert known.measured(second) is None
 
@@ -89,9 +91,9 @@ def test_what_if_of_nominated_pods_measures_none_of_them_again(monkeypatch: pyte
     nominated = [stating("n1", f"p{number}") for number in range(3)]
     measured: list[str] = []
 
-    def noted(one: Pod) -> Measured:
+    def noted(one: Pod, resources: PodResources) -> Measured:
         measured.append(one.metadata.name)
-        return measure(one)
+        return measure(one, resources)
 
     monkeypatch.setattr("policysched.state.nominated.nominations.measure", noted)
     for one in nominated:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import host_ports
-from policysched.model.requests import placed_nonzero, placed_requests
-from policysched.state.tables.amounts import PodResources, pod_resources
+from policysched.model.requests import (
+    AmountsInUse,
+    largest_of_containers,
+    largest_of_sums,
+    placed_nonzero,
+    placed_requests,
+)
+from policysched.state.tables.amounts import PodResources, pod_resources_by
 from tests.work import calls
 
 
@@ -19,11 +27,15 @@ def pod(name: str = "a", spec: dict[str, Any] | None = None, status: dict[str, A
     return decode_pod({"metadata": {"name": name, "uid": name}, "spec": whole, "status": status or {}})
 
 
-def anew(one: Pod) -> PodResources:
-    asked = placed_requests(one)
+RULES = (largest_of_containers, largest_of_sums)
+pod_resources = pod_resources_by(largest_of_containers)
+
+
+def anew(one: Pod, in_use: AmountsInUse = largest_of_containers) -> PodResources:
+    asked = placed_requests(one, in_use)
     plain = {"cpu": asked.cpu_millis, "memory": asked.memory_bytes, "ephemeral-storage": asked.ephemeral_bytes}
     amounts = tuple((name, amount) for name, amount in (*plain.items(), *asked.scalars) if amount)
-    return PodResources(amounts, *placed_nonzero(one), tuple(host_ports(one)))
+    return PodResources(amounts, *placed_nonzero(one, in_use), tuple(host_ports(one)))
 
 
 def requests(cpu: str, **more: Any) -> dict[str, Any]:
@@ -54,9 +66,10 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def test_every_field_that_counts_makes_a_difference_to_what_is_kept() -> None:
-    kept = [pod_resources(pod(spec=spec, status=status)) for spec, status in DIFFERENT]
-    assert kept == [anew(pod(spec=spec, status=status)) for spec, status in DIFFERENT]
+@pytest.mark.parametrize("rule", RULES)
+def test_every_field_that_counts_makes_a_difference_to_what_is_kept(rule: AmountsInUse) -> None:
+    kept = [pod_resources_by(rule)(pod(spec=spec, status=status)) for spec, status in DIFFERENT]
+    assert kept == [anew(pod(spec=spec, status=status), rule) for spec, status in DIFFERENT]
     assert len({str(one) for one in kept}) == len(DIFFERENT)
 
 

@@ -47,6 +47,7 @@ from policysched.model.kinds import FINISHED, PODS, POLICIES, kind_of
 from policysched.model.objects import Metadata, Namespace, Pod
 from policysched.model.policy import KIND, PolicyKey
 from policysched.model.release import AUTO, Release, release_named
+from policysched.model.requests import amounts_in_use
 from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.plugin.active_policy import ActivePolicy
@@ -57,7 +58,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import at_once, post_filtered
 from policysched.schedule.cycle.record import make_record
 from policysched.state.cluster import Cluster
-from policysched.state.tables.amounts import PodResources, pod_resources
+from policysched.state.tables.amounts import PodResources, pod_resources_by
 
 Object = Mapping[str, Any]
 Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
@@ -185,7 +186,7 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     """
     release = release_named(kube_version)
     given = list(unlisted(given_objects(objects, "objects")))
-    admission = Admission(given)
+    admission = Admission(given, release)
     pod, notes = as_new(of_kind(one_object(pod, "pod"), "Pod"))
     read = None if config is None else load_configuration(config, release=release)
     filled = admission.complete_pod(pod)
@@ -273,6 +274,7 @@ class SavedPods:
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
+        self._resources_of = pod_resources_by(amounts_in_use(compares_sums=admission.release.resizes_compare_sums))
         self._known: LRUCache[bytes, tuple[Pod, PodResources]] = LRUCache(_MOST_TEMPLATES)
 
     def read(self, raw: Object) -> tuple[Pod, PodResources]:
@@ -297,7 +299,7 @@ class SavedPods:
 
     def _measured(self, raw: Object) -> tuple[Pod, PodResources]:
         pod = decode_pod(self._admission.complete_pod(raw))
-        return pod, pod_resources(pod)
+        return pod, self._resources_of(pod)
 
 
 def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod, release: Release) -> Cluster:

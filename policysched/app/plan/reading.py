@@ -106,7 +106,7 @@ def read_objects(objects: Iterable[Object], release: Release) -> ClusterObjects:
             unknown.
     """
     given = list(unlisted(objects))
-    admission = Admission(given)
+    admission = Admission(given, release)
     made = ClusterObjects(admission, release)
     saved = SavedPods(admission)
     for raw in given:

@@ -51,8 +51,8 @@ class RecordedNominations(Nominations):
 
     __slots__ = ("_change",)
 
-    def __init__(self, change: OutermostChanges) -> None:
-        super().__init__()
+    def __init__(self, pod_resources: Callable[[Pod], PodResources], change: OutermostChanges) -> None:
+        super().__init__(pod_resources)
         self._change = change
 
     def set(self, pod: Pod, node: str) -> None:
@@ -163,7 +163,7 @@ class RecordedCluster(Cluster):
     def __init__(self, report: Report) -> None:
         super().__init__()
         self._change = change = OutermostChanges(report)
-        self.nominations: RecordedNominations = RecordedNominations(change)
+        self.nominations: RecordedNominations = RecordedNominations(self.pod_resources, change)
         self.metrics: RecordedMetrics = RecordedMetrics(self, change)
         self._volumes = RecordedAssumable(change, lambda volume: volume.metadata.name, self.storage.pool.follow)
         self._claims = RecordedAssumable(change, lambda claim: claim.key)

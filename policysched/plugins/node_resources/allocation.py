@@ -13,7 +13,7 @@ RequestedToCapacityRatio is a table of 101 scores in kube-scheduler's integer ar
 integer from 0 to 100.
 
 Source: plugins/noderesources/resource_allocation.go, least_allocated.go, most_allocated.go,
-requested_to_capacity_ratio.go, v1.36.
+requested_to_capacity_ratio.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import MAX_NODE_SCORE, Cluster, Rows, Scores
 from policysched.model.objects import Pod
-from policysched.model.requests import incoming_amounts
+from policysched.model.requests import incoming_amounts, incoming_nonzero
 from policysched.model.selection.name_validation import is_scalar_resource_name
 from policysched.plugins.arguments import Given, Int64
 from policysched.plugins.columns import ONE, SharedByCluster, constant
@@ -130,7 +130,8 @@ def prepare_allocation(
     pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool
 ) -> ScoredAmounts:
     """Return the pod's amounts, without extended resources that it does not request."""
-    wanted = incoming_amounts(pod, (one.name for one in resources), nonzero=nonzero)
+    names = [one.name for one in resources]
+    wanted = incoming_nonzero(pod, names) if nonzero else incoming_amounts(pod, names, cluster.amounts_in_use)
     kept = [
         (one, amount)
         for one, amount in zip(resources, wanted, strict=True)

@@ -4,7 +4,7 @@
 two pods, or two versions of a node, without the rest of the cluster: a hint may retry a pod in vain.
 
 Source: plugins/noderesources/fit.go, pkg/scheduler/apis/config/v1/defaults.go,
-apis/config/validation/validation_pluginargs.go, v1.36.
+apis/config/validation/validation_pluginargs.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class FitState(SizedState):
         return 1 + len(self.requested.resources) // RESOURCES_PER_ARRAY
 
 
-def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
     """Return whether a pod's deletion or scaling down frees a requested resource."""
     old, new = pods_of(change)
     if new is None:
@@ -92,7 +92,7 @@ def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG
         return True
     if old is None or not new.spec.node_name:
         return False
-    before, after = by_name(placed_requests(old)), by_name(placed_requests(new))
+    before, after = (by_name(placed_requests(one, cluster.amounts_in_use)) for one in (old, new))
     return any(before.get(name, 0) > after.get(name, 0) for name in _requested(pod))
 
 

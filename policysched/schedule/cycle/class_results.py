@@ -27,7 +27,7 @@ from policysched.schedule.cycle.results.plugin_results import PRESENCE, FilterRe
 from policysched.schedule.cycle.results.rejections import ABSENT, FEASIBLE, failure_of, judge
 from policysched.schedule.timing import FILTER, FILTERED, PRE_SCORED, PREPARED, SCORE, CycleTimes, timed
 from policysched.state.cluster import Cluster
-from policysched.state.tables.amounts import PodResources, pod_resources
+from policysched.state.tables.amounts import PodResources
 
 Results = FilterResults | ScoreResults
 Sums = Mapping[int, NDArray[np.signedinteger]]
@@ -93,7 +93,7 @@ class ClassResults:
         self._namespaces_stamp = cluster.namespaces_stamp
         self._namespace = pod.metadata.namespace
         self._namespace_labels = cluster.namespaces.get(self._namespace)
-        self.pod_resources: PodResources = pod_resources(pod)
+        self.pod_resources: PodResources = cluster.pod_resources(pod)
         self.pre_filter = PreFilter.of(cluster, profile, pod, times, earlier)
         self._lap(PREPARED)
         self.filters = tuple(self.pre_filter.filters)

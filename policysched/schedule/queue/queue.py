@@ -82,7 +82,12 @@ class Queue:
         flight = self._flight_of(queued)
         old = (flight.latest if flight else None) or queued.pod
         # As in kube-scheduler, an update without scheduling fields, of a condition say, has a generic action.
-        change = Change(Resource.PENDING_POD, pod_difference(old, pod) or Action.UPDATE_OTHER, old, pod)
+        change = Change(
+            Resource.PENDING_POD,
+            pod_difference(old, pod, self._cluster.amounts_in_use) or Action.UPDATE_OTHER,
+            old,
+            pod,
+        )
         if flight is not None:
             flight.latest = pod
             if not change.nothing:

@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
@@ -20,6 +20,7 @@ from policysched.state.nominated.ports import NO_PORTS, PortLists
 from policysched.state.nominated.terms import RepellingTerms
 from policysched.state.placed.counter import PodCounter
 from policysched.state.placed.pods import Measured, PlacedPod, PodSignatures, measure, pod_id
+from policysched.state.tables.amounts import PodResources
 from policysched.state.tables.sparse import is_sparse
 
 PodsByRow = Mapping[int, Sequence[Pod]]
@@ -274,15 +275,15 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
         self._by_row: dict[int, list[Pod]] | None = None
 
     @classmethod
-    def of(cls, pods: PodsByRow) -> YieldedPods:
-        """Create it from pods by row."""
+    def of(cls, pods: PodsByRow, pod_resources: Callable[[Pod], PodResources]) -> YieldedPods:
+        """Create it from pods by row; `pod_resources` returns the amounts of a pod."""
         if isinstance(pods, YieldedPods):
             return pods
         stated = [(pod_id(pod), Nomination(pod, str(row))) for row, together in pods.items() for pod in together]
         rows = np.array([int(one.node) for _, one in stated], np.intp)
         columns = NominatedColumns(RepellingTerms())
         for identity, one in stated:
-            columns.enter(identity, one, measure(one.pod), columns.terms.enter(one.pod))
+            columns.enter(identity, one, measure(one.pod, pod_resources(one.pod)), columns.terms.enter(one.pod))
         return cls(columns, np.arange(rows.size), rows)
 
     @property

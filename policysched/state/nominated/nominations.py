@@ -8,21 +8,27 @@ Source: pkg/scheduler/backend/queue/nominator.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from policysched.model.objects import Pod, PodCondition
 from policysched.model.pod_requirements import pod_priority
 from policysched.state.nominated.columns import NominatedColumns, Nomination, PodsByRow, SignatureKey
 from policysched.state.nominated.terms import RepellingTerms
 from policysched.state.placed.pods import Measured, measure, pod_id
+from policysched.state.tables.amounts import PodResources
 
 
 class Nominations:
-    """Nominated pods by identity and by node."""
+    """Nominated pods by identity and by node.
 
-    __slots__ = ("_by_id", "_by_node", "_columns", "stamp", "terms")
+    Args:
+        pod_resources: Returns the amounts and host ports of a pod.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_by_id", "_by_node", "_columns", "_pod_resources", "stamp", "terms")
+
+    def __init__(self, pod_resources: Callable[[Pod], PodResources]) -> None:
+        self._pod_resources = pod_resources
         self.stamp = 0
         """Changes when a nomination is added or removed, or its pod changes in a field that decisions read."""
         self.terms = RepellingTerms()
@@ -44,7 +50,8 @@ class Nominations:
         if not node:
             self.discard(identity)
             return
-        measured = _measure(pod)
+        found = measure(pod, self._pod_resources(pod))
+        measured = Measured(found.resources, SignatureKey.of(found.signature_key))
         repelling = self.terms.enter(pod)  # before the earlier version leaves: both may have equal terms
         self._take_out(identity)
         self.stamp += 1
@@ -146,11 +153,6 @@ class Nominations:
     def _compact(self) -> None:
         if self._columns.is_sparse:
             self._columns = self._columns.compacted()
-
-
-def _measure(pod: Pod) -> Measured:
-    found = measure(pod)
-    return Measured(found.resources, SignatureKey.of(found.signature_key))
 
 
 def _is_alike(before: Pod, after: Pod) -> bool:

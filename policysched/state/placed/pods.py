@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.model.pod_requirements import pod_priority, qos_class
-from policysched.state.tables.amounts import PodResources, pod_resources
+from policysched.state.tables.amounts import PodResources
 
 FIRST_SLOTS = 64
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -289,9 +289,8 @@ class Measured(NamedTuple):
     signature_key: Hashable
 
 
-def measure(pod: Pod) -> Measured:
-    """Compute the requests of a pod and the key of its signature."""
-    resources = pod_resources(pod)
+def measure(pod: Pod, resources: PodResources) -> Measured:
+    """Compute the key of a pod's signature from the pod and its requests."""
     return Measured(resources, signature_key(PlacedPod(pod, -1, resources, assumed=True)))
 
 

@@ -7,7 +7,7 @@ any resource, so a name alone takes no memory per row.
 
 Sums are int64 and wrap around, as in kube-scheduler: removing a pod restores the sum exactly.
 
-The amounts of a pod (`PodResources`) are computed once for all pods with equal requests.
+The amounts of a pod (`PodResources`) are computed once for all pods with equal requests, by the release's rule.
 
 Shapes: K places, C the capacity of the columns; tables are (K, C).
 Units: cpu in millicores, other resources in their own unit.
@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -31,7 +32,14 @@ from numpy.typing import NDArray
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import host_ports
 from policysched.model.quantity import wrap
-from policysched.model.requests import counted_parts, placed_nonzero, placed_requests
+from policysched.model.requests import (
+    AmountsInUse,
+    counted_parts,
+    largest_of_containers,
+    largest_of_sums,
+    placed_nonzero,
+    placed_requests,
+)
 from policysched.model.selection.pod_part_cache import PodPartCache
 from policysched.state.tables.columns import Column, ColumnSet, Rows
 
@@ -289,15 +297,15 @@ class PodResources:
     ports: tuple[HostPort, ...]
 
 
-def _measure(pod: Pod) -> PodResources:
-    requests = placed_requests(pod)
+def _measure(pod: Pod, in_use: AmountsInUse) -> PodResources:
+    requests = placed_requests(pod, in_use)
     named = (
         ("cpu", requests.cpu_millis),
         ("memory", requests.memory_bytes),
         ("ephemeral-storage", requests.ephemeral_bytes),
         *requests.scalars,
     )
-    cpu_millis, memory_bytes = placed_nonzero(pod)
+    cpu_millis, memory_bytes = placed_nonzero(pod, in_use)
     return PodResources(
         amounts=tuple((name, amount) for name, amount in named if amount),
         nonzero_cpu_millis=cpu_millis,
@@ -306,8 +314,15 @@ def _measure(pod: Pod) -> PodResources:
     )
 
 
-pod_resources: Final = PodPartCache(_measure, counted_parts, PodResources((), 0, 0, ()))
-"""Returns the amounts and host ports of a pod, cached for all pods with equal requests."""
+_BY_RULE: Final[Mapping[AmountsInUse, PodPartCache[PodResources]]] = {
+    rule: PodPartCache(partial(_measure, in_use=rule), counted_parts, PodResources((), 0, 0, ()))
+    for rule in (largest_of_containers, largest_of_sums)
+}
+
+
+def pod_resources_by(in_use: AmountsInUse) -> PodPartCache[PodResources]:
+    """Return the function that returns a pod's amounts and host ports, cached for all pods with equal requests."""
+    return _BY_RULE[in_use]
 
 
 class PortTable:
