@@ -192,6 +192,15 @@ def value(amount: str | float) -> int:
     return parse(amount).scaled(0)
 
 
+def exact_value(amount: str | float) -> int | Fraction:
+    """Return a quantity in units as an exact number.
+
+    Raises:
+        QuantityError: the text is malformed.
+    """
+    return parse(amount).number
+
+
 def _suffix(text: str) -> tuple[int, int]:
     if text in _DECIMAL:
         return 10, _DECIMAL[text]

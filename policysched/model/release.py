@@ -49,6 +49,8 @@ class Release:
     """Whether VolumeBinding scores nodes by storage capacity, and has the argument `shape`."""
     missing_driver_rejects: bool
     """Whether NodeVolumeLimits rejects nodes without a CSI driver that has `preventPodSchedulingIfMissing`."""
+    exact_capacities: bool
+    """Whether claims are compared with the storage of drivers exactly, instead of in whole bytes of 64 bits."""
     no_claims_are_reported: bool
     """Whether the message of a pod that does not fit states "no new claims to deallocate" if it has no claims."""
     preempted_node_is_reported: bool
@@ -112,6 +114,7 @@ V1_36: Final = Release(
     resizes_compare_sums=False,
     scores_storage_capacity=False,
     missing_driver_rejects=False,
+    exact_capacities=False,
     no_claims_are_reported=True,
     preempted_node_is_reported=False,
     budgets_stop_at_violation=False,
@@ -155,6 +158,7 @@ V1_38: Final = replace(
     V1_37,
     version="v1.38.0-beta.0",
     is_preview=True,
+    exact_capacities=True,
     empty_budget_selects_all=True,
     configuration_fields=frozenset({"podGroupPostFilter", "placementFeasible", "percentageOfPlacementsToScore"}),
     points_without_arguments=frozenset(),

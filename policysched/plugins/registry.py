@@ -18,6 +18,7 @@ from typing import Any, Final
 from policysched.errors import UsageError
 from policysched.framework import Plugin
 from policysched.framework.registry import PluginRegistry
+from policysched.model.quantity import exact_value, value
 from policysched.model.release import DEFAULT, Release
 from policysched.plugins.arguments import PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
@@ -92,6 +93,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
     filter_only = "filter+" if narrows else "filter"
     node_name = {"NodeName": PluginEntry(filter_only, partial(NodeName, narrows=narrows))}
     unschedulable = {"NodeUnschedulable": PluginEntry(filter_only, NodeUnschedulable)}
+    binding = partial(volume_binding, measure=exact_value if release.exact_capacities else value)
     volume_arguments = ScoringArguments if release.scores_storage_capacity else VolumeBindingArguments
     post_filter = (
         "postFilter podGroupPostFilter" if "podGroupPostFilter" in release.configuration_fields else "postFilter"
@@ -113,7 +115,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         "NodeVolumeLimits": PluginEntry(
             "filter+", partial(NodeVolumeLimits, requires_drivers=release.missing_driver_rejects)
         ),
-        "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", volume_binding, volume_arguments),
+        "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", binding, volume_arguments),
         "VolumeZone": PluginEntry("filter+", VolumeZone),
         "PodTopologySpread": PluginEntry("filter+ score+", pod_topology_spread, SpreadArguments, weight=2),
         "InterPodAffinity": PluginEntry(

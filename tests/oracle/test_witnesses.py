@@ -2,11 +2,15 @@
 
 A witness is a YAML file `witnesses/<field>.yaml` or `witnesses/<field>-<more>.yaml` with a case: `objects`, `pod` and,
 if needed, `config`. Differences that are no decision have their witnesses in the tests that `ELSEWHERE` names.
+
+The oracle of a preview is not built for every test run: POLICYSCHED_KUBE=1.38 compares its witnesses too.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +20,7 @@ import yaml
 from policysched.model import release as table
 from policysched.model.release import RELEASES, Release
 from tests.controlplane.releases import RELEASES as BUILT
+from tests.controlplane.releases import chosen
 
 from .compare import differences
 from .judge import ours
@@ -28,28 +33,30 @@ pytestmark = pytest.mark.oracle
 
 FOLDER = Path(__file__).parent / "witnesses"
 FILES = sorted(FOLDER.glob("*.yaml"))
-MINORS = ("1.36", "1.37")
-"""The minors that are compared; the oracle of a preview is not built for every test run."""
+MINORS = [minor for minor, release in BUILT.items() if not release.is_preview or release is chosen()]
+"""The minors that are compared."""
 CONFIG: Mapping[str, Any] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
     "profiles": [{"plugins": {"score": {"disabled": [{"name": "VolumeBinding"}]}}}],
 }
 """The configuration of cases without one: VolumeBinding, which scores every pod from 1.37 on, scores none."""
-ELSEWHERE: Mapping[str, str] = dict.fromkeys(
-    ("no_claims_are_reported", "preempted_node_is_reported", "budgets_stop_at_violation"),
-    "tests/oracle/test_preemption_releases.py",
-) | dict.fromkeys(
-    ("configuration_fields", "points_without_arguments", "has_deferred_pod_scheduling"),
-    "tests/app/configuration/test_release_differences.py",
-)
+ELSEWHERE: Mapping[str, str] = {
+    "budgets_stop_at_violation": "tests/oracle/test_preemption_releases.py",
+    "configuration_fields": "tests/app/configuration/test_release_differences.py",
+    "empty_budget_selects_all": "tests/plugins/test_preemption_budgets.py",
+    "has_deferred_pod_scheduling": "tests/app/configuration/test_release_differences.py",
+    "no_claims_are_reported": "tests/oracle/test_preemption_releases.py",
+    "points_without_arguments": "tests/app/configuration/test_release_differences.py",
+    "preempted_node_is_reported": "tests/oracle/test_preemption_releases.py",
+}
 """Tests of the fields that affect no decision: the file, by field."""
 
 
 @pytest.fixture(scope="module")
 def oracles() -> Iterator[dict[str, Oracle]]:
-    with Oracle(BUILT["1.36"]) as old, Oracle(BUILT["1.37"]) as new:
-        yield {"1.36": old, "1.37": new}
+    with ExitStack() as stack:
+        yield {minor: stack.enter_context(Oracle(BUILT[minor])) for minor in MINORS}
 
 
 def field_of(file: Path) -> str:
@@ -61,35 +68,40 @@ def read(file: Path) -> dict[str, Any]:
     return {"id": file.stem, "config": CONFIG, **case}
 
 
-def differing(old: Release, new: Release) -> set[str]:
+def differing(old: str, new: str) -> set[str]:
+    """The fields in which two minors differ."""
     named = {one.name for one in fields(Release)} - {"version", "is_preview"}
-    return {name for name in named if getattr(old, name) != getattr(new, name)}
+    return {name for name in named if getattr(RELEASES[old], name) != getattr(RELEASES[new], name)}
+
+
+STEPS = [(old, new, file) for old, new in pairwise(MINORS) for file in FILES if field_of(file) in differing(old, new)]
+"""The witnesses, each with two successive minors that differ about it."""
 
 
 def test_every_difference_has_a_witness() -> None:
     known = {field_of(file) for file in FILES} | set(ELSEWHERE)
-    assert differing(RELEASES["1.36"], RELEASES["1.37"]) - known == set()
+    assert set().union(*(differing(old, new) for old, new in pairwise(RELEASES))) - known == set()
     assert known <= {one.name for one in fields(Release)}
     assert [one for one in ELSEWHERE.values() if not (Path(__file__).parents[2] / one).exists()] == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_two_releases_differ_and_ours_equals_each(file: Path, oracles: dict[str, Oracle]) -> None:
+@pytest.mark.parametrize(("old", "new", "file"), STEPS, ids=lambda part: getattr(part, "stem", part))
+def test_two_releases_differ_and_ours_equals_each(old: str, new: str, file: Path, oracles: dict[str, Oracle]) -> None:
     case = read(file)
-    theirs = {minor: oracles[minor].decide(case) for minor in MINORS}
-    assert differences(theirs["1.36"], theirs["1.37"])
-    assert {minor: differences(ours(case, minor), theirs[minor]) for minor in MINORS} == {"1.36": [], "1.37": []}
+    theirs = {minor: oracles[minor].decide(case) for minor in (old, new)}
+    assert differences(theirs[old], theirs[new])
+    assert {minor: differences(ours(case, minor), theirs[minor]) for minor in theirs} == {old: [], new: []}
 
 
-@pytest.mark.parametrize("field", sorted({field_of(file) for file in FILES}))
+@pytest.mark.parametrize(("old", "new", "field"), sorted({(old, new, field_of(file)) for old, new, file in STEPS}))
 def test_a_field_of_the_release_before_fails_exactly_its_witnesses(
-    field: str, oracles: dict[str, Oracle], monkeypatch: pytest.MonkeyPatch
+    old: str, new: str, field: str, oracles: dict[str, Oracle], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old, new = RELEASES["1.36"], RELEASES["1.37"]
-    monkeypatch.setitem(table.RELEASES, "1.37", replace(new, **{field: getattr(old, field)}))
+    turned_back: dict[str, Any] = {field: getattr(RELEASES[old], field)}
+    monkeypatch.setitem(table.RELEASES, new, replace(RELEASES[new], **turned_back))
     failing = set()
     for file in FILES:
         case = read(file)
-        if differences(ours(case, "1.37"), oracles["1.37"].decide(case)):
+        if differences(ours(case, new), oracles[new].decide(case)):
             failing.add(field_of(file))
     assert failing == {field}

@@ -4,14 +4,16 @@ If several objects of a class apply to a node, kube-scheduler takes any that is 
 allows the largest volume.
 
 Shapes: N rows in use.
-Source: plugins/volumebinding/binder.go (hasEnoughCapacity, volumeLimit), v1.36 and v1.37.
+Source: plugins/volumebinding/binder.go (hasEnoughCapacity, volumeLimit), v1.36 to v1.38.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from fractions import Fraction
 from operator import itemgetter
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +22,16 @@ from policysched.framework import Mask, RowNumbers
 from policysched.model.objects import CSIStorageCapacity
 from policysched.model.quantity import value
 
+Size: TypeAlias = int | Fraction
+"""The size of a volume. Units: bytes."""
+Measure: TypeAlias = Callable[[str | float], Size]
+"""Returns the size of a quantity."""
 
-def volume_limit(capacity: CSIStorageCapacity) -> int | None:
-    """Return the size of the largest volume that a driver can provision; None if it is unknown. Units: bytes."""
+
+def volume_limit(capacity: CSIStorageCapacity, measure: Measure) -> Size | None:
+    """Return the size of the largest volume that a driver can provision; None if it is unknown."""
     amount = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-    return None if amount is None else value(amount)
+    return None if amount is None else measure(amount)
 
 
 class CapacityRows:
@@ -33,15 +40,18 @@ class CapacityRows:
     Args:
         stated: The objects of the class, each with its rows.
         size: The number of rows.
+        measure: Measures the sizes of volumes.
     """
 
     __slots__ = ("_amounts", "_limits", "_places")
 
-    def __init__(self, stated: Iterable[tuple[CSIStorageCapacity, RowNumbers]], size: int) -> None:
+    def __init__(
+        self, stated: Iterable[tuple[CSIStorageCapacity, RowNumbers]], size: int, measure: Measure = value
+    ) -> None:
         limited = [
             (limit, 0 if one.capacity is None else value(one.capacity), rows)
             for one, rows in stated
-            if (limit := volume_limit(one)) is not None
+            if (limit := volume_limit(one, measure)) is not None
         ]
         limited.sort(key=itemgetter(0, 1))
         self._limits = [limit for limit, _, _ in limited]
@@ -51,12 +61,12 @@ class CapacityRows:
         for place, (_, _, rows) in enumerate(limited):
             self._places[rows] = place
 
-    def enough_for(self, size: int) -> Mask:
+    def enough_for(self, size: Size) -> Mask:
         """Return the rows where a volume of a size can be provisioned. Shapes: (N,)."""
         enough: Mask = self._places >= bisect_left(self._limits, size)
         return enough
 
-    def largest_everywhere(self, rows: Mask) -> float:
+    def largest_everywhere(self, rows: Mask) -> Size | float:
         """Return the size of the largest volume that can be provisioned on all of some rows.
 
         Shapes: (N,), at least one row.

@@ -4,12 +4,13 @@
 them. At PreBind, they are written to the API server, and the binding waits for the volume controllers (`reservation`).
 Only releases with the feature gate StorageCapacityScoring score nodes (`capacity_score`).
 
-Source: plugins/volumebinding/volume_binding.go, pkg/scheduler/apis/config/v1/defaults.go, v1.36 and v1.37.
+Source: plugins/volumebinding/volume_binding.go, pkg/scheduler/apis/config/v1/defaults.go, v1.36 to v1.38.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -48,10 +49,11 @@ from policysched.model.objects import (
     StorageClass,
 )
 from policysched.model.objects.storage import MIGRATED_PLUGINS
+from policysched.model.quantity import value
 from policysched.plugins.arguments import Fault, Int64, PluginArguments
 from policysched.plugins.bases import ScoreOfOthers, ScoresInRange
 from policysched.plugins.curves import FULL, HIGHEST_POINT, Curve, ShapePoint, curve_of, shape_faults
-from policysched.plugins.volumes.capacities import volume_limit
+from policysched.plugins.volumes.capacities import Measure, volume_limit
 from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim, uses_volumes
 from policysched.plugins.volumes.reservation import VolumeReservation
 from policysched.plugins.volumes.volume_rows import FAILED, REASONS, VolumeRows
@@ -88,11 +90,11 @@ def _driver_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: 
     return named and bool(old.spec.storage_capacity) and not new.spec.storage_capacity
 
 
-def _capacity_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
+def _capacity_helps(measure: Measure, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - as above
     old, new = change.old, change.new
     if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
         return True
-    before, after = volume_limit(old), volume_limit(new)
+    before, after = volume_limit(old, measure), volume_limit(new, measure)
     return after is not None and (before is None or after > before)
 
 
@@ -102,6 +104,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
     Args:
         bind_timeout: longest wait of a binding for volumes. Units: seconds.
         curve: The score by utilization of the storage; None for no scores.
+        measure: Measures the sizes that are compared with the storage that drivers can provision.
     """
 
     name = "VolumeBinding"
@@ -109,19 +112,24 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
     scores_alone = True
     has_own_results = staticmethod(uses_volumes)
 
-    hints = (
+    hints: Sequence[Hint] = (
         Hint(Resource.STORAGE_CLASS, Action.ADD | Action.UPDATE, _class_helps),
         Hint(Resource.CLAIM, Action.ADD | Action.UPDATE, uses_claim),
         Hint(Resource.VOLUME, Action.ADD | Action.UPDATE),
         Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
         Hint(Resource.CSI_NODE, Action.ADD | Action.UPDATE, _migration_helps),
         Hint(Resource.CSI_DRIVER, Action.UPDATE, _driver_helps),
-        Hint(Resource.STORAGE_CAPACITY, Action.ADD | Action.UPDATE, _capacity_helps),
     )
 
-    def __init__(self, bind_timeout: float = BIND_TIMEOUT, curve: Curve | None = None) -> None:
+    def __init__(
+        self, bind_timeout: float = BIND_TIMEOUT, curve: Curve | None = None, *, measure: Measure = value
+    ) -> None:
         self._bind_timeout = bind_timeout
-        self._curve = curve
+        self._curve, self._measure = curve, measure
+        changed_capacity = Hint(
+            Resource.STORAGE_CAPACITY, Action.ADD | Action.UPDATE, partial(_capacity_helps, measure)
+        )
+        self.hints = (*self.hints, changed_capacity)
         self._reach: VolumeTopology | None = None
         self._latest: tuple[Pod, VolumeRows] | None = None
         """The filtered pod whose scores are not computed yet, with its results."""
@@ -201,7 +209,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         """Evaluate every row, with the cached nodes that volumes reach."""
         cluster.attachments.refresh()
         if self._reach is None or not self._reach.is_in(cluster):
-            self._reach = VolumeTopology(cluster)
+            self._reach = VolumeTopology(cluster, measure=self._measure)
         self._reach.refresh()
         return VolumeRows(claims, cluster, self._reach)
 
@@ -234,7 +242,7 @@ class ScoringArguments(VolumeBindingArguments, frozen=True):
         return shape_faults(self.shape or ())
 
 
-def volume_binding(given: VolumeBindingArguments) -> VolumeBinding:
+def volume_binding(given: VolumeBindingArguments, *, measure: Measure = value) -> VolumeBinding:
     """Create VolumeBinding; it scores if the arguments have a curve."""
     curve = None if given.shape is None else curve_of(given.shape)
-    return VolumeBinding(float(given.bind_timeout_seconds), curve)
+    return VolumeBinding(float(given.bind_timeout_seconds), curve, measure=measure)

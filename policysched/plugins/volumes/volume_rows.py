@@ -2,7 +2,7 @@
 
 Shapes: N rows in use.
 Source: plugins/volumebinding/binder.go (FindPodVolumes, checkBoundClaims, findMatchingVolumes, checkVolumeProvisions,
-hasEnoughCapacity), v1.36 and v1.37.
+hasEnoughCapacity), v1.36 to v1.38.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import numpy as np
 from policysched.framework import Cluster, Codes, Mask, Scores
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from policysched.model.objects.storage import NO_PROVISIONER, SELECTED_NODE, class_of
-from policysched.model.quantity import value
 from policysched.plugins.columns import codes_where
 from policysched.plugins.curves import Curve
-from policysched.plugins.volumes.capacities import CapacityRows
+from policysched.plugins.volumes.capacities import CapacityRows, Size
 from policysched.plugins.volumes.capacity_score import storage_scores
 from policysched.plugins.volumes.claims import Claims
 from policysched.plugins.volumes.matching import Match, Matcher, smallest_first
@@ -56,7 +55,7 @@ class VolumeRows:
         """The claims with the rows where a volume would be provisioned."""
         self._everywhere = reach.everywhere
         self._allowed_of: dict[str, Mask] = {}
-        self._room: dict[str, tuple[Mask, float]] = {}
+        self._room: dict[str, tuple[Mask, Size | float]] = {}
         """By class, the rows left by its last claim, and the largest volume that fits all of them."""
         self._check_bound(claims)
         if claims.waiting:
@@ -197,13 +196,13 @@ class VolumeRows:
         if room is None or room[0] is not rows:
             return False
         amount = claim.spec.resources.requests.get("storage")
-        return amount is None or value(amount) <= room[1]
+        return amount is None or self._reach.measure(amount) <= room[1]
 
     def _note_room(self, of_class: StorageClass, rows: Mask) -> None:
         """Store the rows that a claim left, and the largest volume of the class that fits all of them."""
         if not np.count_nonzero(rows):
             return
-        least = math.inf
+        least: Size | float = math.inf
         if self._has_capacities(of_class):
             least = self._reach.capacities(of_class.metadata.name).largest_everywhere(rows)
         self._room[of_class.metadata.name] = rows, least
@@ -217,7 +216,7 @@ class VolumeRows:
         amount = claim.spec.resources.requests.get("storage")
         if amount is None or not self._has_capacities(of_class):
             return self._everywhere
-        return self._reach.capacities(of_class.metadata.name).enough_for(value(amount))
+        return self._reach.capacities(of_class.metadata.name).enough_for(self._reach.measure(amount))
 
     def _object(self, rows: Mask, reason: int) -> None:
         if np.count_nonzero(rows):

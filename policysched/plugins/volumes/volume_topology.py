@@ -19,6 +19,7 @@ from policysched.framework import NO_ROWS, Cluster, Mask, RowNumbers, Rows
 from policysched.model.csi_translation import Migration, TranslationError, migration_of, translate, translate_affinity
 from policysched.model.objects import LabelSelector, NodeSelector, PersistentVolume, Requirement, StorageClass
 from policysched.model.objects.storage import VolumeNodeAffinity, affinity_key
+from policysched.model.quantity import value
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, NodeTerm, lenient_node_selector
 from policysched.model.selection.selectors import (
     LabelRequirement,
@@ -28,7 +29,7 @@ from policysched.model.selection.selectors import (
     requirement,
 )
 from policysched.plugins.nodes.node_selection import SelectorTest
-from policysched.plugins.volumes.capacities import CapacityRows
+from policysched.plugins.volumes.capacities import CapacityRows, Measure
 from policysched.state.tables.interner import MISSING
 
 KEPT = 256
@@ -51,6 +52,7 @@ class VolumeTopology:
     Args:
         cluster: The cluster.
         row: The only row to evaluate; None for all rows.
+        measure: Measures the sizes of volumes that drivers can provision.
     """
 
     __slots__ = (
@@ -65,11 +67,13 @@ class VolumeTopology:
         "_rows_of",
         "_seen",
         "everywhere",
+        "measure",
     )
 
-    def __init__(self, cluster: Cluster, row: int | None = None) -> None:
+    def __init__(self, cluster: Cluster, row: int | None = None, measure: Measure = value) -> None:
         self._cluster = cluster
         self._row = row
+        self.measure = measure
         self._masks: LRUCache[bytes, Mask] = LRUCache(KEPT)
         self._rows_of: LRUCache[bytes, RowNumbers] = LRUCache(MOST_ROWS, lambda rows: 1 + rows.size)
         """The rows of each topology of a CSIStorageCapacity."""
@@ -196,7 +200,7 @@ class VolumeTopology:
                 for one in storage.capacities.values()
                 if one.storage_class_name == name and one.node_topology is not None
             ]
-            made = CapacityRows(stated, self._cluster.nodes.size)
+            made = CapacityRows(stated, self._cluster.nodes.size, self.measure)
             known = self._capacities[name] = (storage.capacities_stamp, made)
         return known[1]
 

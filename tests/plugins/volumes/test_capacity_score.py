@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policysched.framework import SKIP
+from policysched.framework import SKIP, Action, Change, Resource
+from policysched.model.quantity import exact_value
 from policysched.model.release import V1_36, V1_37
 from policysched.plugins import plugin_named
 from policysched.plugins.curves import curve_of
 from policysched.plugins.volumes.volume_binding import DEFAULT_SHAPE, VolumeBinding
 from tests.build import node, pod
-from tests.plugins.ask import filtered, scored
+from tests.plugins.ask import filtered, hinted, scored
 from tests.plugins.stored import ZONE, claim, claiming, csi_capacity, csi_driver, storage_class, volume, with_storage
 from tests.plugins.volumes.binding_build import NODES, STATIC, WAIT, at
 
@@ -141,6 +142,34 @@ def test_the_argument_shape_is_the_curve(shape: Any, score: int) -> None:
     assert made.scores_after_pre_filter
     old: Any = plugin_named("VolumeBinding", {}, V1_36)
     assert scored(old, claiming("p", "c"), with_storage(*NODES)) is SKIP
+
+
+@pytest.mark.parametrize(
+    ("size", "amount", "fits", "fits_exactly"),
+    [
+        ("2", "1500m", True, False),
+        ("1200m", "1500m", True, True),
+        ("1500m", "1200m", True, False),
+        ("1", "1", True, True),
+        ("9223372036854775808", "9223372036854775807", True, False),
+        ("1Gi", "1Mi", False, False),
+    ],
+)
+def test_sizes_are_compared_in_whole_bytes_or_exactly(size: str, amount: str, fits: bool, fits_exactly: bool) -> None:
+    around = with_storage(node("a", labels={ZONE: "a"}), WAIT, DRIVER, claim(size=size), *room(a=amount))
+    for plugin, expected in ((VolumeBinding(), fits), (VolumeBinding(measure=exact_value), fits_exactly)):
+        assert (filtered(plugin, claiming("p", "c"), around) == {}) is expected
+
+
+def test_a_capacity_helps_if_it_grows_in_its_measure() -> None:
+    change = Change(
+        Resource.STORAGE_CAPACITY,
+        Action.UPDATE_OTHER,
+        csi_capacity("k", capacity="1200m"),
+        csi_capacity("k", capacity="1500m"),
+    )
+    assert not hinted(VolumeBinding(), claiming("p", "c"), change)
+    assert hinted(VolumeBinding(measure=exact_value), claiming("p", "c"), change)
 
 
 def test_amounts_overflow_as_in_kube_scheduler() -> None:
