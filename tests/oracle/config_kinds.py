@@ -87,6 +87,7 @@ ARGUMENTS: dict[str, Callable[[Thing], Iterator[str]]] = {
     "NodeAffinity": _affinity,
     "PodTopologySpread": _any("PodTopologySpread"),
     "InterPodAffinity": _any("InterPodAffinity"),
+    "VolumeBinding": _any("VolumeBinding"),
 }
 
 

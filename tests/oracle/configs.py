@@ -98,7 +98,7 @@ def variant(rng: Random, pool: Pool = PLAIN) -> Thing:
     """Draw a configuration that differs from the pool's base in one to three respects."""
     config = pool.base()
     profile = config["profiles"][0]
-    changes = CHANGES + [_peers] * 2 if pool is RELATED else CHANGES
+    changes = [*CHANGES, *([_peers] * 2 if pool is RELATED else [_binding] if pool is VOLUMES else [])]
     for change in rng.sample(changes, rng.choices([1, 2, 3], [5, 3, 1])[0]):
         change(rng, profile, pool)
     return config
@@ -144,6 +144,10 @@ def _peers(rng: Random, profile: Thing, pool: Pool) -> None:
     put_arguments(profile, plugin, spreading.defaults(rng) if plugin == PEERS[0] else arguments.peers(rng))
 
 
+def _binding(rng: Random, profile: Thing, pool: Pool) -> None:
+    put_arguments(profile, "VolumeBinding", arguments.volume_binding(rng))
+
+
 def _weights(rng: Random, profile: Thing, pool: Pool) -> None:
     """Enable plugins once more that were enabled, at score or everywhere."""
     point = rng.choice(["multiPoint", "score"])
@@ -185,6 +189,7 @@ def _halves(rng: Random, profile: Thing, pool: Pool) -> None:
         [
             ("preFilter", ALONE),
             ("preFilter", pool.pre_filters),
+            ("preFilter", ("NodeName", "NodeUnschedulable", "TaintToleration")),
             ("filter", pool.filters),
             ("filter", ("NodeAffinity",)),
             ("preScore", ("NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation")),

@@ -27,6 +27,8 @@ RELATED = 0.5
 """How many of all cases are about pods that look at each other."""
 NOMINATED = 0.03
 """How many pods have been promised a node, which is tried before all others."""
+NAMED = 0.02
+"""How many pods name their node, whatever the case is about."""
 
 
 def singles(seed: int, indices: Iterable[int], *, related: float = RELATED) -> Iterator[Case]:
@@ -39,9 +41,11 @@ def singles(seed: int, indices: Iterable[int], *, related: float = RELATED) -> I
         rng = Random(f"{seed}/single/{index}")
         make = relation if rng.random() < related else single
         case = make(rng, f"{seed}-{index}")
+        there = [thing["metadata"]["name"] for thing in case["objects"] if thing["kind"] == "Node"]
         if rng.random() < NOMINATED:
-            nodes_there = [thing["metadata"]["name"] for thing in case["objects"] if thing["kind"] == "Node"]
-            case["pod"]["status"]["nominatedNodeName"] = rng.choice([*nodes_there, "absent"])
+            case["pod"]["status"]["nominatedNodeName"] = rng.choice([*there, "absent"])
+        if rng.random() < NAMED:
+            case["pod"]["spec"]["nodeName"] = rng.choice([*there, "absent"])
         yield case
 
 

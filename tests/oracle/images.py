@@ -56,6 +56,8 @@ def reference(rng: Random) -> str:
 
 
 def volumes(rng: Random) -> list[dict[str, Any]]:
-    """Mount an image as a volume."""
-    image = {"reference": rng.choice(REFERENCES[:-1]), "pullPolicy": "IfNotPresent"}
-    return [{"name": "data", "image": image}]
+    """Mount images as volumes."""
+    return [
+        {"name": f"data-{number}", "image": {"reference": rng.choice(REFERENCES[:-1]), "pullPolicy": "IfNotPresent"}}
+        for number in range(rng.choice([1, 1, 2, 3]))
+    ]

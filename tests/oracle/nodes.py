@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 GPUS: list[str | int] = ["1", "4", "8", 0]
 PODS: list[str | int] = ["110", "110", "250", "8", 110]
-FEATURES = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport", "FromTheFuture"]
+FEATURES = [
+    "RestartAllContainersOnContainerExits",
+    "UserNamespacesHostNetworkSupport",
+    "VolumeBindMountOptions",
+    "FromTheFuture",
+]
 
 
 def node_count(rng: Random) -> int:
@@ -65,7 +70,7 @@ def node(rng: Random, name: str, themes: frozenset[str]) -> dict[str, Any]:
     if "images" in themes:
         status["images"] = images.on_node(rng)
     if "features" in themes:
-        status["declaredFeatures"] = sorted(rng.sample(FEATURES, rng.randint(0, 3)))
+        status["declaredFeatures"] = sorted(rng.sample(FEATURES, rng.randint(0, len(FEATURES))))
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -113,7 +113,7 @@ def _select(rng: Random, spec: dict[str, Any], nodes: list[str]) -> None:
 def _name_images(rng: Random, spec: dict[str, Any]) -> None:
     for container in [*spec["containers"], *spec.get("initContainers", [])]:
         container["image"] = images.reference(rng)
-    if rng.random() < 0.25:
+    if rng.random() < 0.4:
         spec["volumes"] = images.volumes(rng)
 
 
@@ -125,3 +125,8 @@ def _require_features(rng: Random, spec: dict[str, Any]) -> None:
     if rng.random() < 0.5:
         spec["hostNetwork"] = rng.random() < 0.7
         spec["hostUsers"] = rng.choice([False, False, True])
+    if rng.random() < 0.25:
+        container = rng.choice([*spec["containers"], *spec.get("initContainers", [])])
+        options = rng.choice([["noexec"], ["nodev", "nosuid"], []])
+        container["volumeMounts"] = [{"name": "scratch", "mountPath": "/scratch", "bindMountOptions": options}]
+        spec["volumes"] = [*spec.get("volumes", []), {"name": "scratch", "emptyDir": {}}]

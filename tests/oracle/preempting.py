@@ -169,7 +169,15 @@ class Crowd:
     def budgets(self) -> list[Thing]:
         """Make disruption budgets, which may say something of the same pods."""
         spaces = sorted({pod["metadata"].get("namespace", "default") for pod in self._pods}) or ["default"]
-        return [self._budget(f"budget-{number}", spaces) for number in range(self._rng.choice([0, 0, 1, 2, 3, 5]))]
+        found = [self._budget(f"budget-{number}", spaces) for number in range(self._rng.choice([0, 0, 1, 2, 3, 5]))]
+        labelled = [pod["metadata"] for pod in self._pods if pod["metadata"].get("labels")]
+        if labelled and self._rng.random() < 0.3:
+            label, value = self._rng.choice(sorted(self._rng.choice(labelled)["labels"].items()))
+            for number in range(2):
+                shared = self._budget(f"shared-{number}", spaces)
+                shared["spec"]["selector"] = {"matchLabels": {label: value}}
+                found.append(shared)
+        return found
 
     def part_ports(self) -> None:
         """Leave each host port of a node to one pod: of two kube-scheduler takes the port for free once one is away."""

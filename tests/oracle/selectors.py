@@ -74,7 +74,17 @@ def of_namespaces(rng: Random) -> dict[str, Any]:
         return {"matchLabels": {"env": "nobody"}}
     if shape < 0.41:
         return {"matchExpressions": [rng.choice(UNPARSABLE)]}
+    if shape < 0.55:
+        return {"matchExpressions": [_absence(rng)]}
     return _drawn(rng, SPACES)
+
+
+def _absence(rng: Random) -> dict[str, Any]:
+    """Draw an expression that namespaces without labels match, too."""
+    label = rng.choice(list(SPACES))
+    if rng.random() < 0.5:
+        return {"key": label, "operator": "DoesNotExist"}
+    return {"key": label, "operator": "NotIn", "values": [rng.choice(SPACES[label])]}
 
 
 def _exactly(rng: Random, own: Labels) -> dict[str, Any]:
