@@ -20,6 +20,7 @@ from typing import Final
 
 from policysched.app.serving.options import ServingOptions
 from policysched.app.serving.tls.named_certificates import NamedPair, by_server_name
+from policysched.app.serving.tls.self_signed import self_signed
 from policysched.app.serving.tls_limits import NO_LIMITS, TlsLimits
 from policysched.app.serving.users import DEFAULT_PROXY, CertificateUsers, FrontProxy
 from policysched.errors import UsageError
@@ -209,8 +210,6 @@ def _own_pair(folder: Path | None, now: datetime) -> Pair:
     Raises:
         UsageError: the folder cannot be used.
     """
-    from policysched.app.serving.tls.self_signed import self_signed  # noqa: PLC0415 - only where there is no certificate
-
     if folder is None:
         return self_signed(socket.gethostname(), now)
     certificate, key = folder / f"{PAIR}.crt", folder / f"{PAIR}.key"
