@@ -7,7 +7,7 @@ repair are undone before the next one is tried.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -22,7 +22,7 @@ from policysched.app.configuration.scheduler_names import (
     choose_scheduler_names,
     names_of_policies,
 )
-from policysched.app.dry_run.dry_run import Measure, Numbers, simulate, unlisted
+from policysched.app.dry_run.dry_run import Measure, Numbers, Simulation, simulate, unlisted
 from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.object_names import nearest, nearest_key, without_kind
@@ -103,18 +103,23 @@ def why(  # noqa: PLR0913 - what a decision depends on
     )  # fmt: skip
     variants = VariantEvaluator(simulation, seed)
     explained = _DecisionExplainer(variants, _spec(found).get("nodeName") or "", node).explanation()
-    silent = tuple(f"policy {key} does not apply: {reason}" for key, reason in sorted(simulation.not_applied.items()))
-    stopped = ("interrupted: not all fixes and weights were tried",) if variants.interrupted else ()
-    notes = (
-        *_foreign(simulation.pod, names),
-        *simulation.kept,
-        *simulation.admission_notes,
-        *explained.notes,
-        *simulation.problems,
-        *silent,
-        *stopped,
-    )
+    notes = tuple(_notes(simulation, names, explained, interrupted=variants.interrupted))
     return replace(explained, notes=notes, diagnostics=simulation.diagnostics, interrupted=variants.interrupted)
+
+
+def _notes(
+    simulation: Simulation, names: SchedulerNames, explained: Explanation, *, interrupted: bool
+) -> Iterator[str]:
+    """Yield the notes about the inputs and the evaluation."""
+    yield from _foreign(simulation.pod, names)
+    yield from simulation.kept
+    yield from simulation.admission_notes
+    yield from explained.notes
+    yield from simulation.problems
+    for key, reason in sorted(simulation.not_applied.items()):
+        yield f"policy {key} does not apply: {reason}"
+    if interrupted:
+        yield "interrupted: not all fixes and weights were tried"
 
 
 def _find(objects: Sequence[Object], key: str) -> Object:
