@@ -83,8 +83,6 @@ class Release:
     def skew(self, version: str) -> int:
         """Return by how many minors an API server is newer than the release; 0 if the version has no minor.
 
-        A kube-scheduler of a release supports API servers with a skew of 0 and 1.
-
         Args:
             version: The server's `gitVersion`.
         """
@@ -170,6 +168,8 @@ RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}
 """The releases by minor, the oldest first."""
 DEFAULT: Final = V1_36
 """The release of decisions without a server."""
+SUPPORTED_SKEW: Final = (0, 1)
+"""Minors by which an API server may be newer than a kube-scheduler."""
 KUBE_VERSIONS: Final = (AUTO, *RELEASES)
 """The values of `--kube-version`."""
 
@@ -204,6 +204,21 @@ def release_of_server(version: str) -> tuple[Release, str]:
     nearest = min(RELEASES.values(), key=lambda one: abs(one.skew(version)))
     why = f"the API server has version {version}; decisions follow Kubernetes {nearest.minor}, the nearest known"
     return nearest, why
+
+
+def skew_warning(release: Release, version: str) -> str:
+    """Return a warning if the kube-scheduler of a release does not support an API server; empty if it does.
+
+    Source: kubernetes.io/releases/version-skew-policy.
+
+    Args:
+        release: The release.
+        version: The server's `gitVersion`.
+    """
+    if release.skew(version) in SUPPORTED_SKEW:
+        return ""
+    follow = f"decisions follow Kubernetes {release.minor}, which supports API servers of this minor and the next"
+    return f"the API server has version {version}; {follow}"
 
 
 def _order(minor: str) -> int:

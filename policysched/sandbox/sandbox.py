@@ -20,6 +20,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from policysched.apimachinery import Json, decode, encode
 from policysched.apimachinery.resources import ApiResource
+from policysched.model.release import DEFAULT
 from policysched.reading import bounded_yaml
 from policysched.sandbox.api.reading import WatchStream
 from policysched.sandbox.api.server import Faults, Server
@@ -60,6 +61,7 @@ class Sandbox:
             versions, so that clients get "too old" for these.
         history: number of changes of a resource that a watch can go back.
         kubelet_seconds: duration of one step of kubelets and controllers; None: there are none.
+        kubernetes: the version of Kubernetes that it reports.
     """
 
     def __init__(
@@ -70,7 +72,9 @@ class Sandbox:
         first_version: int = 1,
         history: int = 20_000,
         kubelet_seconds: float | None = 0.05,
+        kubernetes: str = DEFAULT.version,
     ) -> None:
+        self.kubernetes = kubernetes
         self._backend = Backend(now, random, history, first_version)
         self._watches: set[WatchStream] = set()
         self._runner: web.ServerRunner | None = None
@@ -104,7 +108,7 @@ class Sandbox:
 
     async def start(self, port: int = 0) -> None:
         """Listen on loopback; port 0 chooses a free port."""
-        server = Server(self._backend, self.faults, self._watches)
+        server = Server(self._backend, self.faults, self._watches, lambda: self.kubernetes)
         handler = web.Server(server.handle, request_factory=_request, access_log=None)
         self._runner = web.ServerRunner(handler, shutdown_timeout=1.0)
         await self._runner.setup()

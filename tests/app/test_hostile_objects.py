@@ -60,9 +60,6 @@ class Server:
         self.news: dict[str, asyncio.Queue[tuple[int, bytes]]] = {name: asyncio.Queue() for name in PATHS}
         """Versions and lines that watches have not told yet."""
 
-    async def check(self) -> bytes:
-        return b'{"gitVersion":"v1.36.5"}'
-
     async def request(self, method: str, path: str, body: bytes | None = None, **_given: str) -> bytes:
         plain = path.partition("?")[0]
         if method == "GET" and plain in RESOURCES:

@@ -12,10 +12,10 @@ import policysched
 from policysched.app.clock import SystemClock
 from policysched.app.running.metrics.process_metrics import MetricAges, ProcessMetrics
 from policysched.app.running.metrics.request_metrics import RequestMetrics
-from policysched.app.running.versions import KUBERNETES
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
+from policysched.model.release import RELEASES, Release
 from tests.app.test_scheduler_metrics import shown
 from tests.controlplane.programs import free_port
 from tests.fake_server import posts_served
@@ -92,8 +92,9 @@ def test_metrics_have_an_age_by_policy_and_name() -> None:
     assert 'policysched_metric_age_seconds{metric="load",policy="hot"} 12.5' in lines
 
 
-def test_build_is_shown_with_its_versions() -> None:
+@pytest.mark.parametrize("release", RELEASES.values())
+def test_build_is_shown_with_its_versions(release: Release) -> None:
     registry = CollectorRegistry()
-    ProcessMetrics(SystemClock(), registry)
-    labels = {"version": policysched.__version__, "kubernetes": KUBERNETES, "python": platform.python_version()}
+    ProcessMetrics(SystemClock(), registry, release)
+    labels = {"version": policysched.__version__, "kubernetes": release.version, "python": platform.python_version()}
     assert registry.get_sample_value("policysched_build_info", labels) == 1

@@ -87,7 +87,8 @@ async def test_port_is_on_loopback_as_the_server_and_the_log_names_the_level_of_
         [line] = await scheduler.said("serving on secure port")
         assert f"https://{address}:" in line
     assert len(scheduler.saying("placed pods are logged at --v=2 and above")) == hints
-    assert not scheduler.saying("policysched is tested with"), "the sandbox has the version of the tests"
+    assert len(scheduler.saying("decisions follow Kubernetes v1.")) == 1
+    assert not scheduler.saying("WARNING"), "the release is that of the server"
 
 
 async def test_scheduler_without_a_server_lives_and_is_not_ready(server: Server, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from policysched.model.release import DEFAULT
 from policysched.sandbox import Sandbox, sandbox_nodes
 from tests.sandbox.bodies import DEFINITION, config_map, deployment, pod, policy
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.kubectl
 
 
 async def test_kubectl_lists_what_the_server_serves(cli: Kubectl) -> None:
-    assert "Server Version: v1.36.5" in await cli.run("version")
+    assert f"Server Version: {DEFAULT.version}" in await cli.run("version")
     resources = await cli.run("api-resources")
     for word in ("pods", "po", "events.k8s.io/v1", "schedulingpolicies"):
         assert (word in resources) is (word != "schedulingpolicies")

@@ -20,6 +20,7 @@ from policysched.app.running.leadership import ElectionThread, Leadership
 from policysched.app.running.process import Process
 from policysched.app.running.run import competing_gauge
 from policysched.app.running.run_options import RunOptions
+from policysched.app.running.server_version import skew_gauge
 from policysched.app.serving.metrics.pod_resources import HEADS
 from policysched.kube.connection import Connection
 from policysched.kube.transport import Pacing
@@ -163,6 +164,7 @@ async def _registered() -> list[Metric]:
     SourceCounters(registry)
     Process(RunOptions(), await _connect(), NoSource(), registry, configuration)
     competing_gauge(registry)
+    skew_gauge(registry)
     pacing = Pacing(random.Random().random)  # noqa: S311 - nobody is elected
     Leadership(LeaderElection(), ElectionThread(_connect, LeaseClock(), pacing, ""), registry)
     return list(_metrics(registry))

@@ -23,6 +23,7 @@ from policysched.app.clock import SystemClock
 from policysched.app.daemon_threads import unless
 from policysched.errors import PolicyschedError, UsageError
 from policysched.model.policy import API_GROUP, PLURAL
+from policysched.model.release import AUTO, release_named
 from policysched.reading.documents import Document
 from policysched.reading.loading import load
 from policysched.sandbox import Sandbox, load_rank, sandbox_nodes
@@ -41,14 +42,22 @@ class SandboxOptions:
     """TCP port; 0 selects a free port."""
     kubeconfig: Path | None = None
     """File for the kubeconfig; None writes it into a temporary folder."""
+    kube_version: str = AUTO
+    """The Kubernetes minor that the server reports; `auto` is the default one."""
 
 
-def new_sandbox(*, kubelet_seconds: float | None = 0.05) -> Sandbox:
+def new_sandbox(*, kubelet_seconds: float | None = 0.05, kube_version: str = AUTO) -> Sandbox:
     """Return a sandbox with the CustomResourceDefinition of SchedulingPolicy; it is not started."""
     now = SystemClock().now
     # Microseconds grow faster than a sandbox writes, so the versions of an earlier sandbox are smaller.
     first_version = int(now().timestamp() * 1_000_000)
-    made = Sandbox(now, random.SystemRandom(), first_version=first_version, kubelet_seconds=kubelet_seconds)
+    made = Sandbox(
+        now,
+        random.SystemRandom(),
+        first_version=first_version,
+        kubelet_seconds=kubelet_seconds,
+        kubernetes=release_named(kube_version).version,
+    )
     made.load([dict(policy_definition())])
     return made
 
@@ -81,9 +90,9 @@ async def serve_sandbox(options: SandboxOptions, stop: asyncio.Event, announce: 
         announce: Called with the URL and the kubeconfig when the sandbox listens.
 
     Raises:
-        PolicyschedError: a file cannot be loaded, or the port is in use.
+        PolicyschedError: the minor is unknown, a file cannot be loaded, or the port is in use.
     """
-    made = new_sandbox()
+    made = new_sandbox(kube_version=options.kube_version)
     documents = await unless(stop, asyncio.to_thread(load, options.files))
     if documents is None:
         return

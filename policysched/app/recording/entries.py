@@ -87,6 +87,8 @@ class Begin(msgspec.Struct, array_like=True):
     """Written resource claims that the watch has not confirmed."""
     claims_in_flight: list[Any] = []
     """Resource claims with allocations in flight."""
+    reference: str = "1.36"
+    """The Kubernetes minor that decisions follow; a record without it is older than this field."""
 
 
 class RecordedOutcome(msgspec.Struct, array_like=True, frozen=True):

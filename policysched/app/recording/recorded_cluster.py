@@ -13,6 +13,7 @@ from policysched.app.recording.entries import ALLOCATED, ASSUMED, RELEASED, REST
 from policysched.devices import AllocatedState
 from policysched.framework import MetricAnswer, MetricKey
 from policysched.model.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceClaim
+from policysched.model.release import Release
 from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import Change
 from policysched.state.nominated.columns import Nomination
@@ -158,10 +159,11 @@ class RecordedCluster(Cluster):
 
     Args:
         report: Called with each change.
+        release: The Kubernetes release whose rules apply to nodes and placed pods.
     """
 
-    def __init__(self, report: Report) -> None:
-        super().__init__()
+    def __init__(self, report: Report, release: Release) -> None:
+        super().__init__(release=release)
         self._change = change = OutermostChanges(report)
         self.nominations: RecordedNominations = RecordedNominations(self.pod_resources, change)
         self.metrics: RecordedMetrics = RecordedMetrics(self, change)

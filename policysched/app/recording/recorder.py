@@ -24,6 +24,7 @@ from policysched.app.recording.writer import RecordWriter
 from policysched.framework import Mask, MetricAnswer, PostFilterResult
 from policysched.framework.profile import Profile
 from policysched.model.objects import Node, Pod
+from policysched.model.release import DEFAULT, Release
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
@@ -117,10 +118,17 @@ class Recorder(Observer):
         writer: Writes the entries.
         configuration: The configuration at the start.
         profiles: The profiles at the start, without policies.
+        release: The Kubernetes release that decisions follow.
     """
 
-    def __init__(self, writer: RecordWriter, configuration: dict[str, Any], profiles: Mapping[str, Profile]) -> None:
-        self.cluster = RecordedCluster(self._changed)
+    def __init__(
+        self,
+        writer: RecordWriter,
+        configuration: dict[str, Any],
+        profiles: Mapping[str, Profile],
+        release: Release = DEFAULT,
+    ) -> None:
+        self.cluster = RecordedCluster(self._changed, release)
         self.rng = RecordedRandom()
         self.configuration = configuration
         self._profiles = dict(profiles)
@@ -273,6 +281,7 @@ class Recorder(Observer):
                 [entries.written_answer(one) for one in answers],
                 [entries.written(one, kept) for one in assumed],
                 [entries.written(one, kept) for one in in_flight],
+                cluster.release.minor,
             )]  # fmt: skip
 
         self._put(entries.BEGIN, make)

@@ -23,6 +23,7 @@ from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.objects import PersistentVolume, Pod
 from policysched.model.policy import Policy
+from policysched.model.release import AUTO, RELEASES, Release, release_named
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
@@ -71,10 +72,12 @@ class ReplayedState:
 
     Args:
         plugins: Out-of-tree plugins that the configuration can enable.
+        kube_version: The Kubernetes minor whose kube-scheduler decides; `auto` is the recorded one.
     """
 
-    def __init__(self, plugins: PluginRegistry) -> None:
-        self._plugins = plugins
+    def __init__(self, plugins: PluginRegistry, kube_version: str = AUTO) -> None:
+        release_named(kube_version)  # an unknown minor is an error before a file is read
+        self._plugins, self._kube_version = plugins, kube_version
         self.rng = ReplayedRandom()
         self.cluster = Cluster()
         self.policies: list[CompiledPolicy] = []
@@ -85,8 +88,12 @@ class ReplayedState:
         self._last: Pod | None = None
 
     def begin(self, given: Begin) -> None:
-        """Replace the state by a snapshot."""
-        self.cluster = made = Cluster()
+        """Replace the state by a snapshot.
+
+        Raises:
+            UsageError: the record follows a Kubernetes minor that is not known, or it cannot be used as in `swap`.
+        """
+        self.cluster = made = Cluster(release=self._release_of(given))
         _lay_out(made, given.rows)
         made.time.move(given.seconds)
         for obj in given.objects:
@@ -106,6 +113,13 @@ class ReplayedState:
         self.engines, self._profiles = {}, {}  # plugins keep state of one cluster
         self.swap(given.configuration, given.policies)
 
+    def _release_of(self, given: Begin) -> Release:
+        if self._kube_version != AUTO:
+            return release_named(self._kube_version)
+        if given.reference not in RELEASES:
+            raise UsageError(f'the record follows Kubernetes "{given.reference}"; known are {", ".join(RELEASES)}')
+        return RELEASES[given.reference]
+
     def swap(self, configuration: dict[str, Any], policies: list[Any]) -> None:
         """Put a configuration and policies in force.
 
@@ -115,7 +129,9 @@ class ReplayedState:
         if configuration != self._configuration or not self._profiles:
             without = {key: value for key, value in configuration.items() if key != "extenders"}
             try:
-                self._profiles = configured_profiles(load_configuration(without), self._plugins)
+                self._profiles = configured_profiles(
+                    load_configuration(without, release=self.cluster.release), self._plugins
+                )
             except UsageError as error:
                 raise UsageError(f"recorded configuration cannot be used: {error}") from error
             self._configuration = configuration

@@ -1,4 +1,4 @@
-"""What-if replay: the effect that other policies or another configuration would have had on a record.
+"""What-if replay: the effect of other policies, another configuration or another Kubernetes minor on a record.
 
 Each decision is repeated on the cluster of that time with the change in force. Pods that land on other nodes do not
 affect later decisions. The last attempt of a pod is the one that is reported. Among equally good nodes a pod lands on
@@ -7,7 +7,8 @@ its recorded one, because a tie is no difference.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from policysched.errors import UsageError
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.policy import KIND
+from policysched.model.release import AUTO, Release
 from policysched.reading.documents import of_kind
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -44,7 +46,7 @@ class _Side:
         state: The replayed state.
         tried: Policies to add or replace.
         without: Names of policies to delete.
-        profiles: Profiles with the change; None for the recorded ones.
+        configured: Returns the profiles with the change for a release; None for the recorded profiles.
     """
 
     def __init__(
@@ -52,9 +54,9 @@ class _Side:
         state: ReplayedState,
         tried: Collection[CompiledPolicy],
         without: Collection[str],
-        profiles: Mapping[str, Profile] | None,
+        configured: Callable[[Release], Mapping[str, Profile]] | None,
     ) -> None:
-        self._state, self._tried, self._without, self._changed = state, tried, without, profiles
+        self._state, self._tried, self._without, self._configured = state, tried, without, configured
         self._engines: dict[str, Engine] = {}
         self._of: tuple[object, ...] = ()
         self.known: set[str] = set()
@@ -77,13 +79,13 @@ class _Side:
         if missing:
             raise UsageError(f"policies read annotations that are not in the record: {', '.join(missing)}")
         joined = PolicySet.of(coming)
-        profiles = state.profiles if self._changed is None else self._changed
+        profiles = state.profiles if self._configured is None else self._configured(state.cluster.release)
         self._engines = {
             name: Engine(state.cluster, joined.join(profile), state.rng) for name, profile in profiles.items()
         }
 
 
-def what_if(
+def what_if(  # noqa: PLR0913 - a change may be in any of these
     files: Iterable[Path],
     *,
     policies: Iterable[Object] = (),
@@ -91,6 +93,7 @@ def what_if(
     config: ConfigurationInput | None = None,
     plugins: PluginRegistry | None = None,
     progress: Progress = lambda _: None,
+    kube_version: str = AUTO,
 ) -> Plan:
     """Return the effects of a change on the decisions of a record.
 
@@ -101,17 +104,22 @@ def what_if(
         config: The new KubeSchedulerConfiguration; default: the recorded one.
         plugins: Out-of-tree plugins that configurations can enable.
         progress: Called with the number of processed decisions.
+        kube_version: The Kubernetes minor whose kube-scheduler decides; `auto` is the recorded one.
 
     Raises:
-        UsageError: a file is not a record, or a policy of the change does not compile or reads values that are not
-            recorded.
+        UsageError: a file is not a record, the configuration is invalid, or a policy of the change does not compile or
+            reads values that are not recorded.
     """
     without = [without_kind("policy", one) for one in without_policies]
     registry = find_plugins().registry if plugins is None else plugins
     tried = compile_alone(of_kind(one, KIND) for one in policies)
-    profiles = None if config is None else configured_profiles(load_configuration(config), registry)
-    state = ReplayedState(registry)
-    day = _Day(state, _Side(state, tried, without, profiles))
+    state = ReplayedState(registry, kube_version)
+
+    @cache
+    def configured(release: Release) -> Mapping[str, Profile]:
+        return configured_profiles(load_configuration(config or {}, release=release), registry)
+
+    day = _Day(state, _Side(state, tried, without, None if config is None else configured))
     interrupted = False
     try:
         day.run(files, progress)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -35,6 +36,7 @@ from policysched.extenders.settings import shown_url
 from policysched.framework.extender import EXTENDER
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
+from policysched.model.release import AUTO, RELEASES, Release, release_named
 from policysched.plugins.arguments import Fault
 from policysched.reading.documents import read
 from policysched.reading.files import as_text, read_bytes
@@ -98,6 +100,8 @@ class ConfigurationFile:
         registry: Registry of the counter.
         election: Leader election flags, which override the file.
         data: Content of the file; None to read it now.
+        kube_version: The Kubernetes minor whose kube-scheduler reads the file. `auto` is the first minor that accepts
+            the file, until `follow` names one.
 
     Raises:
         UsageError: The file is invalid; the text has all errors.
@@ -110,11 +114,12 @@ class ConfigurationFile:
         registry: CollectorRegistry,
         election: ElectionFlags = NO_FLAGS,
         data: bytes | None = None,
+        kube_version: str = AUTO,
     ) -> None:
         self._path, self._plugins, self._election = path, plugins, election
         self._data = read_bytes(str(path)) if data is None else data
-        self._read = self._load(self._data)
-        self.profiles = configured_profiles(self._read, plugins)
+        self._release = release_named(kube_version)
+        self._read, self.profiles = self._first_valid(kube_version)
         self._counter = Counter(
             "policysched_configuration_reloads",
             "Changes of the configuration file while the process runs, by result.",
@@ -124,6 +129,30 @@ class ConfigurationFile:
         for one in ReloadResult:
             self._counter.labels(one.value)  # without an initial 0, a series that begins at 1 shows no increase
         self._problem = ""
+
+    def _first_valid(self, kube_version: str) -> tuple[ReadConfiguration, dict[str, Profile]]:
+        """Read the file as the first release that accepts it; the errors are those of the default release."""
+        try:
+            return self._read_as(self._release)
+        except UsageError:
+            for release in RELEASES.values() if kube_version == AUTO else ():
+                with suppress(UsageError):
+                    return self._read_as(release)
+            raise
+
+    def _read_as(self, release: Release) -> tuple[ReadConfiguration, dict[str, Profile]]:
+        read = self._load(self._data, release)
+        return read, configured_profiles(read, self._plugins)
+
+    def follow(self, release: Release) -> None:
+        """Read the file as the kube-scheduler of a release, now and at changes.
+
+        Raises:
+            UsageError: this kube-scheduler rejects the file.
+        """
+        self._release = release
+        if release is not self._read.release:
+            self._read, self.profiles = self._read_as(release)
 
     @property
     def completed(self) -> Configuration:
@@ -158,7 +187,7 @@ class ConfigurationFile:
 
     async def _take(self, data: bytes, use: Use) -> ReloadResult:
         try:
-            result = await self._put_in_force(await asyncio.to_thread(self._load, data), use)
+            result = await self._put_in_force(await asyncio.to_thread(self._load, data, self._release), use)
         except UsageError as error:
             result = ReloadResult.INVALID
             log.warning("the changed configuration is rejected, the previous configuration stays active: %s", error)
@@ -184,12 +213,12 @@ class ConfigurationFile:
         log.info("the changed configuration is active; changed profiles: %s; retried pods: %d", names, moved)
         return ReloadResult.USED
 
-    def _load(self, data: bytes) -> ReadConfiguration:
+    def _load(self, data: bytes, release: Release) -> ReadConfiguration:
         name = str(self._path)
         documents = read(as_text(data, name), name)
         if len(documents) > 1:
             raise UsageError(f"{documents[1].where}: expected one KubeSchedulerConfiguration, got several objects")
-        return load_configuration(documents[0], partial(with_flags, flags=self._election))
+        return load_configuration(documents[0], partial(with_flags, flags=self._election), release)
 
     def _reloaded(self, found: ReadConfiguration) -> Reloaded:
         """Create the profiles that changed; all of them if the extenders changed."""

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -35,9 +35,8 @@ from policysched.app.running.node_metrics import MetricFeed
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
 from policysched.app.running.port_dry_runs import LiveDryRuns
 from policysched.app.running.run_options import RunOptions, completed_configuration
-from policysched.app.running.versions import log_skew
 from policysched.app.running.watchdog import Watchdog
-from policysched.app.serving.health import READYZ, Health
+from policysched.app.serving.health import HEALTHZ, READYZ, Health
 from policysched.app.serving.thread import wait_until_idle
 from policysched.errors import ConnectionProblemError
 from policysched.framework import ApiError, MetricSource
@@ -49,16 +48,18 @@ from policysched.kube.object_cache import LeftOutObjects
 from policysched.kube.object_texts import KeptTexts
 from policysched.kube.reflector import Reflector
 from policysched.kube.request_limits import RateLimit
-from policysched.kube.transport import Pacing, Retry, Transport
+from policysched.kube.transport import Pacing, Transport
 from policysched.language import load_grammar
 from policysched.model.custom_objects import custom_kind
 from policysched.model.kinds import KINDS, NODES, PODS, POLICIES, ApiKind, CustomResource
 from policysched.model.objects import Pod
 from policysched.model.policy import KIND
+from policysched.model.release import DEFAULT, Release
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.observer import LOG_LINES
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
+from policysched.state.cluster import Cluster
 
 log = logging.getLogger(__name__)
 LISTED_WITHIN: Final = 60.0
@@ -69,18 +70,40 @@ PODS_FIRST: Final = 8.0
 """Additional time for which loading the grammar waits for pending pods and events. Units: seconds."""
 EVENTS_DEADLINE: Final = 5.0
 """Time for writing events after the end. Units: seconds."""
+LISTED: Final = "informer-sync"
+"""Name of the health check that fails until all objects are listed."""
+COMPILED: Final = "policies-sync"
+"""Name of the health check that fails until the listed policies are compiled."""
+CONFIGURATION: Final = "/configz"
+DOCUMENTS: Final = (CONFIGURATION, "/debug/policies")
+"""Paths of the HTTPS port with JSON documents of the process."""
 
 
 class Process:
-    """One scheduler with one connection: creates reflectors, handlers, engine and reload, and starts them in order."""
+    """One scheduler with one connection: creates reflectors, handlers, engine and reload, and starts them in order.
 
-    def __init__(
+    Args:
+        options: Options of the process.
+        connection: The connection to the API server.
+        source: The source of node metrics.
+        registry: Registry of the process's metrics.
+        configuration: The configuration file; None without one.
+        release: The Kubernetes release that decisions follow; that of the configuration file.
+        writer: Writes the record of decisions; None records nothing.
+
+    Raises:
+        UsageError: an extender is invalid.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - dependencies are passed in
         self,
         options: RunOptions,
         connection: Connection,
         source: MetricSource,
         registry: CollectorRegistry,
         configuration: ConfigurationFile | None = None,
+        release: Release = DEFAULT,
+        writer: RecordWriter | None = None,
     ) -> None:
         clock = SystemClock()
         self.registry = registry
@@ -88,18 +111,18 @@ class Process:
         self._pacing = pacing = Pacing(random.random)
         self._seed = options.seed
         self._configuration = configuration
-        self._at_start = completed = completed_configuration(options, configuration)
+        self._at_start = completed = completed_configuration(options, configuration, release)
         self.leadership: Leadership | None = None
         """Leader election; None without it, then the process acts when everything is listed."""
         self._transport = transport = Transport(connection, limit=_limit(completed), may_write=self._may_write)
         self.events = EventWriter(Transport(connection, limit=_limit(completed)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
         self._extenders = RunningExtenders(None if configuration is None else configuration.completed, self._may_write)
-        self._profiles = with_extenders(_profiles(options, configuration), self._extenders.present)
-        self.metrics = metrics = ProcessMetrics(clock, registry)
+        self._profiles = with_extenders(_profiles(options, configuration, release), self._extenders.present)
+        self.metrics = metrics = ProcessMetrics(clock, registry, release)
         metrics.requests.count(connection)
-        self.recorder = _recorder(options, completed, self._profiles)
-        self.scheduler = self._make_scheduler(client, clock)
+        self.recorder = None if writer is None else Recorder(writer, _recorded(completed), self._profiles, release)
+        self.scheduler = self._make_scheduler(client, clock, release)
         self._set_up_queue(options)
         self.watchdog = Watchdog(self.scheduler.plugin_watches)
         self.reloader = Reloader(self.scheduler, client, clock, lease_of(completed.leader_election))
@@ -115,26 +138,26 @@ class Process:
         self.reflectors: list[Reflector[Any]] = []
         self._watch_more()
         self.dry_runs = LiveDryRuns(self.scheduler, self.reloader, self._extenders, self.not_ready, self._acting.is_set)
-        self.health = self._make_health()
 
     def _may_write(self) -> bool:
         return self.leadership is None or self.leadership.may_act()
 
-    def _make_scheduler(self, client: KubeClient, clock: SystemClock) -> Scheduler:
+    def _make_scheduler(self, client: KubeClient, clock: SystemClock, release: Release) -> Scheduler:
         """Create the scheduler; with a recorder, on the recorder's cluster."""
         observers, timing, recorder = (*LOG_LINES, *self.metrics.observers), self.metrics.timing, self.recorder
         if recorder is None:
             rng = random.Random(self._seed)  # noqa: S311 - draws among equals
-            return Scheduler(self._profiles, client, clock, rng, observers, timing)
+            return Scheduler(self._profiles, client, clock, rng, observers, timing, Cluster(release=release))
         with_recorder = (*observers, recorder)
         rng, cluster = recorder.rng, recorder.cluster
         return Scheduler(self._profiles, client, clock, rng, with_recorder, timing, cluster)
 
-    def _make_health(self) -> Health:
-        health = Health()
-        health.add("informer-sync", self._unlisted, READYZ)
-        health.add("policies-sync", self._policies.problem, READYZ)
-        return health
+    def add_checks(self, health: Health) -> None:
+        """Add the health checks of the process."""
+        health.add(LISTED, self._unlisted, READYZ)
+        health.add(COMPILED, self._policies.problem, READYZ)
+        if self.leadership is not None:
+            health.add("leaderElection", self.leadership.problem, HEALTHZ, READYZ)
 
     def _set_up_queue(self, options: RunOptions) -> None:
         queue = self.scheduler.queue
@@ -192,15 +215,10 @@ class Process:
         """Return the pods of the cluster that are not finished; thread-safe."""
         return next((one.objects() for one in tuple(self.reflectors) if one.watched is PODS), ())
 
-    @property
-    def documents(self) -> dict[str, Callable[[], Any]]:
-        """JSON documents for the HTTPS port, by path."""
-        return {"/configz": self._configuration_document, "/debug/policies": self._policies_document}
-
-    def _configuration_document(self) -> Any:
-        return configuration_document(self._completed())
-
-    def _policies_document(self) -> Any:
+    def document(self, path: str) -> Any:
+        """Return the JSON document of a path of the HTTPS port."""
+        if path == CONFIGURATION:
+            return configuration_document(self._completed())
         return policies_document(self.reloader.store, self.scheduler.profiles_in_force())
 
     def _completed(self) -> Configuration:
@@ -220,7 +238,6 @@ class Process:
 
     async def _work(self) -> None:
         try:
-            await self._find_server()
             if self._is_delayed:
                 await self._lead()
             async with asyncio.TaskGroup() as tasks:
@@ -320,37 +337,11 @@ class Process:
         except (ApiError, ConnectionProblemError) as error:
             raise NotNowError(f"the objects that its extenders need cannot be listed: {error}") from error
 
-    async def _find_server(self) -> None:
-        """Wait until the server answers and accepts the credentials; log each problem, and a version skew, once."""
-        retry, logged = Retry(self._pacing), ""
-        while True:
-            try:
-                version = await self._transport.server_version()
-            except ConnectionProblemError as error:
-                if str(error) != logged:
-                    log.warning("%s; check the kubeconfig and the API server; retrying until it answers", error)
-                logged = str(error)
-                await retry.pause()
-            else:
-                log_skew(version)
-                return
 
-
-def _profiles(options: RunOptions, configuration: ConfigurationFile | None) -> dict[str, Profile]:
+def _profiles(options: RunOptions, configuration: ConfigurationFile | None, release: Release) -> dict[str, Profile]:
     if configuration is not None:
         return configuration.profiles
-    return {name: default_profile(name) for name in options.scheduler_names}
-
-
-def _recorder(options: RunOptions, completed: Configuration, profiles: Mapping[str, Profile]) -> Recorder | None:
-    """Create the recorder, if recording is enabled.
-
-    Raises:
-        UsageError: the folder cannot be used.
-    """
-    if options.record is None:
-        return None
-    return Recorder(RecordWriter(options.record, options.record_limit), _recorded(completed), profiles)
+    return {name: default_profile(name, release=release) for name in options.scheduler_names}
 
 
 def _recorded(configuration: Configuration) -> dict[str, Any]:

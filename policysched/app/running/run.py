@@ -9,6 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -18,24 +19,29 @@ from prometheus_client import CollectorRegistry, Gauge
 from policysched.app.clock import LeaseClock, SystemClock
 from policysched.app.configuration.command_line import ignored_flags
 from policysched.app.configuration.election import lease_of
-from policysched.app.configuration.model import LeaderElection
+from policysched.app.configuration.model import Configuration, LeaderElection
 from policysched.app.configuration.printing import to_yaml
 from policysched.app.daemon_threads import unless
+from policysched.app.recording.writer import RecordWriter
 from policysched.app.running.configuration_file import ConfigurationFile, without_secrets
+from policysched.app.running.extenders import RunningExtenders
 from policysched.app.running.leadership import END_WITHIN, ElectionThread, Leadership, new_identity
 from policysched.app.running.metric_clients import make_source
 from policysched.app.running.process import Process
 from policysched.app.running.run_options import RunOptions, completed_configuration
+from policysched.app.running.served_process import ServedProcess
+from policysched.app.running.server_version import SkewWatch, release_to_follow, wait_for_version
 from policysched.app.running.thread_turns import short_turns
-from policysched.app.serving.health import HEALTHZ, READYZ
-from policysched.app.serving.served import Served
+from policysched.app.serving.served import Connect
 from policysched.app.serving.thread import secure_port
 from policysched.errors import OutOfMemoryError, UsageError
+from policysched.framework import MetricSource
 from policysched.klog import V2, Block
 from policysched.kube.connection import Connection
 from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
 from policysched.kube.transport import Pacing, Transport
 from policysched.metric_sources.counters import SourceCounters
+from policysched.model.release import Release, release_named
 from policysched.reading.files import read_bytes
 
 log = logging.getLogger(__name__)
@@ -56,9 +62,8 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
     if stop.is_set():
         return
     configuration = _file(options, registry, data)  # plugins are created in the thread and loop in which they run
-    completed = completed_configuration(options, configuration)
-    if log.isEnabledFor(V2):
-        log.log(V2, "Using component config", {"config": Block(to_yaml(without_secrets(completed)))})
+    _check_extenders(configuration)
+    writer = None if options.record is None else RecordWriter(options.record, options.record_limit)
     reading = asyncio.to_thread(make_source, options.metrics, SystemClock(), SourceCounters(registry))
     source = await unless(stop, reading)
     connect = _connecting(options, configuration)
@@ -67,23 +72,82 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
         return
     names = tuple(options.scheduler_names if configuration is None else configuration.profiles)
     log.info("starting the scheduler for schedulerName %s at %s", ", ".join(names), connection.url)
-    if not log.isEnabledFor(V2):
-        log.info("placed pods are logged at --v=2 and above")
+    inputs = StartInputs(options, configuration, connection, connect, source, registry, writer, names)
     try:
-        process = Process(options, connection, source, registry, configuration)
-        process.health.add("shutdown", lambda: "process is shutting down" if stop.is_set() else "", READYZ)
-        if completed.leader_election.leader_elect:
-            election = ElectionThread(connect, LeaseClock(), Pacing(random.random), names[0])
-            process.leadership = Leadership(completed.leader_election, election, registry)
-            process.health.add("leaderElection", process.leadership.problem, HEALTHZ, READYZ)
-        serving, served = options.serving.near(connection.url), _served(process, options)
-        presence = _presence(names, completed.leader_election, process, Transport(connection))
-        with short_turns():
-            async with secure_port(serving, served, connect), presence.published(PLACE_LEFT_WITHIN):
-                await _work_until(stop, process)
+        await _serve(inputs, stop)
     finally:
         await connection.close()
     log.info("the scheduler stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class StartInputs:
+    """What the start of a process has read before the API server answers."""
+
+    options: RunOptions
+    configuration: ConfigurationFile | None
+    connection: Connection
+    connect: Connect
+    """Opens another connection with credentials of its own."""
+    source: MetricSource
+    registry: CollectorRegistry
+    writer: RecordWriter | None
+    names: tuple[str, ...]
+    """The scheduler names."""
+
+
+async def _serve(inputs: StartInputs, stop: asyncio.Event) -> None:
+    """Serve the port, create the process when the API server has answered, and run the process until `stop` is set.
+
+    Raises:
+        UsageError: the port cannot be used, or the configuration is invalid for the API server's release.
+    """
+    options, connection, registry = inputs.options, inputs.connection, inputs.registry
+    transport, served = Transport(connection), ServedProcess(stop)
+    port = served.served(registry, options.set_verbosity)
+    with short_turns():
+        async with secure_port(options.serving.near(connection.url), port, inputs.connect):
+            version = await unless(stop, wait_for_version(transport, Pacing(random.random)))
+            if version is None:
+                return
+            release = release_to_follow(options.kube_version, version)
+            process, completed = _process(inputs, release)
+            served.show(process)
+            presence = _presence(inputs.names, completed.leader_election, process, transport)
+            skew = SkewWatch(transport, options.kube_version, release, version, registry)
+            async with presence.published(PLACE_LEFT_WITHIN), skew.active():
+                await _work_until(stop, process)
+
+
+def _process(inputs: StartInputs, release: Release) -> tuple[Process, Configuration]:
+    """Return the process that follows a release, with its completed configuration.
+
+    Raises:
+        UsageError: the configuration is invalid for the release.
+    """
+    options, configuration = inputs.options, inputs.configuration
+    if configuration is not None:
+        configuration.follow(release)
+    completed = completed_configuration(options, configuration, release)
+    if log.isEnabledFor(V2):
+        log.log(V2, "Using component config", {"config": Block(to_yaml(without_secrets(completed)))})
+    else:
+        log.info("placed pods are logged at --v=2 and above")
+    process = Process(options, inputs.connection, inputs.source, inputs.registry, configuration, release, inputs.writer)
+    if completed.leader_election.leader_elect:
+        election = ElectionThread(inputs.connect, LeaseClock(), Pacing(random.random), inputs.names[0])
+        process.leadership = Leadership(completed.leader_election, election, inputs.registry)
+    return process, completed
+
+
+def _check_extenders(configuration: ConfigurationFile | None) -> None:
+    """Check the extenders before the API server answers.
+
+    Raises:
+        UsageError: an extender's URL or certificate is invalid.
+    """
+    if configuration is not None:
+        RunningExtenders(configuration.completed)
 
 
 def _connecting(
@@ -97,19 +161,6 @@ def _connecting(
         context=options.context,
         named_by=f"clientConnection.kubeconfig of {options.config}" if options.config else "--kubeconfig",
         master=options.master,
-    )
-
-
-def _served(process: Process, options: RunOptions) -> Served:
-    """Return what the HTTPS port serves of a process."""
-    return Served(
-        process.health,
-        process.registry,
-        process.documents,
-        process.dry_runs.decide,
-        process.pods,
-        options.set_verbosity,
-        process.is_busy,
     )
 
 
@@ -160,7 +211,9 @@ def competing_gauge(registry: CollectorRegistry) -> Gauge:
 def _file(options: RunOptions, registry: CollectorRegistry, data: bytes | None = None) -> ConfigurationFile | None:
     if options.config is None:
         return None
-    return ConfigurationFile(options.config, options.plugins, registry, options.leader_election, data)
+    return ConfigurationFile(
+        options.config, options.plugins, registry, options.leader_election, data, options.kube_version
+    )
 
 
 def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:
@@ -190,7 +243,10 @@ def write_configuration(options: RunOptions, path: Path) -> None:
     Raises:
         UsageError: the configuration is invalid, or the file cannot be written.
     """
-    text = to_yaml(completed_configuration(options, _file(options, CollectorRegistry())))
+    configuration, release = _file(options, CollectorRegistry()), release_named(options.kube_version)
+    if configuration is not None:
+        configuration.follow(release)
+    text = to_yaml(completed_configuration(options, configuration, release))
     try:
         path.write_text(text, "utf-8")
     except OSError as error:

@@ -16,6 +16,7 @@ from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 from policysched.app.serving.options import ServingOptions
 from policysched.framework.registry import PluginRegistry
 from policysched.klog import Verbosity
+from policysched.model.release import AUTO, Release
 
 NOT_SERVED: Final = ServingOptions(port=0)
 RECORD_LIMIT: Final = 256 * 1024 * 1024
@@ -44,6 +45,8 @@ class RunOptions:
     """Time after which an unschedulable pod is retried without an event. Units: seconds."""
     set_verbosity: Callable[[int], None] = Verbosity().use
     """Changes the verbosity of logs."""
+    kube_version: str = AUTO
+    """The Kubernetes minor whose kube-scheduler decides; `auto` follows the API server."""
     metrics: MetricOptions = NO_METRICS
     serving: ServingOptions = NOT_SERVED
     record: Path | None = None
@@ -54,11 +57,13 @@ class RunOptions:
     """Seed of the draw among equally good nodes if nothing is recorded; None for a random one."""
 
 
-def completed_configuration(options: RunOptions, configuration: ConfigurationFile | None) -> Configuration:
-    """Return the initial configuration from the file or from flags."""
+def completed_configuration(
+    options: RunOptions, configuration: ConfigurationFile | None, release: Release
+) -> Configuration:
+    """Return the initial configuration from the file, or from flags with the defaults of a release."""
     if configuration is not None:
         return configuration.completed
     given = {} if options.kubeconfig is None else {"kubeconfig": str(options.kubeconfig)}
     return configuration_without_file(
-        options.scheduler_names, options.leader_election, given | dict(options.configuration_flags)
+        options.scheduler_names, options.leader_election, given | dict(options.configuration_flags), release
     )

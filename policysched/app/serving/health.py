@@ -52,8 +52,8 @@ class Health:
             Status code and text; None for another path.
         """
         kind, _, name = path.removeprefix("/").partition("/")
-        checks = self._checks.get(kind)
-        if checks is None or (name and name not in checks) or path.endswith("/"):
+        checks = {**self._checks.get(kind, {})}  # another thread may add checks
+        if not checks or (name and name not in checks) or path.endswith("/"):
             return None
         if not name:
             return _all(kind, checks, set(excluded), verbose=verbose)

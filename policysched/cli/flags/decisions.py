@@ -21,7 +21,9 @@ from policysched.cli.flags.shared import (
     PoliciesToTry,
     SchedulerName,
     WithoutPolicy,
+    complete_kube_version,
 )
+from policysched.model.release import AUTO, KUBE_VERSIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +150,8 @@ class RecordFlags(Flags):
 class ReplayFlags(Flags):
     """Repeat the decisions of a record and report differences.
 
-    `policysched run --record` writes the record. With --policy, --without-policy or --config, reports which decisions
-    the change would have affected.
+    `policysched run --record` writes the record. With --policy, --without-policy, --config or --kube-version, reports
+    which decisions the change would have affected.
 
     Example: `policysched replay /var/lib/policysched --policy policy.yaml`
 
@@ -164,5 +166,14 @@ class ReplayFlags(Flags):
         str | None,
         typer.Option("--config", metavar="FILE", help="KubeSchedulerConfiguration to use instead of the recorded one."),
     ] = None
+    kube_version: Annotated[
+        str,
+        typer.Option(
+            "--kube-version",
+            metavar="|".join(KUBE_VERSIONS),
+            help="Kubernetes minor whose kube-scheduler decides; `auto` is the recorded one.",
+            autocompletion=complete_kube_version,
+        ),
+    ] = AUTO
     plugin: Plugin = None
     output: Output = OutputFormat.TABLE

@@ -10,7 +10,8 @@ import typer
 
 from policysched.cli.flags.base import Flags
 from policysched.cli.flags.sections import RunFlags
-from policysched.cli.flags.shared import ClusterAccess
+from policysched.cli.flags.shared import ClusterAccess, complete_kube_version
+from policysched.model.release import AUTO, KUBE_VERSIONS
 
 __all__ = ["DemoFlags", "RunFlags", "SandboxFlags", "WebhookFlags"]
 
@@ -72,6 +73,15 @@ class SandboxFlags(Flags):
         typer.Option("--nodes", min=0, max=50_000, help="Number of nodes to create; default: 3, with --load 0."),
     ] = None
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 selects a free port.")] = 0
+    kube_version: Annotated[
+        str,
+        typer.Option(
+            "--kube-version",
+            metavar="|".join(KUBE_VERSIONS),
+            help="Kubernetes minor that the server reports; `auto` is the newest.",
+            autocompletion=complete_kube_version,
+        ),
+    ] = AUTO
     kubeconfig_out: Annotated[
         Path | None,
         typer.Option("--kubeconfig-out", metavar="FILE", help="Kubeconfig file to write; default: a temporary file."),

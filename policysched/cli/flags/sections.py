@@ -36,6 +36,7 @@ from policysched.cli.flags.values import (
     choice,
     whole,
 )
+from policysched.model.release import AUTO, KUBE_VERSIONS
 
 _NO_HTTP2: Final = "HTTP/2 is not served"
 _AT_ONCE: Final = "log lines are not buffered"
@@ -59,6 +60,11 @@ class OwnFlags:
     TITLE: ClassVar[str] = "Policysched flags"
     scheduler_name: tuple[str, ...] = flag(
         Form("NAME", lambda text: (text,), is_list=True), "Schedule pods with this spec.schedulerName; repeatable."
+    )
+    kube_version: str | None = flag(
+        choice("VERSION", *KUBE_VERSIONS),
+        "Kubernetes minor whose kube-scheduler decides; auto follows the API server at the start.",
+        default=AUTO,
     )
     context: str | None = flag(NAME, "Kubeconfig context; default: the current context.")
     plugin: tuple[str, ...] = flag(

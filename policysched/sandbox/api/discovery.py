@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from policysched.apimachinery import Json, encode
 from policysched.apimachinery.errors import NO_SUCH, StatusError
 from policysched.apimachinery.resources import DEFAULTS, GO_TYPE, STRUCT, ApiResource, Registry
+from policysched.model.release import minor_of
 from policysched.sandbox.api.requests import PATCHES, STRATEGIC
 
 JSON = "application/json"
@@ -25,16 +26,17 @@ _SUB_KINDS = {
     "eviction": ("policy", "v1", "Eviction"),
     "binding": ("", "v1", "Binding"),
 }
-# A protobuf with `swagger: "2.0"` and an info. kubectl requires the older document for files with a List, and does not
-# validate kinds that are missing in it; the server validates every item anyway.
-_EMPTY_V2 = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.5"
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.5+policysched-sandbox", "gitTreeState": "clean"}
-_VERSION |= dict.fromkeys(("gitCommit", "buildDate", "goVersion", "compiler", "platform"), "")
 
 
-def document(registry: Registry, path: str, accept: str) -> tuple[bytes, str]:
+def document(registry: Registry, path: str, accept: str, version: str) -> tuple[bytes, str]:
     """Return the discovery or OpenAPI document at a path, and its media type.
+
+    Args:
+        registry: The served resources.
+        path: The path of the request.
+        accept: The accepted media types.
+        version: The version of Kubernetes that the documents state, such as v1.36.5.
 
     Raises:
         StatusError: status 404, there is no document at the path.
@@ -42,14 +44,36 @@ def document(registry: Registry, path: str, accept: str) -> tuple[bytes, str]:
     parts = [part for part in path.split("/") if part]
     match parts:
         case ["version"]:
-            return encode(_VERSION), JSON
+            return encode(_version(version)), JSON
         case ["openapi", "v2"]:
-            return _EMPTY_V2, OPENAPI_V2
+            return _openapi_v2(version), OPENAPI_V2
         case ["openapi", "v3", *rest]:
-            return encode(_openapi(registry, *_group_version(rest)) if rest else _openapi_index(registry)), JSON
+            made = _openapi(registry, version, *_group_version(rest)) if rest else _openapi_index(registry, version)
+            return encode(made), JSON
         case ["api" | "apis" as root] if "as=APIGroupDiscoveryList" in accept and _V2.search(accept):
             return encode(_aggregated(registry, core=root == "api")), _AGGREGATED
     return encode(_plain(registry, parts)), JSON
+
+
+def _version(version: str) -> Json:
+    major, minor = minor_of(version).split(".")
+    told = {"major": major, "minor": minor, "gitVersion": f"{version}+policysched-sandbox", "gitTreeState": "clean"}
+    return told | dict.fromkeys(("gitCommit", "buildDate", "goVersion", "compiler", "platform"), "")
+
+
+def _openapi_v2(version: str) -> bytes:
+    """Return a protobuf with `swagger: "2.0"` and an info.
+
+    kubectl requires the older document for files with a List, and does not validate kinds that are missing in it; the
+    server validates every item anyway.
+    """
+    info = _text(b"\x0a", b"Kubernetes") + _text(b"\x12", version.encode())
+    return _text(b"\x0a", b"2.0") + _text(b"\x12", info)
+
+
+def _text(tag: bytes, content: bytes) -> bytes:
+    """Return a field of a protobuf with less than 128 bytes."""
+    return tag + bytes([len(content)]) + content
 
 
 def _group_version(parts: list[str]) -> tuple[str, str]:
@@ -140,25 +164,25 @@ def _listed(row: ApiResource) -> Iterator[Json]:
         yield sub | ({"group": kind["group"], "version": kind["version"]} if foreign else {})
 
 
-def _openapi_index(registry: Registry) -> Json:
+def _openapi_index(registry: Registry, kubernetes: str) -> Json:
     """Return the index of OpenAPI documents; the hash in an address changes with its document."""
     paths = {}
     for group, versions in registry.groups().items():
         for version in versions:
             name = f"apis/{group}/{version}" if group else f"api/{version}"
-            digest = hashlib.sha256(encode(_openapi(registry, group, version))).hexdigest().upper()
+            digest = hashlib.sha256(encode(_openapi(registry, kubernetes, group, version))).hexdigest().upper()
             paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest}"}
     return {"paths": paths}
 
 
-def _openapi(registry: Registry, group: str, version: str) -> Json:
+def _openapi(registry: Registry, kubernetes: str, group: str, version: str) -> Json:
     schemas: dict[str, Json] = {}
     paths: dict[str, Json] = {}
     for row in _rows(registry, group, version):
         paths |= _paths(row)
         _describe(schemas, _root_name(row), {"type": "object"} | row.schema)
         schemas[_root_name(row)] |= {"x-kubernetes-group-version-kind": [_gvk(row)]}
-    info = {"title": "Kubernetes", "version": "v1.36.5"}
+    info = {"title": "Kubernetes", "version": kubernetes}
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 

@@ -123,10 +123,11 @@ class Faults:
 class Server:
     """Handles the HTTP requests of one sandbox."""
 
-    def __init__(self, backend: Backend, faults: Faults, watches: set[WatchStream]) -> None:
+    def __init__(self, backend: Backend, faults: Faults, watches: set[WatchStream], version: Callable[[], str]) -> None:
         self._backend = backend
         self._faults = faults
         self._watches = watches
+        self._version = version
         self._reader = Reader(backend)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -174,7 +175,9 @@ class Server:
             raise StatusError(404, NO_SUCH, details={})
         if request.path.split("/")[1] in _HEALTH:
             return web.Response(text="ok")
-        body, media = discovery.document(self._backend.registry, request.path, request.headers.get("Accept", ""))
+        body, media = discovery.document(
+            self._backend.registry, request.path, request.headers.get("Accept", ""), self._version()
+        )
         if media == discovery.OPENAPI_V2:
             return web.Response(body=body, content_type=media)
         return _json(body, headers={"Content-Type": media})

@@ -23,6 +23,7 @@ from policysched.framework import plugin_name
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
+from policysched.model.release import DEFAULT, Release
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.scheduler import Scheduler
 from tests.schedule.life_policies import policies
@@ -39,10 +40,12 @@ def completed(profile: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def recording(folder: Path, profile: Profile, configuration: dict[str, Any]) -> AsyncIterator[Stand]:
+async def recording(
+    folder: Path, profile: Profile, configuration: dict[str, Any], release: Release = DEFAULT
+) -> AsyncIterator[Stand]:
     """Record a scheduler of one profile, without nodes and pods at the start."""
     stand, profiles = Stand(), {profile.scheduler_name: profile}
-    recorder = Recorder(RecordWriter(folder, LIMIT), configuration, profiles)
+    recorder = Recorder(RecordWriter(folder, LIMIT), configuration, profiles, release)
     recorder.rng.seed(1)
     client: Any = stand.client
     stand.scheduler = Scheduler(profiles, client, stand.clock, recorder.rng, (recorder,), cluster=recorder.cluster)

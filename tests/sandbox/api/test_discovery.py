@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policysched.apimachinery.resources import BUILTIN
+from policysched.model.release import DEFAULT, RELEASES, minor_of
 from tests.sandbox.bodies import DEFINITION
 
 if TYPE_CHECKING:
@@ -20,10 +21,25 @@ async def test_the_sandbox_is_healthy(quiet_api: Api, path: str) -> None:
         assert (response.status, await response.text()) == (200, "ok")
 
 
-async def test_the_version_is_that_of_the_reference(quiet_api: Api) -> None:
+@pytest.mark.parametrize("version", ["", *(one.version for one in RELEASES.values())])
+async def test_the_version_is_that_of_the_release(quiet_api: Api, quiet: Sandbox, version: str) -> None:
+    quiet.kubernetes = version or quiet.kubernetes
     _, found = await quiet_api.get("/version")
-    assert (found["major"], found["minor"]) == ("1", "36")
-    assert found["gitVersion"].startswith("v1.36.5")
+    assert f"{found['major']}.{found['minor']}" == minor_of(version or DEFAULT.version)
+    assert found["gitVersion"].startswith(version or DEFAULT.version)
+    _, index = await quiet_api.get("/openapi/v3")
+    _, document = await quiet_api.get(next(iter(index["paths"].values()))["serverRelativeURL"])
+    assert document["info"]["version"] == (version or DEFAULT.version)
+    async with quiet_api.session.get(f"{quiet_api.url}/openapi/v2") as response:
+        body = await response.read()
+    assert (
+        body
+        == b"\x0a\x032.0\x12"
+        + bytes([14 + len(quiet.kubernetes)])
+        + b"\x0a\x0aKubernetes\x12"
+        + bytes([len(quiet.kubernetes)])
+        + quiet.kubernetes.encode()
+    )
 
 
 async def test_plain_and_aggregated_discovery_agree(quiet_api: Api, quiet: Sandbox) -> None:

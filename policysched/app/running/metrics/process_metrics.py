@@ -18,8 +18,8 @@ from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
 from policysched.app.running.metrics.shadow_victims import ShadowVictims
 from policysched.app.running.metrics.state_metrics import StateMetrics
 from policysched.app.running.metrics.timing_metrics import TimingMetrics
-from policysched.app.running.versions import KUBERNETES
 from policysched.framework import PREFIX, Clock
+from policysched.model.release import DEFAULT, Release
 from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.observer import Observer
 from policysched.schedule.scheduler import Scheduler
@@ -32,9 +32,10 @@ class ProcessMetrics:
     Args:
         clock: The scheduler's clock.
         registry: Registry of the metrics.
+        release: The Kubernetes release that decisions follow.
     """
 
-    def __init__(self, clock: Clock, registry: CollectorRegistry) -> None:
+    def __init__(self, clock: Clock, registry: CollectorRegistry, release: Release = DEFAULT) -> None:
         self._registry = registry
         self.timing, self._attempts = TimingMetrics(clock), SchedulerMetrics(clock)
         self._policies = PolicyMetrics(self._attempts.evaluations, self.timing.policy_seconds)
@@ -45,7 +46,7 @@ class ProcessMetrics:
         for one in (self._attempts, self._claims, self.timing, self.requests):
             registry.register(one)
         ProcessCollector(registry=registry)
-        _show_build(registry)
+        _show_build(registry, release)
 
     @property
     def observers(self) -> tuple[Observer, ...]:
@@ -77,9 +78,9 @@ class ProcessMetrics:
             self._shadows.keep({PREFIX + name for name in names})
 
 
-def _show_build(registry: CollectorRegistry) -> None:
+def _show_build(registry: CollectorRegistry, release: Release) -> None:
     text = "Always 1. The labels are the versions of policysched, of the kube-scheduler that it follows, and of Python."
-    labels = {"version": version("policysched"), "kubernetes": KUBERNETES, "python": platform.python_version()}
+    labels = {"version": version("policysched"), "kubernetes": release.version, "python": platform.python_version()}
     Gauge("policysched_build_info", text, tuple(labels), registry=registry).labels(**labels).set(1)
 
 

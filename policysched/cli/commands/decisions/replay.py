@@ -16,6 +16,7 @@ from policysched.cli.output import INTERRUPTED, print_text
 from policysched.cli.reports import print_plan, print_report, refuse_broken
 from policysched.cli.rich_output import working
 from policysched.framework.registry import PluginRegistry
+from policysched.model.release import AUTO
 from policysched.reading.loading import load_one
 
 
@@ -29,7 +30,7 @@ def replay(flags: ReplayFlags) -> int:
         def progress(done: int) -> None:
             tell(f"{done:,} decisions")
 
-        if flags.policy or flags.without_policy or flags.config:
+        if flags.policy or flags.without_policy or flags.config or flags.kube_version != AUTO:
             return _what_if(flags, known.registry, progress)
         return _compare(flags, known.registry, progress)
 
@@ -52,5 +53,6 @@ def _what_if(flags: ReplayFlags, plugins: PluginRegistry, progress: Callable[[in
         config=configuration,
         plugins=plugins,
         progress=progress,
+        kube_version=flags.kube_version,
     )
     return print_plan(told, notes, flags.output, "replay")

@@ -28,6 +28,7 @@ from policysched.cli.flags.sections import (
 from policysched.cli.log_setup import log_as
 from policysched.cli.version import print_version
 from policysched.errors import UsageError
+from policysched.model.release import AUTO
 from policysched.reading.durations import nanoseconds
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ def _options(flags: RunFlags) -> RunOptions:
         scheduler_names=_scheduler_names(flags),
         config=flags.misc.config,
         plugins=known.registry,
+        kube_version=flags.own.kube_version or AUTO,
         metrics=_metrics(flags),
         serving=_serving(flags),
         leader_election=_election(flags.election),

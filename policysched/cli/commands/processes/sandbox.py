@@ -12,7 +12,7 @@ from policysched.cli.output import print_text
 
 def sandbox(flags: SandboxFlags) -> int:
     """Serve the sandbox until a signal; return the exit code."""
-    options = SandboxOptions(tuple(flags.load or ()), flags.nodes, flags.port, flags.kubeconfig_out)
+    options = SandboxOptions(tuple(flags.load or ()), flags.nodes, flags.port, flags.kubeconfig_out, flags.kube_version)
     serve(lambda stop: serve_sandbox(options, stop, _announce))
     return 0
 
