@@ -47,8 +47,11 @@ ELSEWHERE: Mapping[str, str] = {
     "empty_budget_selects_all": "tests/plugins/test_preemption_budgets.py",
     "has_deferred_pod_scheduling": "tests/app/configuration/test_release_differences.py",
     "no_claims_are_reported": "tests/oracle/test_preemption_releases.py",
+    "one_placement_generator": "tests/app/configuration/test_release_differences.py",
     "points_without_arguments": "tests/app/configuration/test_release_differences.py",
     "preempted_node_is_reported": "tests/oracle/test_preemption_releases.py",
+    "preemption_reserves": "tests/app/configuration/test_release_differences.py",
+    "validates_placement_points": "tests/app/configuration/test_release_differences.py",
 }
 """Tests of the fields that affect no decision: the file, by field."""
 
