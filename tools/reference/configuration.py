@@ -45,8 +45,8 @@ them.
 - `--master` and the flags of leader election override the file.
 - Without `--config`, there is one default profile, `policysched` or the names of `--scheduler-name`, and requests are
   not limited.
-- `--feature-gates` knows the gates of kube-scheduler v1.36. A gate is an error if it requires a behaviour that does not
-  exist in policysched.
+- `--feature-gates` knows the gates of the followed kube-scheduler. A gate is an error if it requires a behaviour that
+  does not exist in policysched.
 
 ## Flags without effect
 
@@ -72,11 +72,13 @@ NOTES: Final[Mapping[str, str]] = {
     "enableProfiling": "no effect: there is no /debug/pprof",
     "enableContentionProfiling": "no effect: there is no /debug/pprof",
     "percentageOfNodesToScore": "no effect: every node is evaluated",
+    "percentageOfPlacementsToScore": "an error: pods are scheduled one by one; a field of 1.38",
     "podInitialBackoffSeconds": "how long a pod waits after its first failed attempt; doubles with each attempt",
     "podMaxBackoffSeconds": "maximum of this wait",
     "profiles": "one default profile if empty",
     "profiles[].schedulerName": "the profile applies to pods with this name; required with several profiles",
     "profiles[].percentageOfNodesToScore": "no effect: every node is evaluated",
+    "profiles[].percentageOfPlacementsToScore": "as `percentageOfPlacementsToScore`",
     "profiles[].plugins": "enabled and disabled plugins, see [Plugins of a profile](profiles.md)",
     "profiles[].pluginConfig": "arguments of plugins, see [Plugins of a profile](profiles.md#arguments)",
     "extenders": "HTTP services that filter, score, preempt or bind, see [HTTP extenders](../extend/extenders.md)",

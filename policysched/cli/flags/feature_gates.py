@@ -1,47 +1,57 @@
 """`check_gates`: validate `--feature-gates`, `--emulated-version` and `--min-compatibility-version`.
 
 Unknown, locked and malformed gates are rejected with the messages of component-base. A gate that affects scheduling is
-accepted only with the value that this scheduler implements. All other gates have no effect.
+accepted only with its default. All other gates have no effect. `feature_gates_<minor>.txt` lists a release's gates.
 
-Source: k8s.io/component-base/{featuregate,compatibility}, v1.36.
+Source: k8s.io/component-base/{featuregate,compatibility}, pkg/features and the features of apiserver, client-go and
+component-base, v1.36, v1.37 and v1.38.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from policysched.cli.flags.values import read_switch
 from policysched.errors import UsageError
+from policysched.model.release import DEFAULT, Release
 
 COMPONENT: Final = "kube"
-VERSION: Final = "1.36"
-_LISTED: Final = Path(__file__).with_name("feature_gates.txt")
+_COMPATIBLE: Final = 3
+"""Number of minors before its own with which a component can be compatible."""
 _ALL: Final = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 _ONE_BY_ONE: Final = "pods are scheduled one by one"
+_BY_MINOR: Final = "the Kubernetes minor that is followed decides"
 _ALPHA_DRA: Final = "alpha DRA features are not supported"
-FIXED: Final[Mapping[str, tuple[bool, str]]] = {
-    "CoordinatedLeaderElection": (False, "the process that acquires the lease leads"),
-    "DRAListTypeAttributes": (False, _ALPHA_DRA),
-    "DRANodeAllocatableResources": (False, _ALPHA_DRA),
-    "DRAWorkloadResourceClaims": (False, _ALPHA_DRA),
-    "GangScheduling": (False, _ONE_BY_ONE),
-    "GenericWorkload": (False, _ONE_BY_ONE),
-    "InPlacePodLevelResourcesVerticalScaling": (True, "pod-level resources of resized pods always apply"),
-    "MatchLabelKeysInPodTopologySpread": (True, "matchLabelKeys of spread constraints always apply"),
-    "NodeDeclaredFeatures": (True, "disable the plugin NodeDeclaredFeatures in the profiles instead"),
-    "PodLevelResources": (True, "pod-level requests always apply"),
-    "SchedulerPopFromBackoffQ": (True, "pods in backoff are tried if no other pod is ready"),
-    "StorageCapacityScoring": (False, "VolumeBinding does not score nodes by storage capacity"),
-    "TaintTolerationComparisonOperators": (False, "tolerations do not compare numbers"),
-    "TopologyAwareWorkloadScheduling": (False, _ONE_BY_ONE),
-    "VolumeLimitScaling": (False, "volume limits are those of CSINode objects"),
-    "WorkloadAwarePreemption": (False, "victims are selected for one pod at a time"),
+FIXED: Final[Mapping[str, str]] = {
+    "CompositePodGroup": _ONE_BY_ONE,
+    "CoordinatedLeaderElection": "the process that acquires the lease leads",
+    "DRADerivedAttributes": _ALPHA_DRA,
+    "DRADeviceCompatibilityGroups": _ALPHA_DRA,
+    "DRAListTypeAttributes": _ALPHA_DRA,
+    "DRANodeAllocatableResources": _ALPHA_DRA,
+    "DRAOptionalNodeOperations": _ALPHA_DRA,
+    "DRAWorkloadResourceClaims": _ALPHA_DRA,
+    "GangScheduling": _ONE_BY_ONE,
+    "GenericWorkload": _ONE_BY_ONE,
+    "InPlacePodLevelResourcesVerticalScaling": "pod-level resources of resized pods always apply",
+    "InPlacePodVerticalScalingSchedulerPreemption": "pods that wait for a resize do not preempt",
+    "InterPodAffinityHostnameFastPath": "nodes with equal host names are different nodes",
+    "MatchLabelKeysInPodTopologySpread": "matchLabelKeys of spread constraints always apply",
+    "NodeDeclaredFeatures": "disable the plugin NodeDeclaredFeatures in the profiles instead",
+    "PodGroupPreemptionPolicy": _ONE_BY_ONE,
+    "PodLevelResources": "pod-level requests always apply",
+    "SchedulerPopFromBackoffQ": "pods in backoff are tried if no other pod is ready",
+    "StorageCapacityScoring": _BY_MINOR,
+    "TaintTolerationComparisonOperators": "tolerations do not compare numbers",
+    "TopologyAwareWorkloadScheduling": _ONE_BY_ONE,
+    "VolumeLimitScaling": _BY_MINOR,
+    "WorkloadAwarePreemption": "victims are selected for one pod at a time",
 }
-"""Gates that affect scheduling: the implemented value and the reason."""
+"""Gates that affect scheduling and always have their default, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +63,42 @@ class Gate:
     is_locked: bool
 
 
-@cache
-def known_gates() -> Mapping[str, Gate]:
-    """Return kube-scheduler's gates by name."""
-    lines = (line.split() for line in _LISTED.read_text("ascii").splitlines() if not line.startswith("#"))
+@lru_cache(maxsize=8)
+def known_gates(release: Release = DEFAULT) -> Mapping[str, Gate]:
+    """Return the gates of a release's kube-scheduler by name."""
+    listed = Path(__file__).with_name(f"feature_gates_{release.minor}.txt")
+    lines = (line.split() for line in listed.read_text("ascii").splitlines() if not line.startswith("#"))
     return {name: Gate(default == "true", stage, bool(locked)) for name, default, stage, *locked in lines}
 
 
-def check_gates(given: Iterable[str], emulated: Iterable[str] = (), minimum: Iterable[str] = ()) -> None:
+def check_gates(
+    given: Iterable[str], emulated: Iterable[str] = (), minimum: Iterable[str] = (), release: Release = DEFAULT
+) -> None:
     """Validate feature gates and versions.
 
     Args:
         given: `GATE=BOOL` or `COMPONENT:GATE=BOOL`.
         emulated: Versions to emulate, optionally with a component.
         minimum: Oldest supported versions of other components.
+        release: The release whose gates and version are valid.
 
     Raises:
         UsageError: a gate or version is not supported.
     """
-    for flag, versions, lowest in (("emulated", emulated, 36), ("min-compatibility", minimum, 33)):
+    for flag, versions, minors_before in (("emulated", emulated, 0), ("min-compatibility", minimum, _COMPATIBLE)):
         for text in versions:
-            _check_version(f"--{flag}-version", text, lowest)
-    stated = dict(_stated(given))
-    for name, value in _with_groups(stated).items():
-        fixed, why = FIXED.get(name, (value, ""))
-        if value is not fixed:
+            _check_version(f"--{flag}-version", text, release, minors_before)
+    known = known_gates(release)
+    stated = dict(_stated(given, known))
+    for name, value in _with_groups(stated, known).items():
+        if name in FIXED and value is not (fixed := known[name].default):
             asked = name if name in stated else f"{next(one for one in _ALL if one in stated)} ({name})"
             raise UsageError(
-                f"--feature-gates: {asked}={_text(value)} is not supported: {why}; leave it {_text(fixed)}"
+                f"--feature-gates: {asked}={_text(value)} is not supported: {FIXED[name]}; leave it {_text(fixed)}"
             )
 
 
-def _stated(given: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    known = known_gates()
+def _stated(given: Iterable[str], known: Mapping[str, Gate]) -> Iterator[tuple[str, bool]]:
     for text in given:
         component, colon, rest = text.strip().rpartition(":")
         if colon and component != COMPONENT:
@@ -109,25 +122,27 @@ def _stated(given: Iterable[str]) -> Iterator[tuple[str, bool]]:
         yield name, stated
 
 
-def _with_groups(stated: Mapping[str, bool]) -> dict[str, bool]:
+def _with_groups(stated: Mapping[str, bool], known: Mapping[str, Gate]) -> dict[str, bool]:
     """Return gates with those that AllAlpha and AllBeta set, except gates that are given."""
     made = dict(stated)
     for group, stage in _ALL.items():
         if group in stated:
-            named = (name for name, gate in known_gates().items() if gate.stage == stage and name not in _ALL)
+            named = (name for name, gate in known.items() if gate.stage == stage and name not in _ALL)
             made = dict.fromkeys(named, stated[group]) | made
     return made
 
 
-def _check_version(flag: str, text: str, lowest: int) -> None:
+def _check_version(flag: str, text: str, release: Release, minors_before: int) -> None:
     component, equals, version = text.strip().rpartition("=")
     if equals and component != COMPONENT:
         raise UsageError(f"{flag}: component not registered: {component}")
     major, _, minor = version.removeprefix("v").partition(".")
-    if major != "1" or not minor.isdecimal() or not lowest <= int(minor) <= 36:
-        allowed = VERSION if lowest == 36 else f"1.{lowest} to {VERSION}"
+    highest = int(release.minor.partition(".")[2])
+    lowest = highest - minors_before
+    if major != "1" or not minor.isdecimal() or not lowest <= int(minor) <= highest:
+        allowed = release.minor if lowest == highest else f"1.{lowest} to {release.minor}"
         raise UsageError(
-            f'{flag} "{text}" is not supported: this scheduler emulates kube-scheduler {VERSION}; set {allowed}'
+            f'{flag} "{text}" is not supported: this scheduler follows kube-scheduler {release.minor}; set {allowed}'
         )
 
 

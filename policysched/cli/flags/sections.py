@@ -239,7 +239,9 @@ class FeatureGateFlags:
 
     TITLE: ClassVar[str] = "Feature gate flags"
     emulated_version: tuple[str, ...] = flag(
-        Form("VERSION,...", LIST.read, is_list=True), "Kubernetes version to emulate; only 1.36 is supported."
+        Form("VERSION,...", LIST.read, is_list=True),
+        "Kubernetes version to emulate; only the followed minor is supported. "
+        "A newer kube-scheduler that emulates this minor differs from it.",
     )
     feature_gates: tuple[str, ...] = flag(
         Form("GATE=BOOL,...", LIST.read, is_list=True),

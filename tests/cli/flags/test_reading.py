@@ -112,8 +112,8 @@ def test_values_are_read_by_their_forms() -> None:
         ),
         (
             ["--feature-gates=WatchList=true,StorageCapacityScoring=true"],
-            "--feature-gates: StorageCapacityScoring=true is not supported: VolumeBinding does not score nodes by "
-            "storage capacity; leave it false",
+            "--feature-gates: StorageCapacityScoring=true is not supported: the Kubernetes minor that is followed "
+            "decides; leave it false",
         ),
         (
             ["--feature-gates=kube:NodeDeclaredFeatures=false"],
@@ -127,12 +127,12 @@ def test_values_are_read_by_their_forms() -> None:
         ),
         (
             ["--emulated-version=1.35"],
-            '--emulated-version "1.35" is not supported: this scheduler emulates kube-scheduler 1.36; set 1.36',
+            '--emulated-version "1.35" is not supported: this scheduler follows kube-scheduler 1.36; set 1.36',
         ),
         (["--emulated-version=a=1.36"], "--emulated-version: component not registered: a"),
         (
             ["--min-compatibility-version=1.2"],
-            '--min-compatibility-version "1.2" is not supported: this scheduler emulates kube-scheduler 1.36; '
+            '--min-compatibility-version "1.2" is not supported: this scheduler follows kube-scheduler 1.36; '
             "set 1.33 to 1.36",
         ),
         (

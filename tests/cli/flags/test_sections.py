@@ -10,12 +10,16 @@ import pytest
 from typer.main import get_command
 
 from policysched.cli import make_app
-from policysched.cli.flags.feature_gates import FIXED, known_gates
+from policysched.cli.flags.feature_gates import FIXED, check_gates, known_gates
 from policysched.cli.flags.sections import FLAGS, SECTIONS, OwnFlags, RunFlags
+from policysched.errors import UsageError
+from policysched.model.release import RELEASES, Release
 from tests.controlplane.build import binary
+from tests.controlplane.releases import chosen
 from tools.documents.markdown import ROOT
 
 SECONDS = 60
+RELEASE = RELEASES[chosen().minor]
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +56,74 @@ def test_our_own_flags_are_none_of_kube_schedulers(its_help: str) -> None:
 
 def test_gates_are_kube_schedulers_with_their_stages_and_defaults(its_help: str) -> None:
     listed = re.findall(r"kube:(\w+)=true\|false \((\w+) - default=(\w+)\)", its_help)
-    gates = known_gates()
+    gates = known_gates(RELEASE)
     shown = {name for name, gate in gates.items() if gate.stage in {"ALPHA", "BETA"}}
     assert {(name, gates[name].stage, str(gates[name].default).lower()) for name in shown} == set(listed)
 
 
 def test_gates_that_its_help_hides_are_known_to_it_with_the_same_locks() -> None:
-    every = ",".join(f"{name}={str(gate.default).lower()}" for name, gate in known_gates().items())
+    every = ",".join(f"{name}={str(gate.default).lower()}" for name, gate in known_gates(RELEASE).items())
     done = ran(f"--feature-gates={every}", "--version")
-    assert (done.returncode, done.stdout) == (0, "Kubernetes v1.36.5\n")
-    locked = next(name for name, gate in known_gates().items() if gate.is_locked and gate.default)
+    assert (done.returncode, done.stdout) == (0, f"Kubernetes {chosen().version}\n")
+    locked = next(name for name, gate in known_gates(RELEASE).items() if gate.is_locked and gate.default)
     assert f"cannot set feature gate {locked} to false" in ran(f"--feature-gates={locked}=false", "--version").stderr
 
 
-def test_gates_with_a_meaning_here_are_real_and_by_default_as_here() -> None:
-    assert {name: fixed for name, (fixed, _) in FIXED.items()} == {name: known_gates()[name].default for name in FIXED}
+IMPLEMENTED = {
+    "InPlacePodLevelResourcesVerticalScaling",
+    "MatchLabelKeysInPodTopologySpread",
+    "NodeDeclaredFeatures",
+    "PodLevelResources",
+    "SchedulerPopFromBackoffQ",
+}
+"""The gates with a meaning here that are on in every release."""
+
+
+@pytest.mark.parametrize("release", RELEASES.values(), ids=lambda release: release.minor)
+def test_gates_with_a_meaning_here_are_by_default_as_here(release: Release) -> None:
+    gates = known_gates(release)
+    on = {name for name in FIXED.keys() & gates if gates[name].default}
+    of_release = {"StorageCapacityScoring", "VolumeLimitScaling"} if release.scores_storage_capacity else set()
+    assert on == IMPLEMENTED | of_release
+
+
+def test_gates_with_a_meaning_here_are_those_of_a_release() -> None:
+    every = set().union(*(known_gates(release) for release in RELEASES.values()))
+    assert set(FIXED) - every == set()
+
+
+@pytest.mark.parametrize(
+    ("minor", "gates", "said"),
+    [
+        ("1.36", "GangScheduling=false", ""),
+        ("1.37", "GangScheduling=false", "unrecognized feature gate: GangScheduling"),
+        ("1.36", "CompositePodGroup=false", "unrecognized feature gate: CompositePodGroup"),
+        ("1.38", "CompositePodGroup=true", "CompositePodGroup=true is not supported: pods are scheduled one by one"),
+        ("1.37", "StorageCapacityScoring=true", ""),
+        ("1.37", "StorageCapacityScoring=false", "StorageCapacityScoring=false is not supported: the Kubernetes minor"),
+        ("1.37", "SidecarContainers=true", "unrecognized feature gate: SidecarContainers"),
+        ("1.38", "PodSchedulingReadiness=true", "unrecognized feature gate: PodSchedulingReadiness"),
+        ("1.37", "AllBeta=true", "AllBeta (CoordinatedLeaderElection)=true is not supported"),
+    ],
+)
+def test_gates_are_those_of_the_release(minor: str, gates: str, said: str) -> None:
+    if not said:
+        check_gates([gates], release=RELEASES[minor])
+        return
+    with pytest.raises(UsageError, match=re.escape(said)):
+        check_gates([gates], release=RELEASES[minor])
+
+
+@pytest.mark.parametrize("minor", list(RELEASES))
+def test_the_emulated_version_is_that_of_the_release(minor: str) -> None:
+    number = int(minor.removeprefix("1."))
+    for given in (minor, f"kube={minor}", f"v{minor}"):
+        check_gates([], [given], [f"1.{number - 3}", minor], RELEASES[minor])
+    for other in (number - 1, number + 1):
+        with pytest.raises(UsageError, match=rf"follows kube-scheduler {minor}; set {minor}$"):
+            check_gates([], [f"1.{other}"], [], RELEASES[minor])
+    with pytest.raises(UsageError, match=rf"set 1\.{number - 3} to {minor}$"):
+        check_gates([], [], [f"1.{number - 4}"], RELEASES[minor])
 
 
 def test_no_flag_is_given_by_default() -> None:
