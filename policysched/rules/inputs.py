@@ -155,18 +155,22 @@ def changed_amounts(changed: ChangedRows, item: Input) -> NDArray[np.float64]:
 
 
 def _amount(cluster: Cluster, side: str, resource: str, rows: Rows) -> NDArray[np.float64]:
-    nodes = cluster.nodes
-    if resource == "pods":
-        allocatable, requested = nodes.pods_allowed.data, nodes.pods_count.data[rows]
-    else:
-        allocatable, requested = nodes.allocatable(resource), nodes.requested(resource, rows)
+    amounts: NDArray[np.int64]
     if side == "allocatable":
-        amounts = allocatable[rows]
+        amounts = _allocatable(cluster.nodes, resource, rows)
     elif side == "requested":
-        amounts = requested
+        amounts = _requested(cluster.nodes, resource, rows)
     else:
-        amounts = allocatable[rows] - requested
+        amounts = _allocatable(cluster.nodes, resource, rows) - _requested(cluster.nodes, resource, rows)
     return np.asarray(amounts, np.float64)
+
+
+def _allocatable(nodes: NodeTable, resource: str, rows: Rows) -> NDArray[np.int64]:
+    return (nodes.pods_allowed.data if resource == "pods" else nodes.allocatable(resource))[rows]
+
+
+def _requested(nodes: NodeTable, resource: str, rows: Rows) -> NDArray[np.int64]:
+    return nodes.pods_count.data[rows] if resource == "pods" else nodes.requested(resource, rows)
 
 
 def _by_key(cluster: Cluster, item: Input, rows: Rows) -> NDArray[np.float64]:

@@ -101,10 +101,10 @@ def _fill(frame: Frame, plan: Steps) -> Any:
     return memo[plan[-1][0]]
 
 
+@np.errstate(all="ignore")
 def _fill_quietly(frame: Frame, plan: Steps) -> Any:
     """Evaluate with floating-point warnings off; only arithmetic can cause them, and the setting takes time."""
-    with np.errstate(all="ignore"):
-        return _fill(frame, plan)
+    return _fill(frame, plan)
 
 
 class Truth(NamedTuple):

@@ -135,6 +135,11 @@ def _read(run: Run, node: Typed, item: Input) -> Any:
     return value if isinstance(value, str | tuple | np.ndarray) else float(value)
 
 
+def _input(run: Run, node: Typed) -> Any:
+    item: Any = node.data
+    return _read(run, node, item)
+
+
 def _keyed(run: Run, node: Typed) -> Any:
     key, item = run.memo[node.args[0]], cast("Input", node.data)
     if key is None:
@@ -150,12 +155,12 @@ def _keyed(run: Run, node: Typed) -> Any:
 def _stack(run: Run, node: Typed) -> Any:
     """Stack the values of several graphs. Shapes: (G, R), or (G, 1) if each value is one for all rows."""
     kind = node.type.kind
-    if node.inner and kind in {Kind.QUANTITY, Kind.BOOL}:
+    if node.inner and (kind is Kind.QUANTITY or kind is Kind.BOOL):
         return _constants(node)
     values: list[Any] = [one.data for one in node.inner] or run.args(node)
     if kind is Kind.LIST:
         return tuple(_laid([run.known(text) for text in texts], np.int32) for texts in zip(*values, strict=True))
-    if kind in {Kind.STRING, Kind.VERSION}:
+    if kind is Kind.STRING or kind is Kind.VERSION:
         code = run.known if node.type.shape is Shape.SCALAR else run.strings.code
         told = [code(value) if isinstance(value, str) else -1 if value is None else value for value in values]
         return _laid(told, np.int32)
@@ -318,13 +323,15 @@ def _only(run: Run, node: Typed) -> Any:
 
 def _ordering(holds: Callable[[Any, Any], Any]) -> Kernel:
     def kernel(run: Run, node: Typed) -> Condition:
-        left, right = (run.memo[arg] for arg in node.args)
-        if node.args[0].type.kind is Kind.VERSION:
+        first, second = node.args
+        left, right = run.memo[first], run.memo[second]
+        if first.type.kind is Kind.VERSION:
             return _versions(run, holds, left, right)
         unknown: Bools = False
-        for value, arg in zip((left, right), node.args, strict=True):
-            if arg.type.optional:
-                unknown = unknown | (value != value)  # noqa: PLR0124 only NaN differs from itself
+        if first.type.optional:
+            unknown = left != left  # noqa: PLR0124 only NaN differs from itself
+        if second.type.optional:
+            unknown = unknown | (right != right)  # noqa: PLR0124
         return holds(left, right), unknown
 
     return kernel
@@ -351,7 +358,7 @@ def _clock(run: Run, node: Typed) -> Condition:
 
 VALUES: Final[Mapping[str, Kernel]] = {
     Op.CONSTANT: _constant,
-    Op.INPUT: lambda run, node: _read(run, node, cast("Input", node.data)),
+    Op.INPUT: _input,
     Op.KEYED: _keyed,
     Op.STACK: _stack,
     Op.AND: lambda run, node: _logic(run.args(node), operator.and_),

@@ -51,6 +51,8 @@ _FIELD_LENGTHS: Final[Mapping[str, Length]] = {
 class Op(enum.StrEnum):
     """Operations that code refers to; other functions are identified by their names."""
 
+    __hash__ = str.__hash__
+
     CONSTANT = "constant"
     INPUT = "input"
     KEYED = "keyed"

@@ -45,8 +45,8 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         self._affected = [AffectedRows(own) for own in matrix.dependencies]
         self._dependencies = tuple(dict.fromkeys(one for own in matrix.dependencies for one in own))
         self._stamps = [one.stamp for one in self._dependencies]
-        self._updated: Rows | None = None
-        """The rows that `update` evaluated last."""
+        self._updated: tuple[Rows, NDArray[Any]] | None = None
+        """The rows that `update` evaluated last, with the results of all policies together."""
         self._taken_over: frozenset[int] = frozenset()
         """The policies whose rows come from an earlier block; `answers` evaluates the others."""
         if before is not None:
@@ -72,28 +72,31 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
 
     def update(self, rows: RowNumbers) -> Rows:
         """Evaluate the changed rows and the rows that shared values affect; return all of them."""
-        self._store(rows, self.matrix.evaluate(rows))
+        answers = self._store(rows, self.matrix.evaluate(rows))
         found: list[Rows] = [rows]
         for place, affected in self._affected_policies():
             self._store_policy(place, affected, self.matrix.evaluate_policy(place, affected))
             found.append(affected)
-        self._updated = rows if len(found) == 1 else together(found)
-        return self._updated
+        if len(found) == 1:
+            self._updated = rows, answers
+            return rows
+        joined = together(found)
+        self._updated = joined, self._read(joined)
+        return joined
 
     def answers(self, rows: Rows) -> NDArray[Any]:
         """Return the results of all policies together; rows that were not just updated are evaluated. Shapes: (R,)."""
-        if rows is not self._updated:
-            self._evaluate(rows)
-        return self._read(rows)
+        updated, self._updated = self._updated, None
+        return updated[1] if updated is not None and updated[0] is rows else self._evaluate(rows)
 
-    def _evaluate(self, rows: Rows) -> None:
+    def _evaluate(self, rows: Rows) -> NDArray[Any]:
         taken_over, self._taken_over = self._taken_over, frozenset()
         if not taken_over:
-            self._store(rows, self.matrix.evaluate(rows))
-            return
+            return self._store(rows, self.matrix.evaluate(rows))
         for place in range(len(self.matrix.names)):
             if place not in taken_over:
                 self._store_policy(place, rows, self.matrix.evaluate_policy(place, rows))
+        return self._read(rows)
 
     def _affected_policies(self) -> Iterator[tuple[int, Rows]]:
         """Return the rows for which shared values changed, by policy."""
@@ -118,8 +121,8 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         """Copy the rows of policies from an earlier block: pairs of a policy's place here and there."""
 
     @abstractmethod
-    def _store(self, rows: Rows, results: NDArray[Any]) -> None:
-        """Store the results of all policies. Shapes: (P, R)."""
+    def _store(self, rows: Rows, results: NDArray[Any]) -> NDArray[Any]:
+        """Store the results of all policies, and return them together. Shapes: (P, R) -> (R,)."""
 
     @abstractmethod
     def _store_policy(self, place: int, rows: Rows, results: NDArray[Any]) -> None:
@@ -163,31 +166,38 @@ class FilterBlock(PolicyBlock[Any]):
             self._rejecting = np.array([place for place, _ in found], np.int32)
             self._codes = np.array([codes for _, codes in found])
 
-    def _store(self, rows: Rows, results: Codes) -> None:
+    def _store(self, rows: Rows, results: Codes) -> Codes:
         if np.count_nonzero(results):
-            self._add(np.flatnonzero((results != 0).any(axis=1)))
-        if self._rejecting.size:
-            self._codes[:, rows] = results[self._rejecting]
+            self._add((results != 0).any(axis=1).nonzero()[0].tolist())
+        if not self._rejecting.size:
+            return np.zeros(results.shape[1], np.int32)
+        codes = results[self._rejecting]
+        self._codes[:, rows] = codes
+        return self._first(codes)
 
     def _store_policy(self, place: int, rows: Rows, results: Codes) -> None:
         if np.count_nonzero(results):
-            self._add(np.array([place]))
+            self._add([place])
         at = self._rejecting.searchsorted(place)
         if at < self._rejecting.size and self._rejecting[at] == place:
             self._codes[at, rows] = results
 
-    def _add(self, places: NDArray[np.integer[Any]]) -> None:
+    def _add(self, places: Sequence[int]) -> None:
         """Add rows for policies that reject a node for the first time."""
-        new = np.setdiff1d(places, self._rejecting)
-        if not new.size:
+        known = self._rejecting.tolist()
+        new = [place for place in places if place not in known]
+        if not new:
             return
-        rejecting = np.concatenate((self._rejecting, new.astype(np.int32)))
+        rejecting = np.array(known + new, np.int32)
         order = np.argsort(rejecting)
-        codes = np.concatenate((self._codes, np.zeros((new.size, self._capacity), np.int32)))
+        codes = np.concatenate((self._codes, np.zeros((len(new), self._capacity), np.int32)))
         self._rejecting, self._codes = rejecting[order], codes[order]
 
     def _read(self, rows: Rows) -> Codes:
-        codes = self._codes[:, rows]
+        return self._first(self._codes[:, rows])
+
+    def _first(self, codes: Codes) -> Codes:
+        """Return the code of the first policy that rejects each row. Shapes: (Q, R) -> (R,)."""
         if not self._rejecting.size:
             return np.zeros(codes.shape[1], np.int32)
         first = (codes != 0).argmax(axis=0)
@@ -229,12 +239,17 @@ class ScoreBlock(PolicyBlock[Any]):
         for place, there in places:
             self.scores[place] = before.scores[there]
 
-    def _store(self, rows: Rows, results: Scores) -> None:
+    def _store(self, rows: Rows, results: NDArray[np.float64]) -> Scores:
         self.scores[:, rows] = results
+        return self._sum(results)
 
-    def _store_policy(self, place: int, rows: Rows, results: Scores) -> None:
+    def _store_policy(self, place: int, rows: Rows, results: NDArray[np.float64]) -> None:
         self.scores[place, rows] = results
 
     def _read(self, rows: Rows) -> Scores:
-        sums = self._weights @ self.scores[:, rows]
+        return self._sum(self.scores[:, rows])
+
+    def _sum(self, scores: NDArray[np.floating | np.signedinteger]) -> Scores:
+        """Return the weighted sums of the policies' scores. Shapes: (P, R) -> (R,)."""
+        sums = self._weights @ scores
         return sums.astype(np.int64)

@@ -16,11 +16,21 @@ from typing import Any, ClassVar, Generic, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policysched.framework import ChangedRow, ChangedRows, Codes, RowNumbers, Rows, Scores
+from policysched.framework import ChangedRow, ChangedRows, Codes, RowNumbers, Rows
 from policysched.language.evaluation.columns import Batch
 from policysched.rules.inputs import PodInputs
 from policysched.rules.results.pod_independent import FEW, PodIndependentResults
-from policysched.rules.results.rule_rows import CODES, FINE, FilterRow, FilterStack, RowT, ScoreRow, ScoreStack
+from policysched.rules.results.rule_rows import (
+    CODES,
+    FINE,
+    FilterRow,
+    FilterStack,
+    RowT,
+    ScoreRow,
+    ScoreStack,
+    as_slice,
+    plugin_codes,
+)
 from policysched.rules.shared_values.aggregates import hold, own_arrays
 from policysched.rules.shared_values.context import RuleFrame
 from policysched.rules.shared_values.derived import ARRAYS_PER_DEPENDENCY, Dependency, dependencies_of
@@ -42,15 +52,15 @@ class Layout(NamedTuple):
     The first rules of all policies come first, then all second rules, and so on; policies with more rules come first.
     """
 
-    kept_at: RowNumbers
+    kept_at: Rows
     """The array rows of the pod-independent rules."""
     kept: RowNumbers
     """The rows of these rules in the matrix of pod-independent results. Shapes: (K, 1)."""
     chunks: Sequence[slice]
     """The array rows of all first rules, of all second rules, and so on."""
-    policies: RowNumbers
+    policies: Rows
     """The index of each policy in the order by number of rules."""
-    stacks: Sequence[tuple[FilterStack | ScoreStack, RowNumbers]]
+    stacks: Sequence[tuple[FilterStack | ScoreStack, Rows]]
     """The stacks of the other rules, each with the array rows of its rules."""
     batch: Batch
     """Evaluates the graphs of the stacks."""
@@ -131,18 +141,18 @@ class PolicyMatrix(ABC, Generic[RowT]):
 
     def _evaluate_few(self, rows: RowNumbers, frame: RuleFrame) -> Array:
         """Combine the results of all policies' rules, equal shapes at once. Shapes: (P, R)."""
-        kept_at, kept, chunks, policies, stacks, batch = self._layout
+        kept_at, kept, (firsts, *others), policies, stacks, batch = self._layout
         results = np.empty((len(self._all), frame.rows), self._neutral.dtype)
-        if kept_at.size:
-            results[kept_at] = self._kept[kept, rows]
+        if kept.size:
+            results[kept_at] = self._kept.take(kept * self._kept.shape[1] + rows)
         batch.evaluate(frame)
         for stack, at in stacks:
             results[at] = stack.result(frame)
-        found = np.full((len(self.rules), frame.rows), self._neutral)
-        for chunk in chunks:
+        found = results[firsts]
+        for chunk in others:
             longer = found[: chunk.stop - chunk.start]
             self._combine(longer, results[chunk], out=longer)
-        return found if len(found) == 1 else found[policies]
+        return found[policies]
 
     @cached_property
     def _layout(self) -> Layout:
@@ -158,11 +168,11 @@ class PolicyMatrix(ABC, Generic[RowT]):
         stacks, batch = self._independent.evaluator(self._own).stacks
         at = places[~is_kept]
         return Layout(
-            places[is_kept],
+            as_slice(places[is_kept]),
             np.array(kept, np.intp)[:, None],
             [slice(begin, begin + count) for begin, count in zip(begins.tolist(), counts, strict=False)],
-            policies,
-            [(stack, at[own]) for stack, own in stacks],
+            as_slice(policies),
+            [(stack, as_slice(at[own])) for stack, own in stacks],
             batch,
         )
 
@@ -191,8 +201,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return self._independent.codes
 
     def _final(self, found: Codes, place: int | slice = slice(None)) -> Codes:  # noqa: ARG002 - the same for all policies
-        found[found == FINE] = 0
-        return found
+        return plugin_codes(found)
 
     def changed_code(self, changed: ChangedRow) -> int:
         """Return the code of the first rule that would not be true on a row with other pods, of all policies."""
@@ -217,8 +226,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
             self._reduce(codes, frame, reading_pods=True)
         except RowByRowError:
             return None
-        codes[codes == FINE] = 0
-        return codes
+        return plugin_codes(codes)
 
     @cached_property
     def _is_row_by_row(self) -> bool:
@@ -248,10 +256,10 @@ class ScoreMatrix(PolicyMatrix[ScoreRow]):
     def _kept(self) -> Array:
         return self._independent.parts
 
-    def _final(self, found: Array, place: int | slice = slice(None)) -> Scores:
+    def _final(self, found: Array, place: int | slice = slice(None)) -> Array:
         found /= self._weights[place]
         found += 0.5
-        return np.floor(found, out=found).astype(np.int64)
+        return np.floor(found, out=found)
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:

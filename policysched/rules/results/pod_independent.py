@@ -17,12 +17,22 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from policysched.framework import NO_ROWS, Aspect, Rows
+from policysched.framework import NO_ROWS, Aspect, RowNumbers, Rows
+from policysched.language.evaluation.columns import Batch
 from policysched.language.ir.graph import Typed
 from policysched.language.ir.types import Shape
 from policysched.rules.compile.graphs import is_pod_independent, reads_namespaces, shared_parts
 from policysched.rules.inputs import aspects_read
-from policysched.rules.results.rule_rows import FINE, FilterRow, FilterStack, RuleEvaluator, RuleRow, ScoreRow
+from policysched.rules.results.rule_rows import (
+    FINE,
+    FilterRow,
+    FilterStack,
+    RuleEvaluator,
+    RuleRow,
+    ScoreRow,
+    ScoreStack,
+    as_slice,
+)
 from policysched.rules.shared_values.aggregates import hold
 from policysched.rules.shared_values.context import EvaluationContext, RuleFrame
 from policysched.rules.shared_values.derived import AffectedRows, Dependency, after, dependencies_of
@@ -44,6 +54,9 @@ class RefreshGroup:
         self.rules: Sequence[tuple[int, RuleRow]] = ()
         """The rules, each with its row in the matrix of its kind."""
         self.stamp = 0
+        self.writes = 0
+        """Number of times that results were written."""
+        self._stacks: tuple[list[tuple[FilterStack | ScoreStack, Rows]], Batch] | None = None
         self._results = weakref.ref(results)  # a cycle of strong references is only freed by the garbage collector
         self._context = results.context
         self._position = -1
@@ -54,8 +67,23 @@ class RefreshGroup:
         """Replace the rules of the group; the caller evaluates new rules on all rows."""
         self.rules = rules
         self.evaluator = RuleEvaluator([rule for _, rule in rules])
+        self._stacks = None
         self._reads_namespaces = any(reads_namespaces(rule.root) for _, rule in rules)
         self._find_inputs()
+
+    @property
+    def stacks(self) -> tuple[list[tuple[FilterStack | ScoreStack, Rows]], Batch]:
+        """The stacks of the rules with their rows in the matrix of their kind, and the graphs of all stacks."""
+        if self._stacks is None:
+            stacks, batch = self.evaluator.stacks
+            indices = np.array([index for index, _ in self.rules], np.intp)
+            self._stacks = [(stack, _first_axis(indices[places])) for stack, places in stacks], batch
+        return self._stacks
+
+    @property
+    def affects_other_rows(self) -> bool:
+        """Whether a result can change while its row does not change."""
+        return self._reads_namespaces or bool(self._affected.dependencies)
 
     def refresh(self) -> None:
         """Bring the results up to date."""
@@ -125,8 +153,6 @@ class PodIndependentResults:
         """Values of score rules, NaN where they are missing. Shapes: (S, C)."""
         self.parts: NDArray[np.float64] = np.zeros((0, capacity))
         """Values of score rules, clipped and weighted. Shapes: (S, C)."""
-        self.stamps: list[int] = []
-        """Number of writes of each score rule."""
         self._evaluators: LRUCache[tuple[RuleRow, ...], RuleEvaluator] = LRUCache(KEPT_EVALUATORS)
         self._owners: weakref.WeakKeyDictionary[object, Sequence[RuleRow]] = weakref.WeakKeyDictionary()
         self._groups: dict[Hashable, RefreshGroup] = {}
@@ -154,8 +180,13 @@ class PodIndependentResults:
         return found
 
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
-        """Return the dependencies of values that read the results of some rules: the groups of these rules."""
-        return list(dict.fromkeys(self._groups[self._group_of[rule]] for rule in rules))
+        """Return the groups of some rules whose results can change on rows that do not change."""
+        groups = dict.fromkeys(self._groups[self._group_of[rule]] for rule in rules)
+        return [group for group in groups if group.affects_other_rows]
+
+    def writes(self, rule: RuleRow) -> int:
+        """Return a number that grows whenever results of a rule are written."""
+        return self._groups[self._group_of[rule]].writes
 
     def refresh(self) -> None:
         """Bring the results up to date."""
@@ -209,7 +240,6 @@ class PodIndependentResults:
         filters, scores = (1 + max(one, default=-1) for one in rows)
         self.codes = _with_rows(self.codes, filters, FINE)
         self.values, self.parts = _with_rows(self.values, scores, 0), _with_rows(self.parts, scores, 0)
-        self.stamps += [0] * (scores - len(self.stamps))
 
     def _fill_groups(self) -> None:
         """Put the rules into the groups of their keys; groups with the same rules as before stay as they are."""
@@ -241,9 +271,13 @@ class PodIndependentResults:
                     self._write(index, rule, self.context.frame(self.context.no_pod, rows))
             elif rows.size:
                 self._write_group(group, self.context.frame(self.context.no_pod, rows))
+            else:
+                continue
+            group.writes += 1
 
     def _write_group(self, group: RefreshGroup, frame: RuleFrame) -> None:
         """Evaluate a group of rules on rows that changed."""
+        rows = frame.selected
         if frame.rows > FEW:
             batch = group.evaluator.batch
             if frame.has_room(len(batch)):
@@ -251,19 +285,14 @@ class PodIndependentResults:
             for index, rule in group.rules:
                 self._write(index, rule, frame)
             return
-        stacks, batch = group.evaluator.stacks
+        stacks, batch = group.stacks
         batch.evaluate(frame)
-        for stack, places in stacks:
-            indices = [group.rules[place][0] for place in places.tolist()]
-            at = np.array(indices)[:, None]
+        for stack, at in stacks:
             if isinstance(stack, FilterStack):
-                self.codes[at, frame.selected] = stack.result(frame)
-                continue
-            values = stack.values(frame)
-            self.values[at, frame.selected] = values
-            self.parts[at, frame.selected] = stack.part(values)
-            for index in indices:
-                self.stamps[index] += 1
+                self.codes[at, rows] = stack.result(frame)
+            else:
+                self.values[at, rows] = values = stack.values(frame)
+                self.parts[at, rows] = stack.part(values)
 
     def _write(self, index: int, rule: RuleRow, frame: RuleFrame) -> None:
         """Evaluate a rule on the rows of a frame."""
@@ -272,10 +301,14 @@ class PodIndependentResults:
         if isinstance(rule, FilterRow):
             self.codes[index, rows] = rule.result(frame)
         else:
-            values = rule.values(frame)
-            self.stamps[index] += 1
-            self.values[index, rows] = values
+            self.values[index, rows] = values = rule.values(frame)
             self.parts[index, rows] = rule.part(values)
+
+
+def _first_axis(places: RowNumbers) -> Rows:
+    """Return an index of array rows that can be combined with an index of columns."""
+    found = as_slice(places)
+    return found if isinstance(found, slice) else found[:, None]
 
 
 def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
