@@ -54,8 +54,8 @@ class Layout(NamedTuple):
 
     kept_at: Rows
     """The array rows of the pod-independent rules."""
-    kept: RowNumbers
-    """The rows of these rules in the matrix of pod-independent results. Shapes: (K, 1)."""
+    kept: Rows
+    """The rows of these rules in the matrix of pod-independent results."""
     chunks: Sequence[slice]
     """The array rows of all first rules, of all second rules, and so on."""
     policies: Rows
@@ -143,8 +143,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         """Combine the results of all policies' rules, equal shapes at once. Shapes: (P, R)."""
         kept_at, kept, (firsts, *others), policies, stacks, batch = self._layout
         results = np.empty((len(self._all), frame.rows), self._neutral.dtype)
-        if kept.size:
-            results[kept_at] = self._kept.take(kept * self._kept.shape[1] + rows)
+        results[kept_at] = _columns(self._kept, kept, rows)
         batch.evaluate(frame)
         for stack, at in stacks:
             results[at] = stack.result(frame)
@@ -169,7 +168,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         at = places[~is_kept]
         return Layout(
             as_slice(places[is_kept]),
-            np.array(kept, np.intp)[:, None],
+            as_slice(np.array(kept, np.intp)),
             [slice(begin, begin + count) for begin, count in zip(begins.tolist(), counts, strict=False)],
             as_slice(policies),
             [(stack, as_slice(at[own])) for stack, own in stacks],
@@ -265,3 +264,10 @@ class ScoreMatrix(PolicyMatrix[ScoreRow]):
     def _weights(self) -> NDArray[np.float64]:
         """The sum of the weights of each policy's rules, at least 1. Shapes: (P, 1)."""
         return np.array([[max(1.0, sum(rule.rule.weight for rule in own))] for own in self.rules])
+
+
+def _columns(matrix: Array, at: Rows, columns: RowNumbers) -> Array:
+    """Return some rows of a matrix at some columns; `take` is faster than an index of rows and columns."""
+    if isinstance(at, slice):
+        return matrix[at].take(columns, axis=1)
+    return matrix.take(at[:, None] * matrix.shape[1] + columns)

@@ -255,10 +255,12 @@ def plugin_codes(codes: Codes) -> Codes:
 
 def as_slice(places: NDArray[np.intp]) -> Rows:
     """Return ascending numbers in equal steps as a slice, because slices of arrays are read and written faster."""
-    steps = np.diff(places)
-    if not places.size or (steps != steps[:1]).any() or (steps < 1).any():
+    if not places.size:
+        return slice(0, 0)
+    step = int(places[1] - places[0]) if places.size > 1 else 1
+    if step < 1 or (np.diff(places) != step).any():
         return places
-    return slice(int(places[0]), int(places[-1]) + 1, int(steps[0]) if steps.size else 1)
+    return slice(int(places[0]), int(places[-1]) + 1, step)
 
 
 def reason(policy: str, rows: Sequence[FilterRow], code: int) -> Status:

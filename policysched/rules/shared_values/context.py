@@ -78,10 +78,10 @@ class EvaluationContext:
         The context caches the frames without a pod and the frames of one pod class, so that the next decision frees
         the arrays of a class.
         """
-        place = pod is self.no_pod
+        place, stamp = pod is self.no_pod, self.stamp
         kept = self._frames.get(place)
-        if kept is None or kept[1] is not pod or kept[0] != self.stamp:
-            kept = self._frames[place] = (self.stamp, pod, {})
+        if kept is None or kept[1] is not pod or kept[0] != stamp:
+            kept = self._frames[place] = (stamp, pod, {})
         key: Hashable = (rows.start, rows.stop) if isinstance(rows, slice) else id(rows)
         frame = kept[2].get(key)
         if frame is None or not frame.has_room():

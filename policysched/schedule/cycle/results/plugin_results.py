@@ -13,10 +13,9 @@ Shapes: C the capacity of the columns, N rows in use, R rows of a call, E entrie
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +99,7 @@ def state_bytes(state: object, rows: int) -> int:
     return memory_of(state.arrays, rows) + state.nbytes if isinstance(state, SizedState) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class MemberCodes:
+class MemberCodes(NamedTuple):
     """The reason codes of one member of a block that rejected a row."""
 
     plugin: BlockMember
@@ -112,8 +110,7 @@ class MemberCodes:
     rejects_any: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class MemberScores:
+class MemberScores(NamedTuple):
     """The scores of one member of a block, before its weight."""
 
     plugin: BlockMember
