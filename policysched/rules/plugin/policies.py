@@ -7,6 +7,8 @@ is a score plugin of its own, because its scores depend on all feasible nodes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from policysched.framework import (
@@ -245,7 +247,4 @@ def score_plugins(policies: Iterable[ActivePolicy]) -> tuple[tuple[PolicyScores 
 
 
 def _union(aspects: Iterable[Aspect]) -> Aspect:
-    found = Aspect.NONE
-    for one in aspects:
-        found |= one
-    return found
+    return Aspect(reduce(or_, map(int, aspects), 0))  # unions of numbers are faster

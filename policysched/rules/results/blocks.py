@@ -98,18 +98,18 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
                 self._store_policy(place, rows, self.matrix.evaluate_policy(place, rows))
         return self._read(rows)
 
-    def _affected_policies(self) -> Iterator[tuple[int, Rows]]:
+    def _affected_policies(self) -> Sequence[tuple[int, Rows]]:
         """Return the rows for which shared values changed, by policy."""
+        if not self._dependencies:
+            return ()
         for one in self._dependencies:
             one.refresh()
         stamps = [one.stamp for one in self._dependencies]
         if stamps == self._stamps:
-            return
+            return ()
         self._stamps = stamps
-        for place, affected in enumerate(self._affected):
-            rows = affected.extend(NO_ROWS)
-            if rows is not NO_ROWS:
-                yield place, rows
+        found = ((place, affected.extend(NO_ROWS)) for place, affected in enumerate(self._affected))
+        return [(place, rows) for place, rows in found if rows is not NO_ROWS]
 
     @property
     @abstractmethod

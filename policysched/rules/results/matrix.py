@@ -108,17 +108,19 @@ class PolicyMatrix(ABC, Generic[RowT]):
         batch = self._independent.evaluator(self._own).batch
         if frame.has_room(len(batch)):
             batch.evaluate(frame)
-        found = np.empty((len(self.rules), frame.rows), self._neutral.dtype)
+        found = np.empty((len(self.rules), frame.rows), self._dtype)
         for place in range(len(self.rules)):
-            found[place] = self._combined(place, frame)
+            self._combine_rules(place, frame, found[place])
         return self._final(found)
 
     def evaluate_policy(self, place: int, rows: Rows) -> Array:
         """Return the results of one policy. Shapes: (R,)."""
         self._independent.refresh()
         frame = self._context.frame(self.pod, rows)
-        found: Array = self._final(self._combined(place, frame)[None], place)[0]
-        return found
+        found = np.empty((1, frame.rows), self._dtype)
+        self._combine_rules(place, frame, found[0])
+        result: Array = self._final(found, place)[0]
+        return result
 
     def by_rule(self, place: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
         """Return the result of each rule of a policy. Shapes: (R,) each."""
@@ -132,17 +134,17 @@ class PolicyMatrix(ABC, Generic[RowT]):
             yield rule, rule.result(frame) if index is None else self._kept[index, frame.selected]
         frame.make_room()
 
-    def _combined(self, place: int, frame: RuleFrame) -> Array:
-        """Combine the results of a policy's rules in their order. Shapes: (R,)."""
-        found = np.full(frame.rows, self._neutral)
-        for _, result in self._results(place, frame):
+    def _combine_rules(self, place: int, frame: RuleFrame, found: Array) -> None:
+        """Combine the results of a policy's rules in their order into an array. Shapes: found (R,)."""
+        results = self._results(place, frame)
+        found[:] = next(results)[1]
+        for _, result in results:
             self._combine(found, result, out=found)
-        return found
 
     def _evaluate_few(self, rows: RowNumbers, frame: RuleFrame) -> Array:
         """Combine the results of all policies' rules, equal shapes at once. Shapes: (P, R)."""
         kept_at, kept, (firsts, *others), policies, stacks, batch = self._layout
-        results = np.empty((len(self._all), frame.rows), self._neutral.dtype)
+        results = np.empty((len(self._all), frame.rows), self._dtype)
         results[kept_at] = _columns(self._kept, kept, rows)
         batch.evaluate(frame)
         for stack, at in stacks:
@@ -186,14 +188,14 @@ class PolicyMatrix(ABC, Generic[RowT]):
 
     _combine: ClassVar[np.ufunc]
     """Combines the results of two rules."""
-    _neutral: ClassVar[np.number[Any]]
-    """The result of a policy before any rule is combined."""
+    _dtype: ClassVar[type[np.number[Any]]]
+    """The type of the results."""
 
 
 class FilterMatrix(PolicyMatrix[FilterRow]):
     """Filter rules: the result of a policy is the code of its first rule that is not true, 0 without one."""
 
-    _combine, _neutral = np.minimum, np.int32(FINE)
+    _combine, _dtype = np.minimum, np.int32
 
     @property
     def _kept(self) -> Codes:
@@ -249,7 +251,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
 class ScoreMatrix(PolicyMatrix[ScoreRow]):
     """Score rules of policies that do not normalise: the result of a policy is the weighted mean of its rules."""
 
-    _combine, _neutral = np.add, np.float64(0)
+    _combine, _dtype = np.add, np.float64
 
     @property
     def _kept(self) -> Array:
@@ -269,5 +271,7 @@ class ScoreMatrix(PolicyMatrix[ScoreRow]):
 def _columns(matrix: Array, at: Rows, columns: RowNumbers) -> Array:
     """Return some rows of a matrix at some columns; `take` is faster than an index of rows and columns."""
     if isinstance(at, slice):
-        return matrix[at].take(columns, axis=1)
-    return matrix.take(at[:, None] * matrix.shape[1] + columns)
+        found: Array = matrix[at].take(columns, axis=1)
+    else:
+        found = matrix.take(at[:, None] * matrix.shape[1] + columns)
+    return found

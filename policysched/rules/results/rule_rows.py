@@ -121,12 +121,12 @@ class ScoreRow:
     def part(self, values: Values) -> Values:
         """Replace missing values, clip to 0..100, and multiply by the weight.
 
-        Without any node, a value that cannot be missing may be NaN as well.
+        Clipping replaces NaN by 0. Without any node, a value that cannot be missing may be NaN as well.
 
         Shapes: (R,) -> (R,).
         """
         rule = self.rule
-        filled: Values = np.where(np.isnan(values), rule.missing, values) if rule.value.type.optional else values
+        filled: Values = np.where(np.isnan(values), rule.missing, values) if rule.missing else values
         return rule.weight * np.minimum(np.fmax(filled, 0.0), 100.0)
 
 
@@ -169,13 +169,14 @@ class ScoreStack:
     Shapes: G the rules.
     """
 
-    __slots__ = ("_missing", "_optional", "_weights", "root")
+    __slots__ = ("_missing", "_weights", "root")
 
     def __init__(self, rules: Sequence[ScoreRow]) -> None:
         self.root = stack([rule.root for rule in rules])
         """The graph of all values."""
-        self._optional = any(rule.rule.value.type.optional for rule in rules)
-        self._missing = np.array([[rule.rule.missing] for rule in rules], np.float64)
+        missing = [[rule.rule.missing] for rule in rules]
+        self._missing = np.array(missing, np.float64) if any(one for [one] in missing) else None
+        """The values of missing arms, None if all are 0. Shapes: (G, 1)."""
         self._weights = np.array([[rule.rule.weight] for rule in rules], np.float64)
 
     def values(self, frame: Frame) -> Values:
@@ -191,7 +192,7 @@ class ScoreStack:
 
     def part(self, values: Values) -> Values:
         """Replace missing values, clip to 0..100, and multiply by the weights, as `ScoreRow.part` does."""
-        filled = np.where(np.isnan(values), self._missing, values) if self._optional else values
+        filled = values if self._missing is None else np.where(np.isnan(values), self._missing, values)
         return self._weights * np.minimum(np.fmax(filled, 0.0), 100.0)
 
 
