@@ -135,11 +135,6 @@ def _read(run: Run, node: Typed, item: Input) -> Any:
     return value if isinstance(value, str | tuple | np.ndarray) else float(value)
 
 
-def _input(run: Run, node: Typed) -> Any:
-    item: Any = node.data
-    return _read(run, node, item)
-
-
 def _keyed(run: Run, node: Typed) -> Any:
     key, item = run.memo[node.args[0]], cast("Input", node.data)
     if key is None:
@@ -327,9 +322,7 @@ def _ordering(holds: Callable[[Any, Any], Any]) -> Kernel:
         left, right = run.memo[first], run.memo[second]
         if first.type.kind is Kind.VERSION:
             return _versions(run, holds, left, right)
-        unknown: Bools = False
-        if first.type.optional:
-            unknown = left != left  # noqa: PLR0124 only NaN differs from itself
+        unknown: Bools = left != left if first.type.optional else False  # noqa: PLR0124 only NaN differs from itself
         if second.type.optional:
             unknown = unknown | (right != right)  # noqa: PLR0124
         return holds(left, right), unknown
@@ -358,7 +351,7 @@ def _clock(run: Run, node: Typed) -> Condition:
 
 VALUES: Final[Mapping[str, Kernel]] = {
     Op.CONSTANT: _constant,
-    Op.INPUT: _input,
+    Op.INPUT: lambda run, node: _read(run, node, cast("Input", node.data)),
     Op.KEYED: _keyed,
     Op.STACK: _stack,
     Op.AND: lambda run, node: _logic(run.args(node), operator.and_),

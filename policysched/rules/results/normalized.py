@@ -107,7 +107,7 @@ class NormalizedScores(SizedState):
         if index is None:
             return (-1, self._stamps[rule]) if rule in self._stamps else None
         self._independent.refresh()
-        return index, self._independent.writes(rule)
+        return index, self._independent.written(rule)
 
     def _raw(self, rule: ScoreRow, feasible: Mask) -> Values:
         """Return a rule's values on all rows before its own normalising. Shapes: (N,)."""

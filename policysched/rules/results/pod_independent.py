@@ -9,6 +9,7 @@ Shapes: F filter rules, S score rules, C the capacity of the columns.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
@@ -54,8 +55,8 @@ class RefreshGroup:
         self.rules: Sequence[tuple[int, RuleRow]] = ()
         """The rules, each with its row in the matrix of its kind."""
         self.stamp = 0
-        self.writes = 0
-        """Number of times that results were written."""
+        self.written = 0
+        """The number of the last write of results; all groups share the numbers."""
         self._stacks: tuple[list[tuple[FilterStack | ScoreStack, Rows]], Batch] | None = None
         self._results = weakref.ref(results)  # a cycle of strong references is only freed by the garbage collector
         self._context = results.context
@@ -157,6 +158,7 @@ class PodIndependentResults:
         self._owners: weakref.WeakKeyDictionary[object, Sequence[RuleRow]] = weakref.WeakKeyDictionary()
         self._groups: dict[Hashable, RefreshGroup] = {}
         self._group_of: dict[RuleRow, Hashable] = {}
+        self._writes = itertools.count(1)
         self._current_stamp: object = None
         """The context's stamp for which the results are current."""
 
@@ -184,9 +186,9 @@ class PodIndependentResults:
         groups = dict.fromkeys(self._groups[self._group_of[rule]] for rule in rules)
         return [group for group in groups if group.affects_other_rows]
 
-    def writes(self, rule: RuleRow) -> int:
+    def written(self, rule: RuleRow) -> int:
         """Return a number that grows whenever results of a rule are written."""
-        return self._groups[self._group_of[rule]].writes
+        return self._groups[self._group_of[rule]].written
 
     def refresh(self) -> None:
         """Bring the results up to date."""
@@ -226,6 +228,7 @@ class PodIndependentResults:
         for rule in new:
             rows = slice(0, self.context.cluster.nodes.size)
             self._write(self.index[rule], rule, self.context.frame(self.context.no_pod, rows))
+            self._groups[self._group_of[rule]].written = next(self._writes)
 
     def _give_rows(self, rules: Iterable[RuleRow]) -> None:
         """Assign rows of the matrices to new rules; rows of dropped rules are reused."""
@@ -273,7 +276,7 @@ class PodIndependentResults:
                 self._write_group(group, self.context.frame(self.context.no_pod, rows))
             else:
                 continue
-            group.writes += 1
+            group.written = next(self._writes)
 
     def _write_group(self, group: RefreshGroup, frame: RuleFrame) -> None:
         """Evaluate a group of rules on rows that changed."""
