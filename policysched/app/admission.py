@@ -5,7 +5,7 @@ DefaultTolerationSeconds and DefaultStorageClass. An object with a UID comes fro
 admitted; only an unbound claim still gets the default class. If a plugin would reject a pod, a note is added.
 
 Source: plugin/pkg/admission/{runtimeclass,limitranger,defaulttolerationseconds,storage/storageclass/setdefault},
-pkg/apis/core/v1/defaults.go (SetDefaults_LimitRangeItem), pkg/util/tolerations, v1.36.
+pkg/apis/core/v1/defaults.go (SetDefaults_LimitRangeItem), pkg/util/tolerations, v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -75,14 +75,16 @@ class Admission:
         Raises:
             ObjectError: the pod is malformed, or its priority class does not exist.
         """
-        pod = fill_pod(raw, self.classes)
+        return fill_pod(raw, self.classes, self.release, self._admit)
+
+    def _admit(self, pod: Object) -> None:
+        """Change a new pod as admission plugins would."""
         if pod["metadata"].get("uid"):
-            return pod
+            return
         self._apply_runtime_class(pod)
         for limits, requests in self._defaults.get(pod["metadata"]["namespace"], ()):
             _default_resources(pod["spec"], limits, requests)
         _tolerate_unready_nodes(pod["spec"])
-        return pod
 
     def complete(self, raw: Mapping[str, Any]) -> Object:
         """Return an object of any kind but Pod with defaults; a claim that is not bound gets the default class.

@@ -3,19 +3,21 @@
 Functions take dicts as kubectl prints them and return copies. Only fields that scheduling reads are set, and nothing
 that would change a decision against what the file shows: no not-ready taint, no tolerations from admission.
 
-Source: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go, plugin/pkg/admission/priority, v1.36.
+Source: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go, pkg/api/pod/util.go
+(DefaultPodLevelResources), plugin/pkg/admission/priority, v1.36 and v1.37.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, plain
 from policysched.model.objects import PriorityClass
 from policysched.model.quantity import QuantityError, parse
+from policysched.model.release import DEFAULT, Release
 from policysched.model.requests import container_amounts
 from policysched.model.selection.name_validation import is_huge_page_resource, is_pod_level_resource
 
@@ -65,8 +67,19 @@ def fill_node(raw: Mapping[str, Any]) -> Object:
     return node
 
 
-def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
+def fill_pod(
+    raw: Mapping[str, Any],
+    classes: PriorityClasses,
+    release: Release = DEFAULT,
+    admit: Callable[[Object], None] | None = None,
+) -> Object:
     """Return a pod with defaults.
+
+    Args:
+        raw: The pod; it is not changed.
+        classes: The priority classes of the cluster.
+        release: The Kubernetes release of the API server.
+        admit: Changes the pod as admission plugins do.
 
     Raises:
         ObjectError: the pod is malformed, or its priority class does not exist.
@@ -78,7 +91,8 @@ def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
     spec["schedulerName"] = spec.get("schedulerName") or "default-scheduler"
     spec["serviceAccountName"] = spec.get("serviceAccountName") or "default"
     _fill_containers(spec)
-    _fill_pod_level(pod)
+    if not release.completes_pod_level:
+        _fill_pod_level(pod, completes=False)
     for resources in _resource_lists(pod):
         _round(resources)
     _fill_priority(pod, classes)
@@ -86,6 +100,10 @@ def fill_pod(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
     for volume in spec.get("volumes", ()):
         _fill_disk(volume)
     merge_label_keys(spec, metadata.get("labels", {}))
+    if admit is not None:
+        admit(pod)
+    if release.completes_pod_level:
+        _fill_pod_level(pod, completes=True)
     return pod
 
 
@@ -155,8 +173,13 @@ def _fill_containers(spec: Object) -> None:
                 port["hostPort"] = port.get("containerPort", 0)
 
 
-def _fill_pod_level(pod: Object) -> None:
-    """Set the requests of a pod as a whole, if it has pod-level requests or limits."""
+def _fill_pod_level(pod: Object, *, completes: bool) -> None:
+    """Set the requests of a pod as a whole, if it has pod-level limits or huge pages.
+
+    Args:
+        pod: The pod.
+        completes: Whether requests are set for a pod with pod-level requests only too, and then limits.
+    """
     resources = pod["spec"].get("resources", {})
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     if not limits and not requests:
@@ -166,11 +189,28 @@ def _fill_pod_level(pod: Object) -> None:
         name: text for name, text in summed_limits.items() if is_huge_page_resource(name) and name not in requests
     }
     limits = {**huge_pages, **limits}
-    if limits:
+    if limits or completes:
         texts = _summed(pod, "requests")
         summed = {name: texts[name] for name in ("cpu", "memory") if name in texts}
         limited = {name: amount for name, amount in limits.items() if is_pod_level_resource(name)}
-        resources["limits"], resources["requests"] = limits, {**limited, **summed, **requests}
+        requests = {**limited, **summed, **requests}
+        if completes:
+            limits = {**_limits_for(pod["spec"], requests, summed_limits), **limits}
+        resources |= {name: made for name, made in (("limits", limits), ("requests", requests)) if made}
+
+
+def _limits_for(spec: Object, requests: Object, summed: Object) -> Object:
+    """Return pod-level limits for pod-level requests of resources that all containers limit.
+
+    Args:
+        spec: The pod's spec.
+        requests: The pod-level requests.
+        summed: The sums of the containers' limits.
+    """
+    stated = [one.get("resources", {}).get("limits", {}) for one in _containers(spec)]
+    limited = [name for name in summed if is_pod_level_resource(name) and all(name in one for one in stated)]
+    amounts = {name: parse(requests[name]).largest(parse(summed[name])) for name in limited if name in requests}
+    return {name: amount.text() for name, amount in amounts.items()}
 
 
 def _summed(pod: Object, side: str) -> dict[str, str]:

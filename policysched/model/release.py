@@ -45,6 +45,11 @@ class Release:
 
     Otherwise, it uses the sum of the largest amounts of its containers.
     """
+    completes_pod_level: bool
+    """Whether the API server completes pod-level requests and limits of every pod that has any, after admission.
+
+    Otherwise, it completes the requests of pods with pod-level limits, before admission.
+    """
     scores_storage_capacity: bool
     """Whether VolumeBinding scores nodes by storage capacity, and has the argument `shape`."""
     missing_driver_rejects: bool
@@ -110,6 +115,7 @@ V1_36: Final = Release(
         "UserNamespacesHostNetworkSupport",
     ),
     resizes_compare_sums=False,
+    completes_pod_level=False,
     scores_storage_capacity=False,
     missing_driver_rejects=False,
     exact_capacities=False,
@@ -143,6 +149,7 @@ V1_37: Final = replace(
         "VolumeBindMountOptions",
     ),
     resizes_compare_sums=True,
+    completes_pod_level=True,
     scores_storage_capacity=True,
     missing_driver_rejects=True,
     no_claims_are_reported=False,

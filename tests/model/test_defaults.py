@@ -8,15 +8,18 @@ import pytest
 from policysched.model.decode import ObjectError, decode_node, decode_pod
 from policysched.model.defaults import PriorityClasses, fill_node, fill_pod, priority_classes
 from policysched.model.kinds import fill
+from policysched.model.release import V1_36, V1_37, Release
 from policysched.model.requests import allocatable, incoming_requests
 
 NONE = PriorityClasses()
 
 
-def filled(spec: dict[str, Any], classes: PriorityClasses = NONE, **metadata: Any) -> dict[str, Any]:
+def filled(
+    spec: dict[str, Any], classes: PriorityClasses = NONE, release: Release = V1_36, **metadata: Any
+) -> dict[str, Any]:
     raw = {"kind": "Pod", "metadata": {"name": "p"} | metadata, "spec": spec}
     before = copy.deepcopy(raw)
-    result = fill_pod(raw, classes)
+    result = fill_pod(raw, classes, release)
     assert raw == before
     return result
 
@@ -69,6 +72,45 @@ def test_requests_of_the_pod_as_a_whole_are_filled_in(
 ) -> None:
     spec = filled_spec({"resources": resources, "containers": [{"resources": {"requests": containers}}]})
     assert spec["resources"].get("requests", {}) == requests
+
+
+COMPLETED = [
+    # requests from the containers, then from limits
+    ({"limits": {"cpu": "4"}}, [{"requests": {"memory": "5"}}], {"cpu": "4", "memory": "5"}, {"cpu": "4"}),
+    ({"requests": {"cpu": "2"}}, [{"requests": {"memory": "5"}}], {"cpu": "2", "memory": "5"}, {}),
+    ({"requests": {"cpu": "2"}}, [{"requests": {"a.b/c": "5"}}], {"cpu": "2"}, {}),
+    # limits where all containers have some, at least as high as the request
+    ({"requests": {"cpu": "2"}}, [{"limits": {"cpu": "1"}}, {"limits": {"cpu": "3"}}], {"cpu": "2"}, {"cpu": "4"}),
+    ({"requests": {"cpu": "9"}}, [{"limits": {"cpu": "1"}}, {"limits": {"cpu": "3"}}], {"cpu": "9"}, {"cpu": "9"}),
+    ({"requests": {"cpu": "2"}}, [{"limits": {"cpu": "1"}}, {}], {"cpu": "2"}, {}),
+    ({"requests": {"cpu": "2"}}, [], {"cpu": "2"}, {}),
+    (
+        {"requests": {"cpu": "2"}},
+        [{"limits": {"hugepages-2Mi": "2Mi"}}],
+        {"cpu": "2", "hugepages-2Mi": "2097152"},
+        {"hugepages-2Mi": "2097152"},
+    ),
+    ({}, [{"limits": {"cpu": "1"}}], None, None),
+]
+
+
+@pytest.mark.parametrize(("whole", "containers", "requests", "limits"), COMPLETED)
+def test_resources_of_the_pod_as_a_whole_are_completed(
+    whole: dict[str, Any], containers: list[dict[str, Any]], requests: dict[str, str], limits: dict[str, str]
+) -> None:
+    spec = {"resources": whole, "containers": [{"resources": one} for one in containers]}
+    found = filled_spec(spec, release=V1_37)["resources"]
+    assert (found.get("requests"), found.get("limits")) == (requests, limits or None)
+
+
+def test_pod_as_a_whole_is_completed_before_or_after_admission() -> None:
+    def admit(pod: dict[str, Any]) -> None:
+        pod["spec"]["containers"][0]["resources"] = {"requests": {"memory": "5"}}
+
+    raw = {"spec": {"resources": {"limits": {"cpu": "2"}}, "containers": [{"name": "c"}]}}
+    found = {release.minor: fill_pod(raw, NONE, release, admit) for release in (V1_36, V1_37)}
+    requests = {minor: pod["spec"]["resources"]["requests"] for minor, pod in found.items()}
+    assert requests == {"1.36": {"cpu": "2"}, "1.37": {"cpu": "2", "memory": "5"}}
 
 
 def test_amounts_of_the_status_are_rounded_too() -> None:

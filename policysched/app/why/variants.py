@@ -65,7 +65,7 @@ class VariantEvaluator:
 
     def pod(self, raw: Object) -> Pod:
         """Decode a changed pod."""
-        pod = decode_pod(fill_pod(raw, self.simulation.classes))
+        pod = decode_pod(fill_pod(raw, self.simulation.classes, self.cluster.release))
         return replace(pod, spec=replace(pod.spec, scheduler_name=self.simulation.profile.scheduler_name))
 
     def feasible(self, pod: Pod, without_rules: Collection[str] = NOTHING) -> Mask:
