@@ -101,9 +101,9 @@ def resize(rng: Random, pod: dict[str, Any]) -> None:
         if statuses:
             status[key] = statuses
     if "resources" in spec and rng.random() < 0.7:
-        status["resources"] = {"requests": requests(rng)}
+        status["resources"] = reported(rng, "requests")
         if rng.random() < 0.7:
-            status["allocatedResources"] = requests(rng)
+            status |= reported(rng, "allocatedResources")
     if rng.random() < 0.7:
         status["conditions"] = [_resize_condition(rng)]
 
@@ -111,10 +111,16 @@ def resize(rng: Random, pod: dict[str, Any]) -> None:
 def _container_status(rng: Random, name: str) -> dict[str, Any]:
     status: dict[str, Any] = {"name": name}
     if rng.random() < 0.8:
-        status["allocatedResources"] = requests(rng)
+        status |= reported(rng, "allocatedResources")
     if rng.random() < 0.8:
-        status["resources"] = {"requests": requests(rng)} if rng.random() < 0.9 else {}
+        status["resources"] = reported(rng, "requests") if rng.random() < 0.9 else {}
     return status
+
+
+def reported(rng: Random, field: str) -> dict[str, Quantities]:
+    """Draw a field of a status; an empty one is left out, as an API server stores none."""
+    amounts = requests(rng)
+    return {field: amounts} if amounts else {}
 
 
 def _resize_condition(rng: Random) -> dict[str, Any]:

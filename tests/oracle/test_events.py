@@ -69,11 +69,11 @@ def request(rng: Random, pod: Object) -> None:
 
 
 def allocate(rng: Random, pod: Object) -> None:
-    pod["status"]["allocatedResources"] = resources.requests(rng)
+    pod["status"] |= resources.reported(rng, "allocatedResources")
 
 
 def actuate(rng: Random, pod: Object) -> None:
-    pod["status"]["resources"] = {"requests": resources.requests(rng)}
+    pod["status"]["resources"] = resources.reported(rng, "requests")
 
 
 def generate_claims(rng: Random, pod: Object) -> None:
