@@ -26,7 +26,7 @@ PACKAGE = ROOT / "policysched"
 FUNCTIONS = {"compile", "match", "fullmatch", "search", "sub", "split", "findall", "finditer"}
 ALL_OVER = {"sub", "split", "findall", "finditer", "search"}
 REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
-TIMES = (26, 300, 1000, 10_000)
+TIMES = (23, 30, 300, 1000, 10_000)
 """How often a part is repeated: the fewer times are for what would never end with more."""
 SLOW = 0.1
 """The longest text takes a linear pattern 1 ms, a quadratic one 0.5 s and more. Units: seconds of the processor."""

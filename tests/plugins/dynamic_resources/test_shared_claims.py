@@ -101,6 +101,7 @@ async def test_pods_go_on_where_the_watch_is_faster_than_the_answer() -> None:
 
 async def test_a_pod_that_would_be_put_off_again_is_tried_and_told_why() -> None:
     async with running(node("n1")) as stand:
+        stand.scheduler.last_words = 0.01
         await _sharing(stand, 2)
         stand.scheduler.queue.activate(["default.p1"])
         stand.scheduler._waiter.wake()
