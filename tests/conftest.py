@@ -13,6 +13,7 @@ import gc
 import logging
 import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +29,8 @@ settings.register_profile(
 settings.load_profile("repeatable")
 MARKER = "controlplane"
 SHARED = pytest.StashKey[ControlPlane]()
+FOLDER = pytest.StashKey[Path]()
+"""The folder of the last test of the process."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -36,6 +39,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if control_plane.__name__ in getattr(item, "fixturenames", ()):
             item.add_marker(MARKER)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Have the garbage collector skip the objects of other folders, and of the thousands of collected tests."""
+    if item.config.stash.get(FOLDER, None) != item.path.parent:
+        item.config.stash[FOLDER] = item.path.parent
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -69,9 +80,7 @@ def logger_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def others_apart() -> Iterator[None]:
-    """Have the collector overlook what other tests left in the process: a test's time is that of its own objects."""
+def others_apart() -> None:
+    """Have the garbage collector skip the objects of other modules: a test's time is that of its own objects."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()

@@ -22,6 +22,7 @@ def test_caches_of_functions_with_arguments_are_bounded() -> None:
     for module in pkgutil.walk_packages(policysched.__path__, "policysched."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    gc.unfreeze()
     caches = [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]
     ours = [one for one in caches if one.__module__.startswith("policysched.")]
     assert len(ours) > 5

@@ -14,8 +14,9 @@ import importlib
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any
 
 import pytest
 
@@ -49,8 +50,9 @@ class Quarter:
         self.most: Counter[str] = Counter()
         self.blocks = self.resident = 0
 
-    def look(self, year: Year) -> None:
-        forget_what_is_bounded()
+    def look(self, year: Year, caches: Sequence[PodPartCache[Any] | functools._lru_cache_wrapper[Any]]) -> None:
+        for one in caches:
+            one.forget() if isinstance(one, PodPartCache) else one.cache_clear()
         gc.collect()
         for place, count in holdings([year.cluster, year.queue, year.engines, *_process()]).items():
             self.most[place] = max(self.most[place], count)
@@ -58,17 +60,16 @@ class Quarter:
         self.resident = max(self.resident, _resident())
 
 
-def forget_what_is_bounded() -> None:
-    """Clear the caches of the process, each of which has a limit."""
-    for one in gc.get_objects():
-        if isinstance(one, PodPartCache):
-            one.forget()
-        elif is_cached(one) and one.__module__.startswith("policysched."):
-            one.cache_clear()
+def bounded_caches() -> list[PodPartCache[Any] | functools._lru_cache_wrapper[Any]]:
+    """Return the caches of the process, each of which has a limit."""
+    gc.unfreeze()
+    found = [one for one in gc.get_objects() if isinstance(one, PodPartCache) or _is_cached_function(one)]
+    gc.freeze()
+    return found
 
 
-def is_cached(one: object) -> TypeGuard[functools._lru_cache_wrapper[object]]:
-    return isinstance(one, functools._lru_cache_wrapper)
+def _is_cached_function(one: object) -> bool:
+    return isinstance(one, functools._lru_cache_wrapper) and one.__module__.startswith("policysched.")
 
 
 def _process() -> list[object]:
@@ -92,11 +93,12 @@ def test_a_year_ends_with_no_more_than_it_began_with(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(class_cache, "CACHE_BYTES", 400_000)
         monkeypatch.setattr(sparse, "SPARE", 8)
     year = Year(PODS, SHAPES, NODES)
+    caches = bounded_caches()
     quarters = [Quarter() for _ in range(4)]
 
     def look(day: int) -> None:
         if day % 14 == 13 and day >= QUARTER // 3:
-            quarters[min(day // QUARTER, 3)].look(year)
+            quarters[min(day // QUARTER, 3)].look(year, caches)
         if CURVE and day % 28 == 27:
             print(_said(day, year), flush=True)  # noqa: T201 - that is what was asked for
 
