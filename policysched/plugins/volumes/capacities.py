@@ -3,12 +3,13 @@
 If several objects of a class apply to a node, kube-scheduler takes any that is large enough; here it is the one that
 allows the largest volume.
 
-Shapes: N rows in use.
+Shapes: N rows in use, K objects of the class.
 Source: plugins/volumebinding/binder.go (hasEnoughCapacity, volumeLimit), v1.36 to v1.38.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from policysched.framework import Mask, RowNumbers
 from policysched.model.objects import CSIStorageCapacity
-from policysched.model.quantity import value
+from policysched.model.quantity import MAX, value
 
 Size: TypeAlias = int | Fraction
 """The size of a volume. Units: bytes."""
@@ -43,19 +44,20 @@ class CapacityRows:
         measure: Measures the sizes of volumes.
     """
 
-    __slots__ = ("_amounts", "_limits", "_places")
+    __slots__ = ("_limits", "_places", "amounts")
 
     def __init__(
         self, stated: Iterable[tuple[CSIStorageCapacity, RowNumbers]], size: int, measure: Measure = value
     ) -> None:
         limited = [
-            (limit, 0 if one.capacity is None else value(one.capacity), rows)
+            (limit, 0 if one.capacity is None else min(math.ceil(measure(one.capacity)), MAX), rows)
             for one, rows in stated
             if (limit := volume_limit(one, measure)) is not None
         ]
         limited.sort(key=itemgetter(0, 1))
         self._limits = [limit for limit, _, _ in limited]
-        self._amounts = np.array([*(amount for _, amount, _ in limited), 0], np.int64)
+        self.amounts = np.array([*(amount for _, amount, _ in limited), 0], np.int64)
+        """The capacity of each object, 0 if it states none; then 0 for rows without an object. Shapes: (K + 1,)."""
         self._places = np.full(size, -1)
         """The place in the sorted limits of each row's object, -1 for none."""
         for place, (_, _, rows) in enumerate(limited):
@@ -75,8 +77,6 @@ class CapacityRows:
         place = int(self._places[rows].min())
         return -np.inf if place < 0 else self._limits[place]
 
-    @property
-    def amounts(self) -> NDArray[np.int64]:
-        """The capacity of each row's object, 0 if it states none. Shapes: (N,). Units: bytes."""
-        amounts: NDArray[np.int64] = self._amounts[self._places]
-        return amounts
+    def on_rows(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the value of each row's object, from values in the order of `amounts`. Shapes: (K + 1,) -> (N,)."""
+        return values.take(self._places)

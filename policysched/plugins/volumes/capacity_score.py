@@ -28,13 +28,13 @@ from policysched.state.tables.columns import quotients
 Bytes = NDArray[np.int64]
 
 
-class ClassStorage(NamedTuple):
-    """The storage of one class on each row. Shapes: (N,)."""
+class ChosenStorage(NamedTuple):
+    """The existing volumes of one class that claims take on each row. Shapes: (N,)."""
 
     requested: Bytes
     capacity: Bytes
     applies: Mask
-    """The rows on which the class is scored."""
+    """The rows on which a claim takes a volume of the class."""
 
 
 def storage_scores(
@@ -51,36 +51,42 @@ def storage_scores(
 
     Shapes: (N,).
     """
-    storage = [*_chosen(matches, size).values()]
-    elsewhere: Mask = np.ones(size, np.bool_)
-    for one in storage:
-        elsewhere &= ~one.applies
-    storage += _provisioned(provisioned, elsewhere)
+    chosen = _chosen(matches, size)
+    if not chosen:
+        return _provisioned_scores(provisioned, curve, size)
     total, classes = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    for one in storage:
-        total += np.where(one.applies, curve.take(_utilization(one), mode="clip"), 0)
+    for one in chosen.values():
+        total += np.where(one.applies, _scores(one.requested, one.capacity, curve), 0)
         classes += one.applies
-    counted = np.maximum(classes, 1)
-    mean: Scores = (2 * total + counted) // (2 * counted)  # halves are rounded up
-    return mean
+    if np.count_nonzero(classes) == size:
+        return _mean(total, classes)
+    elsewhere = _provisioned_scores(provisioned, curve, size)
+    return np.where(classes, _mean(total, np.maximum(classes, 1)), elsewhere)
 
 
-def _utilization(one: ClassStorage) -> Bytes:
-    """Return the requested percentage of the capacity, with the overflows of kube-scheduler; 100 if it is exceeded."""
-    full = (one.capacity == 0) | (one.requested > one.capacity)
-    return np.where(full, FULL, quotients(one.requested * FULL, np.where(full, 1, one.capacity)))
+def _mean(total: Scores, classes: Scores | int) -> Scores:
+    """Return the mean score of classes; halves are rounded up."""
+    return (2 * total + classes) // (2 * classes)
 
 
-def _chosen(matches: Sequence[Match], size: int) -> dict[str, ClassStorage]:
-    """Return the storage of the existing volumes that claims take, by the class of the volumes."""
-    found: dict[str, ClassStorage] = {}
+def _scores(requested: Bytes, capacity: Bytes, curve: Curve) -> Scores:
+    """Return the score of each requested share of a capacity, with the overflows of kube-scheduler."""
+    full = (capacity == 0) | (requested > capacity)
+    shares = quotients(requested * FULL, np.where(full, 1, capacity))
+    return curve.take(np.where(full, FULL, shares), mode="clip")
+
+
+def _chosen(matches: Sequence[Match], size: int) -> dict[str, ChosenStorage]:
+    """Return the existing volumes that claims take, by class."""
+    found: dict[str, ChosenStorage] = {}
     for one in matches:
         if one.choice is None:
             continue
         requested = _requested(one.claim)
         for name, of_class, capacities in _by_class(one):
             if name not in found:
-                found[name] = ClassStorage(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_))
+                zeros = np.zeros((2, size), np.int64)
+                found[name] = ChosenStorage(zeros[0], zeros[1], np.zeros(size, np.bool_))
             here = of_class[one.choice]
             np.add(found[name].requested, requested, out=found[name].requested, where=here)
             np.add(found[name].capacity, capacities[one.choice], out=found[name].capacity, where=here)
@@ -94,23 +100,32 @@ def _by_class(match: Match) -> Iterator[tuple[str, Mask, Bytes]]:
     Shapes: (V + 1,) for V volumes.
     """
     assert NONE == -1, "no volume is the last element"  # noqa: S101
-    stated = [one.spec.capacity.get("storage") for one in match.volumes]
-    capacities = np.array([*(0 if one is None else value(one) for one in stated), 0], np.int64)
+    stated = [one.spec.capacity.get("storage", 0) for one in match.volumes]
+    values = {amount: value(amount) for amount in set(stated)}  # most volumes have one of few sizes
+    capacities = np.array([*(values[amount] for amount in stated), 0], np.int64)
     names = [one.spec.storage_class_name for one in match.volumes]
     for name in dict.fromkeys(names):
         yield name, np.array([*(one == name for one in names), False]), capacities
 
 
-def _provisioned(claims: Iterable[tuple[PersistentVolumeClaim, CapacityRows]], applies: Mask) -> list[ClassStorage]:
-    """Return the storage from which volumes would be provisioned; the last claim of a class determines the capacity."""
+def _provisioned_scores(
+    claims: Iterable[tuple[PersistentVolumeClaim, CapacityRows]], curve: Curve, size: int
+) -> Scores:
+    """Return the scores of the storage from which volumes would be provisioned.
+
+    The last claim of a class determines the capacity.
+    """
     requested: dict[str, Bytes] = {}
-    capacity: dict[str, Bytes] = {}
-    for claim, capacities in claims:
+    capacities: dict[str, CapacityRows] = {}
+    for claim, rows in claims:
         stated = claim.spec.storage_class_name
         name = class_of(claim) if stated is None else stated
         requested[name] = requested.get(name, np.zeros(1, np.int64)) + _requested(claim)
-        capacity[name] = capacities.amounts
-    return [ClassStorage(requested[name], capacity[name], applies) for name in requested]
+        capacities[name] = rows
+    found = [one.on_rows(_scores(requested[name], one.amounts, curve)) for name, one in capacities.items()]
+    if len(found) == 1:
+        return found[0]
+    return _mean(np.sum(found, axis=0), len(found)) if found else np.zeros(size, np.int64)
 
 
 def _requested(claim: PersistentVolumeClaim) -> Bytes:

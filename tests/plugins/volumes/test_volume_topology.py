@@ -72,7 +72,7 @@ def test_room_is_the_largest_that_any_topology_of_a_node_has(seed: int) -> None:
         asked.refresh()
         here = cluster.nodes.present.data[: cluster.nodes.size]
         found = asked.capacities("wait")
-        largest = np.where(found.enough_for(MIN), found.amounts, MIN)
+        largest = np.where(found.enough_for(MIN), found.on_rows(found.amounts), MIN)
         assert np.array_equal(largest[here], np.array(compared(cluster, "wait"))[here])
         assert not asked.capacities("other").enough_for(MIN).any()
 
