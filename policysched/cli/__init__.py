@@ -26,8 +26,10 @@ from policysched.cli.options import CommandGroup
 from policysched.cli.output import FAILED, INTERRUPTED, NO_READER, print_error, show_every_record
 from policysched.errors import LeadershipLostError, PolicyschedError, SeveralProblemsError
 
+PROCESSES: Final = "processes"
+"""The section of the commands that serve; other commands run without garbage collection."""
 SECTIONS: Final = {
-    "processes": ("Run", ("run", "webhook", "sandbox", "demo")),
+    PROCESSES: ("Run", ("run", "webhook", "sandbox", "demo")),
     "decisions": ("Inspect decisions", ("dry-run", "why", "plan", "record", "replay")),
     "policies": ("Write policies", ("check", "test", "fmt", "explain", "example")),
     "settings": ("Set up", ("crd", "config", "plugins", "plugin", "completion", "version", "help")),
@@ -86,7 +88,9 @@ def _add_command(app: typer.Typer, section: str, words: tuple[str, ...], title: 
         read = flags.read(given)
         with uncollected():
             function = function_of(section, path[0], path[-1])
-            gc.freeze()
+            if section != PROCESSES:
+                return function(read)
+        gc.freeze()
         return function(read)
 
     run.__name__, run.__doc__ = path[-1], flags.__doc__

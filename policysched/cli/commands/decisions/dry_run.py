@@ -7,7 +7,6 @@ from dataclasses import replace
 from policysched.app.dry_run.inputs import LIVE, gather
 from policysched.app.dry_run.results import Report
 from policysched.app.dry_run.tables import decision_parts
-from policysched.cli.collector import uncollected
 from policysched.cli.commands.decisions.evaluating import prepare
 from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.decisions import DryRunFlags
@@ -20,7 +19,7 @@ from policysched.cli.rich_output import print_notes, working
 def dry_run(flags: DryRunFlags) -> int:
     """Decide about a pod and print the decision; return the exit code."""
     evaluation, access = prepare(flags.evaluation, flags.config), flags.evaluation.access
-    with uncollected(), working("reading the cluster and deciding"):
+    with working("reading the cluster and deciding"):
         read = gather(
             flags.cluster or [LIVE],
             flags.pod,

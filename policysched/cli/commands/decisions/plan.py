@@ -10,7 +10,6 @@ from policysched.app.files.saved_clusters import load_cluster, refuse_twins
 from policysched.app.plan.deciding import Progress
 from policysched.app.plan.plan import plan as predict
 from policysched.app.plan.results import Plan
-from policysched.cli.collector import uncollected
 from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare, read_cluster
 from policysched.cli.flags.decisions import PlanFlags
 from policysched.cli.reports import print_plan, refuse_broken
@@ -24,7 +23,7 @@ def plan(flags: PlanFlags) -> int:
     """Predict the effect of a change and print the differences; return the exit code."""
     evaluation = prepare(flags.evaluation, flags.config or flags.current_config)
     replicas = _replicas(flags.replicas or ())
-    with uncollected(), _progress() as progress:
+    with _progress() as progress:
         inputs = read_cluster(flags)
         _refuse_broken(inputs)
         notes: list[str] = []

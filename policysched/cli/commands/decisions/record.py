@@ -11,7 +11,6 @@ import yaml
 from policysched.app.dry_run.inputs import LIVE, gather_cluster
 from policysched.app.files.output import replace_privately
 from policysched.app.snapshot import snapshot
-from policysched.cli.collector import uncollected
 from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.decisions import RecordFlags
 from policysched.cli.flags.formats import OutputFormat
@@ -25,7 +24,7 @@ from policysched.model.release import DEFAULT
 def record(flags: RecordFlags) -> int:
     """Write a snapshot of a cluster; return the exit code."""
     output = flags.output
-    with uncollected(), working("reading the cluster"):
+    with working("reading the cluster"):
         read = gather_cluster(
             flags.cluster or [LIVE],
             kubeconfig=flags.access.kubeconfig,

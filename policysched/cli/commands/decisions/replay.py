@@ -10,7 +10,6 @@ from policysched.app.plugins.discovery import configurable_plugins
 from policysched.app.replay.replay import replay as repeat
 from policysched.app.replay.tables import replayed_parts
 from policysched.app.replay.what_if import what_if
-from policysched.cli.collector import uncollected
 from policysched.cli.flags.decisions import ReplayFlags
 from policysched.cli.output import INTERRUPTED, print_text
 from policysched.cli.reports import print_plan, print_report, refuse_broken
@@ -25,7 +24,7 @@ def replay(flags: ReplayFlags) -> int:
     known = configurable_plugins(flags.plugin, flags.config)
     for problem in known.problems:
         print_text(f"note: {problem}", stderr=True)
-    with uncollected(), working("replaying") as tell:
+    with working("replaying") as tell:
 
         def progress(done: int) -> None:
             tell(f"{done:,} decisions")

@@ -9,7 +9,6 @@ from policysched.app.dry_run.inputs import ClusterInputs
 from policysched.app.why.inputs import explain
 from policysched.app.why.results import Explanation
 from policysched.app.why.tables import explanation_parts
-from policysched.cli.collector import uncollected
 from policysched.cli.commands.decisions.evaluating import EvaluationInputs, prepare, read_cluster
 from policysched.cli.flags.decisions import WhyFlags
 from policysched.cli.output import FAILED, INTERRUPTED
@@ -20,7 +19,7 @@ from policysched.cli.rich_output import print_notes, working
 def why(flags: WhyFlags) -> int:
     """Explain a pod of a cluster and print the explanation; return the exit code."""
     evaluation = prepare(flags.evaluation, flags.config)
-    with uncollected(), working("reading and evaluating the cluster"):
+    with working("reading and evaluating the cluster"):
         inputs = read_cluster(flags)
         found = inputs.findings()
         told = _explain(flags, inputs, found, evaluation)

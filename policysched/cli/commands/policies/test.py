@@ -17,7 +17,6 @@ from policysched.app.policy_tests.running import PolicyTestOptions, PolicyTestRe
 from policysched.app.policy_tests.suite import PolicyTestRun, RunChoices, run_files
 from policysched.app.policy_tests.suite import keyword as chosen_by
 from policysched.app.policy_tests.watching import watch
-from policysched.cli.collector import uncollected
 from policysched.cli.flags.formats import OutputFormat
 from policysched.cli.flags.policies import TestFlags
 from policysched.cli.formats import markdown_table, markdown_text, placed_error, print_document, workflow_command
@@ -88,7 +87,7 @@ def _run(flags: TestFlags, paths: list[str], choices: RunChoices) -> PolicyTestR
     release = release_named(flags.kube_version)
     options = PolicyTestOptions(known.registry, kube_version=release.minor)
     files = find_files(paths)
-    with uncollected(), working("running tests") as show:
+    with working("running tests") as show:
         return run_files(files, options, replace(choices, on_test=show))
 
 
