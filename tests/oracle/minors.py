@@ -16,19 +16,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policysched.model.release import Release
+    from tests.recorder.theirs import KubeScheduler
 
     from .oracle import Oracle
 
 AT_EACH_MINOR: Final = pytest.mark.parametrize("oracle", compared(), indirect=True)
 """Mark of a test that runs once for each compared minor, with that minor's oracle."""
+WITH_EACH_MINOR: Final = pytest.mark.parametrize("kube", compared(), indirect=True)
+"""Mark of a test that runs once for each compared minor, with that minor's recorder."""
 
 
-def release_of(oracle: Oracle) -> Release:
-    """Return the release that our side follows beside an oracle."""
-    return RELEASES[oracle.minor]
+def release_of(theirs: Oracle | KubeScheduler) -> Release:
+    """Return the release that our side follows beside an oracle or a recorder."""
+    return RELEASES[theirs.release.minor]
 
 
-def share(oracle: Oracle, cases: Sequence[int]) -> Sequence[int]:
-    """Return an oracle's share of the cases: every case belongs to one of the compared minors."""
+def share(theirs: Oracle | KubeScheduler, cases: Sequence[int]) -> Sequence[int]:
+    """Return the share of the cases of an oracle or a recorder: every case belongs to one of the compared minors."""
     minors = compared()
-    return cases[minors.index(oracle.minor) :: len(minors)]
+    return cases[minors.index(theirs.release.minor) :: len(minors)]

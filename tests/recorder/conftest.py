@@ -1,4 +1,4 @@
-"""One kube-scheduler with recorders a test process."""
+"""One kube-scheduler with recorders for each minor in a test process."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.controlplane.releases import RELEASES, chosen
 from tests.recorder.theirs import KubeScheduler
 
 
 @pytest.fixture(scope="session")
-def kube() -> Iterator[KubeScheduler]:
-    with KubeScheduler() as running:
+def kube(request: pytest.FixtureRequest) -> Iterator[KubeScheduler]:
+    """Run kube-scheduler of the chosen release, or of the minor by which a test is parametrized."""
+    with KubeScheduler(RELEASES[getattr(request, "param", chosen().minor)]) as running:
         yield running

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from tests.oracle.minors import release_of
 from tests.recorder import ours
 from tests.recorder.compare import differences
 from tests.recorder.theirs import InvalidScriptError, KubeScheduler
@@ -34,7 +35,7 @@ def disagreement(kube: KubeScheduler, script: Script, runs: int = RUNS) -> list[
     for _ in range(runs):
         try:
             theirs = kube.play(script)
-            mine = mine or ours.play(script)
+            mine = mine or ours.play(script, release_of(kube))
         except InvalidScriptError:
             return []
         found = differences(script, mine, theirs)

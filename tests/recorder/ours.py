@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.framework.registry import PluginRegistry
+from policysched.model.release import DEFAULT, Release
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.queue.subqueues import Backoff
 from policysched.schedule.scheduler import Scheduler
@@ -45,16 +46,16 @@ class BackoffAlone(Backoff):
         return super().last_window(queued)
 
 
-def play(script: Script) -> Outcome:
-    """Play a script."""
+def play(script: Script, release: Release = DEFAULT) -> Outcome:
+    """Play a script by the rules of a release."""
     loop = VirtualLoop()
     try:
-        return loop.run_until_complete(_play(script, loop))
+        return loop.run_until_complete(_play(script, loop, release))
     finally:
         loop.close()
 
 
-async def _play(script: Script, loop: VirtualLoop) -> Outcome:
+async def _play(script: Script, loop: VirtualLoop, release: Release) -> Outcome:
     cluster = FakeCluster(loop.time)
     record = Record(loop.time, cluster.decoded_pod)
     plugins: list[Any] = []
@@ -67,7 +68,7 @@ async def _play(script: Script, loop: VirtualLoop) -> Outcome:
     registry = PluginRegistry()
     for one in script["plugins"]:
         registry.register(one["name"], partial(registered, one))
-    profiles = configured_profiles(script["config"], registry)
+    profiles = configured_profiles(script["config"], registry, release=release)
     scheduler = slow(Scheduler(profiles, cluster, VirtualClock(loop), random.Random(0)))
     scheduler.queue.use_backoff(BackoffAlone())
     cluster.take, cluster.drop = scheduler.take, scheduler.drop

@@ -7,7 +7,7 @@ In some of them pods have priorities and fill the nodes, and DefaultPreemption i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any, Final
 
@@ -29,9 +29,9 @@ REASONS: Final = ("too small", "too far away", "not today", "no seat left")
 REJECTIONS: Final = ("Unschedulable", "UnschedulableAndUnresolvable")
 
 
-def scripts(seed: int, count: int) -> Iterator[Script]:
+def scripts(seed: int, numbers: Iterable[int]) -> Iterator[Script]:
     """Make scripts."""
-    for number in range(count):
+    for number in numbers:
         yield script(Random(f"{seed}/{number}"), f"{seed}-{number}")
 
 

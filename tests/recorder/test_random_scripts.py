@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.oracle.minors import WITH_EACH_MINOR, share
 from tests.recorder.judge import disagreement, shrink
 from tests.recorder.scripts import scripts
 from tests.recorder.theirs import KubeScheduler
@@ -23,12 +24,14 @@ FEW = 0.01
 """What part of the scripts may differ."""
 
 
+@WITH_EACH_MINOR
 def test_random_scripts_go_as_in_kube_scheduler(kube: KubeScheduler, tmp_path: Path) -> None:
     """All but a few, in which kube-scheduler does by far most of the time one of several things that it may do."""
-    differing = [script for script in scripts(SEED, COUNT) if disagreement(kube, script)]
+    numbers = share(kube, range(COUNT))
+    differing = [script for script in scripts(SEED, numbers) if disagreement(kube, script)]
     told = f"POLICYSCHED_SEED={SEED} POLICYSCHED_SCRIPTS={COUNT}: {[script['id'] for script in differing]} differ"
     print(told)  # noqa: T201 - read after a failure
-    if len(differing) > COUNT * FEW:
+    if len(differing) > len(numbers) * FEW:
         small = shrink(differing[0], lambda one: bool(disagreement(kube, one, runs=8)))
         kept = tmp_path / "script.json"
         kept.write_text(json.dumps(small, indent=1), encoding="utf-8")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.oracle.minors import WITH_EACH_MINOR, release_of
 from tests.recorder import ours
 from tests.recorder.judge import disagreement
 from tests.recorder.scripts import NAME, taking, written_node, written_pod
@@ -208,8 +209,9 @@ SCRIPTS = {
 }
 
 
+@WITH_EACH_MINOR
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_written_scripts_go_as_in_kube_scheduler(kube: KubeScheduler, name: str) -> None:
     script = SCRIPTS[name]
     assert disagreement(kube, script) == []
-    assert ours.play(script)["calls"]
+    assert ours.play(script, release_of(kube))["calls"]

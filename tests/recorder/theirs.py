@@ -10,11 +10,14 @@ import subprocess
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from tests.controlplane.releases import chosen
 from tests.oracle.build import binary
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
+
+    from tests.controlplane.releases import Release
 
 PATIENCE: Final = 60.0
 """How long a script may take, which takes milliseconds. Units: seconds."""
@@ -27,11 +30,22 @@ class InvalidScriptError(ValueError):
 
 
 class KubeScheduler:
-    """A context manager around one process, which plays scripts one after another."""
+    """A context manager around one process, which plays scripts one after another.
+
+    Attributes:
+        release: The Kubernetes release of kube-scheduler; by default the chosen one.
+    """
+
+    def __init__(self, release: Release | None = None) -> None:
+        self.release = release or chosen()
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [binary("recorder")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+            [binary("recorder", self.release)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
         )
         return self
 
