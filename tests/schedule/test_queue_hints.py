@@ -7,6 +7,7 @@ import pytest
 from policysched.framework import Action, Change, Cluster, CustomResource, Hint, Resource
 from policysched.model.objects import Pod
 from policysched.schedule.queue.hints import label
+from policysched.schedule.queue.queue import SWEEP
 from tests.schedule.queue_parts import (
     FIT,
     NODE_ADDED,
@@ -180,11 +181,29 @@ def test_gated_pods_wait_for_their_gate_alone() -> None:
     tested.add(pod("a", gates=("g",)))
     assert tested.counts() == (0, 0, 0, 1)
     assert tested.move(NODE_ADDED) == 0
-    assert tested.next_wake() is None
     assert gates.asked == 1
     tested.update(pod("a", gates=()))
     assert tested.counts() == (1, 0, 0, 0)
     assert gates.asked == 2
+
+
+def test_gates_are_asked_again_each_time_that_a_pod_has_waited_too_long() -> None:
+    gates, clock = Gates(), StandingClock(0)
+    tested = queue(clock, interests(gates))
+    tested.add(pod("a", gates=("g",)))
+    queued = tested.get("uid-a")
+    assert queued is not None
+    assert tested.next_wake() == SWEEP
+    asked = []
+    for clock.at in (300, 330, 360, 600, 660):
+        tested.flush()
+        asked.append(gates.asked)
+    assert asked == [1, 2, 2, 2, 3]
+    assert tested.counts() == (0, 0, 0, 1)
+    assert not queued.flushed
+    gates.blocks, clock.at = False, 990
+    assert tested.pop() is queued
+    assert queued.flushed
 
 
 def test_gate_that_closes_later_keeps_a_rejected_pod_out() -> None:

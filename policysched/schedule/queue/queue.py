@@ -220,8 +220,10 @@ class Queue:
         if now < self._next_sweep:
             return
         self._next_sweep += SWEEP * (1 + (now - self._next_sweep) // SWEEP)
-        waiting = (queued for queued in self._queues.waiting if not queued.gated_by)
-        late = [queued for queued in waiting if now - queued.queued_at > self.max_unschedulable]
+        waiting = self._queues.waiting
+        late = [one for one in waiting if now - max(one.queued_at, one.flushed_at) > self.max_unschedulable]
+        for queued in late:
+            queued.flushed_at = now
         if late:
             # As in kube-scheduler: the event concerns every pod.
             self._in_flight.record(Occurrence(pushes_all=True))
@@ -231,8 +233,7 @@ class Queue:
         """Return the monotonic time at which `pop` may return a pod without another change; None if never."""
         if self._queues.poppable or self._moves:
             return self._clock.monotonic()
-        waiting = self._queues.waiting
-        sweep = min(self._next_sweep, self._timers.due) if len(waiting) > waiting.gated else math.inf
+        sweep = min(self._next_sweep, self._timers.due) if len(self._queues.waiting) else math.inf
         earliest = min(sweep, self._queues.completing_until)
         return None if earliest == math.inf else earliest
 
@@ -367,8 +368,9 @@ class Queue:
 
     def _try_again(self, until: float, queued: QueuedPod) -> bool:
         """Requeue a pod that waited for the maximum time; until a time, it is tried after all other pods."""
-        queued.flushed, queued.yields_until = True, until
-        return self._requeue("UnschedulableTimeout", queued)
+        queued.yields_until = until
+        queued.flushed = self._requeue("UnschedulableTimeout", queued)
+        return queued.flushed
 
     def _judge(self, change: Change, queued: QueuedPod) -> bool:
         """Requeue a waiting pod if a change may help it. If not, set its timer: elapsed time may help it now."""

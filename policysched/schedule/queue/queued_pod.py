@@ -55,6 +55,8 @@ class QueuedPod(msgspec.Struct, eq=False, weakref=True):
     """Whether a plugin postponed its attempt."""
     flushed: bool = False
     """Whether it is retried only because it waited for the maximum time."""
+    flushed_at: float = -math.inf
+    """Time of its last such retry; while it is gated, the next retry follows after the maximum time."""
     yields_until: float = -math.inf
     """Until this time it is tried only if no other pod is ready."""
     completes_backoff: bool = False
