@@ -45,6 +45,8 @@ class Release:
 
     Otherwise, it uses the sum of the largest amounts of its containers.
     """
+    fit_scores_pod_level: bool
+    """Whether NodeResourcesFit scores a pending pod by its pod-level requests and its resize too."""
     completes_pod_level: bool
     """Whether the API server completes pod-level requests and limits of every pod that has any, after admission.
 
@@ -115,6 +117,7 @@ V1_36: Final = Release(
         "UserNamespacesHostNetworkSupport",
     ),
     resizes_compare_sums=False,
+    fit_scores_pod_level=False,
     completes_pod_level=False,
     scores_storage_capacity=False,
     missing_driver_rejects=False,
@@ -163,6 +166,7 @@ V1_38: Final = replace(
     V1_37,
     version="v1.38.0-beta.0",
     is_preview=True,
+    fit_scores_pod_level=True,
     exact_capacities=True,
     empty_budget_selects_all=True,
     configuration_fields=frozenset({"podGroupPostFilter", "placementFeasible", "percentageOfPlacementsToScore"}),

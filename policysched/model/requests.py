@@ -98,14 +98,22 @@ def incoming_amounts(pod: Pod, resources: Iterable[str], in_use: AmountsInUse) -
     return [_scaled(amounts, resource) for resource in resources]
 
 
-def incoming_nonzero(pod: Pod, resources: Iterable[str]) -> list[int]:
+def incoming_nonzero(pod: Pod, resources: Iterable[str], in_use: AmountsInUse | None = None) -> list[int]:
     """Return the amounts of some resources that a pending pod requests, as NodeResourcesFit counts them in scores.
 
-    A container without a request counts with 100m and 200Mi; pod-level requests and resizes are ignored.
+    A container without a request counts with 100m and 200Mi.
+
+    Args:
+        pod: the pod.
+        resources: resource names of any kind.
+        in_use: the rule for a resize; without a rule, pod-level requests and resizes are ignored.
 
     Units: cpu in thousandths, the others whole.
     """
-    amounts = _with_overhead(container_amounts(pod, DEFAULT_AMOUNTS), pod)
+    if in_use is None:
+        amounts = _with_overhead(container_amounts(pod, DEFAULT_AMOUNTS), pod)
+    else:
+        amounts = in_use(pod, DEFAULT_AMOUNTS)
     return [_scaled(amounts, resource) for resource in resources]
 
 

@@ -110,7 +110,12 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         "TaintToleration": PluginEntry(f"{filter_only} score+", TaintToleration, weight=3),
         "NodeAffinity": PluginEntry("filter+ score+", node_affinity, NodeAffinityArguments, weight=2),
         "NodePorts": PluginEntry("filter+", NodePorts),
-        "NodeResourcesFit": PluginEntry("filter+ score+ placementScore", node_resources_fit, FitArguments, weight=1),
+        "NodeResourcesFit": PluginEntry(
+            "filter+ score+ placementScore",
+            partial(node_resources_fit, scores_pod_level=release.fit_scores_pod_level),
+            FitArguments,
+            weight=1,
+        ),
         "VolumeRestrictions": PluginEntry("filter+", VolumeRestrictions),
         "NodeVolumeLimits": PluginEntry(
             "filter+", partial(NodeVolumeLimits, requires_drivers=release.missing_driver_rejects)

@@ -201,6 +201,7 @@ def test_incoming_requests_and_least_allocated_overlook_the_status_and_balanced_
     assert incoming_requests(one) == Requests(1000)
     assert incoming_amounts(one, ["cpu"], rule) == [3000]
     assert incoming_nonzero(one, ["cpu"]) == [1000]
+    assert incoming_nonzero(one, ["cpu", "memory"], rule) == [3000, DEFAULT_MEMORY]
 
 
 def test_a_sum_is_the_same_whatever_was_asked_before(rule: AmountsInUse) -> None:

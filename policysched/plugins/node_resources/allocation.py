@@ -127,11 +127,22 @@ OnRow = Callable[[ScoredAmounts, Sequence[int], Sequence[int]], int]
 
 
 def prepare_allocation(
-    pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool
+    pod: Pod, cluster: Cluster, resources: Sequence[ResourceWeight], *, nonzero: bool, pod_level: bool = True
 ) -> ScoredAmounts:
-    """Return the pod's amounts, without extended resources that it does not request."""
-    names = [one.name for one in resources]
-    wanted = incoming_nonzero(pod, names) if nonzero else incoming_amounts(pod, names, cluster.amounts_in_use)
+    """Return the pod's amounts, without extended resources that it does not request.
+
+    Args:
+        pod: The pod.
+        cluster: The cluster.
+        resources: The scored resources.
+        nonzero: Whether a container without a request counts with a minimum.
+        pod_level: Whether pod-level requests and a resize count.
+    """
+    names, in_use = [one.name for one in resources], cluster.amounts_in_use
+    if nonzero:
+        wanted = incoming_nonzero(pod, names, in_use if pod_level else None)
+    else:
+        wanted = incoming_amounts(pod, names, in_use)
     kept = [
         (one, amount)
         for one, amount in zip(resources, wanted, strict=True)

@@ -154,6 +154,7 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         strategy: scores rows by these resources.
         ignored: extended resources that the filter ignores.
         ignored_groups: prefixes (before the slash) of extended resources that the filter ignores.
+        scores_pod_level: whether scores count the pod-level requests and the resize of the pod.
     """
 
     name = "NodeResourcesFit"
@@ -174,7 +175,9 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         strategy: Strategy = least_allocated,
         ignored: frozenset[str] = frozenset(),
         ignored_groups: frozenset[str] = frozenset(),
+        scores_pod_level: bool = False,
     ) -> None:
+        self._scores_pod_level = scores_pod_level
         self._resources = tuple(resources)
         self._verdicts: SharedByCluster[FitState] = SharedByCluster()
         self._scores = SharedScores(strategy, ON_ROW.get(strategy))
@@ -219,7 +222,7 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers:
         """Prepare the pod's amounts of the scored resources."""
-        wanted = prepare_allocation(pod, cluster, self._resources, nonzero=True)
+        wanted = prepare_allocation(pod, cluster, self._resources, nonzero=True, pod_level=self._scores_pod_level)
         if any(name in cluster.mapped_resources for name in wanted.resources):
             return self._scores.apart(with_devices(wanted, cluster), cluster)
         return self._scores.of(wanted, cluster)
@@ -308,7 +311,7 @@ class FitArguments(PluginArguments, frozen=True):
             yield f"scoringStrategy.{field}", why
 
 
-def node_resources_fit(given: FitArguments) -> NodeResourcesFit:
+def node_resources_fit(given: FitArguments, *, scores_pod_level: bool) -> NodeResourcesFit:
     """Create NodeResourcesFit."""
     chosen = given.scoring_strategy
     strategy: Strategy
@@ -322,4 +325,5 @@ def node_resources_fit(given: FitArguments) -> NodeResourcesFit:
         strategy=strategy,
         ignored=frozenset(given.ignored_resources),
         ignored_groups=frozenset(given.ignored_resource_groups),
+        scores_pod_level=scores_pod_level,
     )
