@@ -4,8 +4,8 @@
 categories, + if its metadata has a generation, and the selectable fields. The other files in that folder have one type
 with its fields per line, `name=number:type`: `*type` if absent and empty differ, `/key` if the list merges by that key,
 `/` if it merges as a set, `+number:type` for fields that JSON writes inline. `defaults.txt` has the unconditional
-defaults of the API server. Each type becomes a structural OpenAPI schema, as custom resources have, so the same code
-decodes, completes, merges and describes both.
+defaults of the API server. The fields are those of Kubernetes v1.37, which include those of v1.36. Each type becomes a
+structural OpenAPI schema, as custom resources have, so the same code decodes, completes, merges and describes both.
 """
 
 from __future__ import annotations

@@ -42,6 +42,9 @@ def _collect(schema: dict[str, Any], seen: dict[str, Any]) -> None:
         ("core.PodSpec", "nodeSelector", "map[string]string", None),
         ("meta.ObjectMeta", "finalizers", "[]string", ()),
         ("core.ConfigMapKeySelector", "name", "string", None),
+        ("core.VolumeMount", "bindMountOptions", "[]string", None),
+        ("core.PodSpec", "evictionResponders", "[]v1.EvictionResponder", ("name",)),
+        ("storage.CSIDriverSpec", "preventPodSchedulingIfMissing", "bool", None),
     ],
 )
 def test_fields_have_their_types_and_merge_keys(

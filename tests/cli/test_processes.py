@@ -27,7 +27,7 @@ def _get(url: str) -> Any:
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_sandbox_serves_what_was_asked_until_a_signal(tmp_path: Path, ending: signal.Signals) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    with started("sandbox", "--nodes", "2", "--kubeconfig-out", str(kubeconfig)) as process:
+    with started("sandbox", "--nodes", "2", "--kube-version=1.37", "--kubeconfig-out", str(kubeconfig)) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         found = re.fullmatch(
@@ -38,6 +38,7 @@ def test_sandbox_serves_what_was_asked_until_a_signal(tmp_path: Path, ending: si
         assert process.stdout.readline() == f"  policysched run --kubeconfig {kubeconfig}\n"
         url = found[1]
         assert [one["metadata"]["name"] for one in _get(f"{url}/api/v1/nodes")["items"]] == ["node-1", "node-2"]
+        assert _get(f"{url}/version")["minor"] == "37"
         assert _get(f"{url}/apis/policysched.io/v1alpha1/schedulingpolicies")["items"] == []
         assert yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"] == url
         assert kubeconfig.stat().st_mode & 0o077 == 0
