@@ -9,11 +9,14 @@ Source: pkg/scheduler, pkg/apis, pkg/api/pod and component-helpers of the named 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from policysched.errors import UsageError
 
+T = TypeVar("T")
 AUTO: Final = "auto"
 """The value of `--kube-version` that stands for the server's minor, and without a server for the default release."""
 _MINOR: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
@@ -199,6 +202,28 @@ def release_named(minor: str) -> Release:
     if minor not in RELEASES:
         raise UsageError(f'Kubernetes version "{minor}" is not one of {", ".join(KUBE_VERSIONS)}')
     return RELEASES[minor]
+
+
+def first_accepted(kube_version: str, read: Callable[[Release], T]) -> T:
+    """Return what a function returns for a stated minor, or for the first minor that it accepts if none is stated.
+
+    Before the server answers, its minor is not known. If no minor is accepted, the error is that of the default one.
+
+    Args:
+        kube_version: The value of `--kube-version`.
+        read: Reads an input as the kube-scheduler of a release; raises UsageError if that kube-scheduler rejects it.
+
+    Raises:
+        UsageError: no release accepts the input.
+    """
+    release = release_named(kube_version)
+    try:
+        return read(release)
+    except UsageError:
+        for other in RELEASES.values() if kube_version == AUTO else ():
+            with suppress(UsageError):
+                return read(other)
+        raise
 
 
 def release_of_server(version: str) -> tuple[Release, str]:

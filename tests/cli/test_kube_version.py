@@ -39,7 +39,9 @@ CONFIGURED = (
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("minor", ["1.34", "1.37.9", "latest", "", "v1.37"])
-@pytest.mark.parametrize("ask", [*CONFIGURED, DRY_RUN, ("plugins",), ("test", "."), ("sandbox",)], ids=lambda ask: " ".join(ask[:2]))
+@pytest.mark.parametrize(
+    "ask", [*CONFIGURED, DRY_RUN, ("plugins",), ("test", "."), ("sandbox",)], ids=lambda ask: " ".join(ask[:2])
+)
 def test_other_minors_are_refused_with_the_known_ones(command: Command, ask: tuple[str, ...], minor: str) -> None:
     done = command(*ask, f"--kube-version={minor}")
     assert (done.code, done.out) == (2, "")

@@ -98,6 +98,20 @@ async def test_configuration_is_read_as_the_release_of_the_server_reads_it(
         assert len(scheduler.saying("preFilter")) == bool(code)
 
 
+async def test_gates_are_those_of_the_release_of_the_server(server: Server, sandbox: Sandbox) -> None:
+    flags = (f"--kubeconfig={server.kubeconfig}", "--leader-elect=false", "--feature-gates=CompositePodGroup=false")
+    sandbox.kubernetes = "v1.36.5"
+    async with spawned(*flags, wait=False) as scheduler:
+        assert await scheduler.exit_code() == 2
+    assert scheduler.lines[-1] == "error: --feature-gates: unrecognized feature gate: CompositePodGroup"
+    sandbox.kubernetes = "v1.37.2"
+    async with spawned(*flags):
+        pass
+    async with spawned(*flags, "--kube-version=1.36", wait=False) as scheduler:
+        assert await scheduler.exit_code() == 2
+    assert len(scheduler.lines) == 1
+
+
 async def test_configuration_that_no_release_reads_ends_the_start_without_a_server(
     server: Server, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from policysched.model.release import (
     V1_37,
     V1_38,
     Release,
+    first_accepted,
     release_named,
     release_of_server,
 )
@@ -76,6 +78,43 @@ def test_a_server_without_a_version_is_followed_by_the_default_release(version: 
 )
 def test_skew_is_the_number_of_minors_by_which_a_server_is_newer(release: Release, version: str, skew: int) -> None:
     assert release.skew(version) == skew
+
+
+def reading(*accepted: str) -> Callable[[Release], str]:
+    """Return a function that accepts these minors."""
+
+    def read(release: Release) -> str:
+        if release.minor not in accepted:
+            raise UsageError(f"not in {release.minor}")
+        return release.minor
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("stated", "accepted", "found"),
+    [
+        ("auto", ["1.38"], "1.38"),
+        ("auto", ["1.36"], "1.36"),
+        ("auto", [*RELEASES], DEFAULT.minor),
+        ("1.37", ["1.37"], "1.37"),
+    ],
+)
+def test_first_release_that_reads_an_input_is_chosen(stated: str, accepted: list[str], found: str) -> None:
+    assert first_accepted(stated, reading(*accepted)) == found
+
+
+@pytest.mark.parametrize(
+    ("stated", "accepted", "said"),
+    [
+        ("auto", [], f"not in {DEFAULT.minor}"),
+        ("1.36", ["1.37"], r"not in 1\.36"),
+        ("1.34", [*RELEASES], r'"1\.34" is not one of'),
+    ],
+)
+def test_input_that_no_release_reads_is_refused(stated: str, accepted: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        first_accepted(stated, reading(*accepted))
 
 
 def test_no_other_module_compares_versions() -> None:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -36,7 +35,7 @@ from policysched.extenders.settings import shown_url
 from policysched.framework.extender import EXTENDER
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
-from policysched.model.release import AUTO, RELEASES, Release, release_named
+from policysched.model.release import AUTO, Release, first_accepted
 from policysched.plugins.arguments import Fault
 from policysched.reading.documents import read
 from policysched.reading.files import as_text, read_bytes
@@ -118,8 +117,7 @@ class ConfigurationFile:
     ) -> None:
         self._path, self._plugins, self._election = path, plugins, election
         self._data = read_bytes(str(path)) if data is None else data
-        self._release = release_named(kube_version)
-        self._read, self.profiles = self._first_valid(kube_version)
+        self._read, self.profiles = first_accepted(kube_version, self._read_as)
         self._counter = Counter(
             "policysched_configuration_reloads",
             "Changes of the configuration file while the process runs, by result.",
@@ -129,16 +127,6 @@ class ConfigurationFile:
         for one in ReloadResult:
             self._counter.labels(one.value)  # without an initial 0, a series that begins at 1 shows no increase
         self._problem = ""
-
-    def _first_valid(self, kube_version: str) -> tuple[ReadConfiguration, dict[str, Profile]]:
-        """Read the file as the first release that accepts it; the errors are those of the default release."""
-        try:
-            return self._read_as(self._release)
-        except UsageError:
-            for release in RELEASES.values() if kube_version == AUTO else ():
-                with suppress(UsageError):
-                    return self._read_as(release)
-            raise
 
     def _read_as(self, release: Release) -> tuple[ReadConfiguration, dict[str, Profile]]:
         read = self._load(self._data, release)
@@ -150,7 +138,6 @@ class ConfigurationFile:
         Raises:
             UsageError: this kube-scheduler rejects the file.
         """
-        self._release = release
         if release is not self._read.release:
             self._read, self.profiles = self._read_as(release)
 
@@ -187,7 +174,7 @@ class ConfigurationFile:
 
     async def _take(self, data: bytes, use: Use) -> ReloadResult:
         try:
-            result = await self._put_in_force(await asyncio.to_thread(self._load, data, self._release), use)
+            result = await self._put_in_force(await asyncio.to_thread(self._load, data, self._read.release), use)
         except UsageError as error:
             result = ReloadResult.INVALID
             log.warning("the changed configuration is rejected, the previous configuration stays active: %s", error)

@@ -100,7 +100,7 @@ async def _serve(inputs: StartInputs, stop: asyncio.Event) -> None:
     """Serve the port, create the process when the API server has answered, and run the process until `stop` is set.
 
     Raises:
-        UsageError: the port cannot be used, or the configuration is invalid for the API server's release.
+        UsageError: the port cannot be used, or an input is invalid for the API server's release.
     """
     options, connection, registry = inputs.options, inputs.connection, inputs.registry
     transport, served = Transport(connection), ServedProcess(stop)
@@ -123,9 +123,10 @@ def _process(inputs: StartInputs, release: Release) -> tuple[Process, Configurat
     """Return the process that follows a release, with its completed configuration.
 
     Raises:
-        UsageError: the configuration is invalid for the release.
+        UsageError: the configuration or a feature gate is invalid for the release.
     """
     options, configuration = inputs.options, inputs.configuration
+    options.check_gates(release)
     if configuration is not None:
         configuration.follow(release)
     completed = completed_configuration(options, configuration, release)

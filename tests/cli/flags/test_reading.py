@@ -111,7 +111,7 @@ def test_values_are_read_by_their_forms() -> None:
             "--feature-gates: cannot set feature gate SidecarContainers to false, feature is locked to true",
         ),
         (
-            ["--feature-gates=WatchList=true,StorageCapacityScoring=true"],
+            ["--kube-version=1.36", "--feature-gates=WatchList=true,StorageCapacityScoring=true"],
             "--feature-gates: StorageCapacityScoring=true is not supported: the Kubernetes minor that is followed "
             "decides; leave it false",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 from policysched.app.configuration.election import ElectionFlags, read_flags
 from policysched.app.configuration.profiles import DEFAULT_NAME
@@ -28,7 +29,7 @@ from policysched.cli.flags.sections import (
 from policysched.cli.log_setup import log_as
 from policysched.cli.version import print_version
 from policysched.errors import UsageError
-from policysched.model.release import AUTO
+from policysched.model.release import AUTO, first_accepted
 from policysched.reading.durations import nanoseconds
 
 log = logging.getLogger(__name__)
@@ -39,11 +40,13 @@ def run(flags: RunFlags) -> int:
     if flags.everywhere.version not in {None, "false"}:
         print_version()
         return 0
-    check_gates(flags.features.feature_gates, flags.features.emulated_version, flags.features.min_compatibility_version)
+    features, kube_version = flags.features, flags.own.kube_version or AUTO
+    check = partial(check_gates, features.feature_gates, features.emulated_version, features.min_compatibility_version)
+    first_accepted(kube_version, check)
     verbosity = log_as(flags.logs, shown_flags(flags.given))
     for one in without_effect(flags.given):
         log.warning("%s has no effect: %s", one.option, one.no_effect)
-    options = replace(_options(flags), set_verbosity=verbosity.use)
+    options = replace(_options(flags), set_verbosity=verbosity.use, kube_version=kube_version, check_gates=check)
     if flags.misc.write_config_to is not None:
         write_configuration(options, flags.misc.write_config_to)
         return 0
@@ -69,7 +72,6 @@ def _options(flags: RunFlags) -> RunOptions:
         scheduler_names=_scheduler_names(flags),
         config=flags.misc.config,
         plugins=known.registry,
-        kube_version=flags.own.kube_version or AUTO,
         metrics=_metrics(flags),
         serving=_serving(flags),
         leader_election=_election(flags.election),
