@@ -76,6 +76,10 @@ def test_a_difference_of_a_consequence_alone_is_reported() -> None:
     }
 
 
+def test_broken_profiles_have_no_names() -> None:
+    assert differences({"config": {"profiles": 5}}, {"refusals": []}, {"refusals": [{"stage": "decode"}]})
+
+
 def test_lists_are_compared_without_their_order_and_plugins_with_it() -> None:
     assert differences({}, {"reasons": ["a", "b"]}, {"reasons": ["b", "a"]}) == frozenset()
     listed = [{"name": "A", "weight": 1}, {"name": "B", "weight": 1}]

@@ -33,7 +33,8 @@ def differences(case: Case, old: Answer, new: Answer) -> frozenset[str]:
 
 
 def _names(case: Case) -> Iterable[str]:
-    for profile in (case.get("config") or {}).get("profiles") or ():
+    profiles = (case.get("config") or {}).get("profiles")
+    for profile in profiles if isinstance(profiles, list) else ():
         if isinstance(profile, dict) and isinstance(profile.get("schedulerName"), str) and profile["schedulerName"]:
             yield profile["schedulerName"]
     yield "default-scheduler"
