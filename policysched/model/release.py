@@ -69,6 +69,8 @@ class Release:
     """Whether other disruption budgets do not count a pod whose eviction violates a budget."""
     empty_budget_selects_all: bool
     """Whether a disruption budget with an empty selector protects all pods of its namespace."""
+    taint_updates_wake_all: bool
+    """Whether a change of a node's taints retries all pods that wait for nodes, whichever plugins rejected them."""
     configuration_fields: frozenset[str]
     """The fields of a KubeSchedulerConfiguration that 1.36 does not have."""
     points_without_arguments: frozenset[str]
@@ -129,6 +131,7 @@ V1_36: Final = Release(
     preempted_node_is_reported=False,
     budgets_stop_at_violation=False,
     empty_budget_selects_all=False,
+    taint_updates_wake_all=True,
     configuration_fields=frozenset(),
     points_without_arguments=frozenset(),
     has_deferred_pod_scheduling=False,
@@ -161,6 +164,7 @@ V1_37: Final = replace(
     no_claims_are_reported=False,
     preempted_node_is_reported=True,
     budgets_stop_at_violation=True,
+    taint_updates_wake_all=False,
     configuration_fields=frozenset({"podGroupPostFilter"}),
     points_without_arguments=frozenset({"podGroupPostFilter"}),
     has_deferred_pod_scheduling=True,

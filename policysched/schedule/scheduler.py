@@ -28,6 +28,7 @@ from policysched.framework.profile import Profile
 from policysched.model.kinds import FINISHED
 from policysched.model.objects import Node, Pod
 from policysched.model.pod_requirements import pod_priority
+from policysched.model.release import Release
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.attempts import TURN, Attempts
 from policysched.schedule.binding import Binder
@@ -89,7 +90,7 @@ class Scheduler:
         self._engines = {name: Engine(self.cluster, profile, rng, timing) for name, profile in profiles.items()}
         sort = next(iter(profiles.values())).queue_sort
         self._observers = observers
-        self.queue = Queue(clock, sort, self.cluster, profiles=_interests(self._profiles))
+        self.queue = Queue(clock, sort, self.cluster, profiles=_interests(self._profiles, self.cluster.release))
         self.queue.measure_with(timing)
         if observers:
             self.queue.report_to(partial(_notify_queued, observers))
@@ -151,7 +152,7 @@ class Scheduler:
     def _put_in_force(
         self, active: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str], event: str
     ) -> int:
-        self.queue.profiles = {**self.queue.profiles, **_interests(active)}
+        self.queue.profiles = {**self.queue.profiles, **_interests(active, self.cluster.release)}
         for name, profile in active.items():
             self._engines[name].use(profile)
         if self._observers:
@@ -337,12 +338,13 @@ def _join(policies: PolicySet, profiles: Mapping[str, Profile]) -> dict[str, Pro
     return {name: policies.join(profile) for name, profile in profiles.items()}
 
 
-def _interests(profiles: Mapping[str, Profile]) -> dict[str, Interests]:
+def _interests(profiles: Mapping[str, Profile], release: Release) -> dict[str, Interests]:
     return {
         name: Interests(
             profile.pre_enqueue,
             profile.hints,
             {plugin.name: plugin for plugin in profile.retry_controls},
+            taint_updates_wake_all=release.taint_updates_wake_all,
         )
         for name, profile in profiles.items()
     }

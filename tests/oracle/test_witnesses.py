@@ -51,6 +51,7 @@ ELSEWHERE: Mapping[str, str] = {
     "points_without_arguments": "tests/app/configuration/test_release_differences.py",
     "preempted_node_is_reported": "tests/oracle/test_preemption_releases.py",
     "preemption_reserves": "tests/app/configuration/test_release_differences.py",
+    "taint_updates_wake_all": "tests/schedule/test_queue_hints.py",
     "validates_placement_points": "tests/app/configuration/test_release_differences.py",
 }
 """Tests of the fields that affect no decision: the file, by field."""

@@ -123,7 +123,7 @@ TAINTS: Final[tuple[Situation, ...]] = (
         steps=[Change("Node", "elm", both(labelled(soil="loam"), tainted()))],
         # the taint that rejected `sandy` is gone, though the label no longer matches
         wakes="sandy loamy",
-        there="rocky",
+        by_taints="rocky",
         events="NodeUpdate",
     ),
     situation(
@@ -135,7 +135,7 @@ TAINTS: Final[tuple[Situation, ...]] = (
             rejected("sandy", "NodeAffinity", affinity=on_nodes_with("soil", "sand")),
         ],
         steps=[Change("Node", "elm", tainted())],
-        there="large sandy",
+        by_taints="large sandy",
         events="",
     ),
     situation(

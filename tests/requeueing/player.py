@@ -12,10 +12,12 @@ from typing import Any
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import KINDS, fill
+from policysched.model.release import DEFAULT, Release
 from policysched.schedule.binding import Failure
 from policysched.schedule.observer import AttemptResult, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.scheduler import Scheduler
+from policysched.state.cluster import Cluster
 from tests.e2e.objects import Json
 from tests.requeueing.situations import Change, Create, Delete, Situation, Step
 from tests.schedule.parts import FakeClient
@@ -57,12 +59,13 @@ class Moves(Observer):
 class Player:
     """A scheduler with the plugins of a situation, whose cycles the test runs."""
 
-    def __init__(self, row: Situation) -> None:
+    def __init__(self, row: Situation, release: Release = DEFAULT) -> None:
         self.row = row
         self.moves = Moves()
         self.clock = StandingClock()
-        profiles = configured_profiles(configuration(*row.plugins, name="gardener"))
-        self.scheduler = Scheduler(profiles, FakeClient(), self.clock, random.Random(0), (self.moves,))
+        profiles = configured_profiles(configuration(*row.plugins, name="gardener"), release=release)
+        cluster = Cluster(release=release)
+        self.scheduler = Scheduler(profiles, FakeClient(), self.clock, random.Random(0), (self.moves,), cluster=cluster)
         self._objects: dict[tuple[str, str], Json] = {}
         self._versions = count(1)
 

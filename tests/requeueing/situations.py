@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from policysched.model.release import Release
 from tests.e2e.objects import Json, node, pod
 
 Edit = Callable[[Json], None]
@@ -74,7 +75,7 @@ class Situation:
         events: Events of the steps as kube-scheduler names them; none if no pod is tried again.
         given: Objects that exist before.
         served: Whether an API server v1.36 with default feature gates accepts the objects and steps.
-        there: Names of the pods that only kube-scheduler tries again.
+        by_taints: Names of the pods that are tried again besides where every change of taints wakes all.
     """
 
     claim: str
@@ -85,7 +86,16 @@ class Situation:
     events: frozenset[str]
     given: tuple[Json, ...]
     served: bool = True
-    there: frozenset[str] = frozenset()
+    by_taints: frozenset[str] = frozenset()
+
+    def wakes_in(self, release: Release) -> frozenset[str]:
+        """Return the names of the pods that are tried again in a release."""
+        return self.wakes | self.by_taints if release.taint_updates_wake_all else self.wakes
+
+    def events_in(self, release: Release) -> frozenset[str]:
+        """Return the events that move pods in a release."""
+        added = self.by_taints and not self.wakes and release.taint_updates_wake_all
+        return self.events | {"NodeUpdateNodeTaint"} if added else self.events
 
 
 def situation(
@@ -98,7 +108,7 @@ def situation(
     wakes: str = "",
     events: str,
     served: bool = True,
-    there: str = "",
+    by_taints: str = "",
 ) -> Situation:
     """Return a row of the table; names are separated by spaces."""
     return Situation(
@@ -110,7 +120,7 @@ def situation(
         frozenset(events.split()),
         tuple(given),
         served,
-        frozenset(there.split()),
+        frozenset(by_taints.split()),
     )
 
 

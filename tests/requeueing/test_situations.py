@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from policysched.model.release import DEFAULT, RELEASES, Release
 from policysched.plugins.registry import points_of_defaults
 from tests.requeueing.node_situations import NODE_SITUATIONS
 from tests.requeueing.peer_situations import PEER_SITUATIONS
@@ -23,19 +24,30 @@ TABLE = (*NODE_SITUATIONS, *PEER_SITUATIONS, *VOLUME_SITUATIONS)
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.claim)
 async def test_situation_wakes_exactly_those_that_it_can_help(row: Situation) -> None:
-    player = Player(row)
+    for release in releases_of(row):
+        await wakes_exactly_those_that_it_can_help(row, release)
+
+
+def releases_of(row: Situation) -> list[Release]:
+    """Return the releases to play a situation in: one, or all where they differ."""
+    return [one for one in RELEASES.values() if row.by_taints or one is DEFAULT]
+
+
+async def wakes_exactly_those_that_it_can_help(row: Situation, release: Release) -> None:
+    player = Player(row, release)
     await player.begin()
     assert player.rejectors() == {one.name: one.rejectors for one in row.waiting}
     player.play()
-    assert player.ready() == row.wakes
-    assert player.woken_by() <= row.events
+    assert player.ready() == row.wakes_in(release)
+    assert player.woken_by() <= row.events_in(release)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.claim)
 async def test_situation_that_comes_during_the_attempt_wakes_the_same_pods(row: Situation) -> None:
-    player = Player(row)
-    await player.begin(meanwhile=True)
-    assert player.ready() == row.wakes
+    for release in releases_of(row):
+        player = Player(row, release)
+        await player.begin(meanwhile=True)
+        assert player.ready() == row.wakes_in(release)
 
 
 def test_situations_have_names_of_their_own_and_reach_every_plugin_that_rejects() -> None:

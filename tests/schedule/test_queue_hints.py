@@ -6,7 +6,7 @@ import pytest
 
 from policysched.framework import Action, Change, Cluster, CustomResource, Hint, Resource
 from policysched.model.objects import Pod
-from policysched.schedule.queue.hints import label
+from policysched.schedule.queue.hints import Interests, label
 from policysched.schedule.queue.queue import SWEEP
 from tests.schedule.queue_parts import (
     FIT,
@@ -204,6 +204,21 @@ def test_gates_are_asked_again_each_time_that_a_pod_has_waited_too_long() -> Non
     gates.blocks, clock.at = False, 990
     assert tested.pop() is queued
     assert queued.flushed
+
+
+def test_change_of_taints_wakes_all_that_wait_for_nodes_where_a_release_says_so() -> None:
+    taints = Change(Resource.NODE, Action.UPDATE_NODE_TAINT)
+    hints = {
+        "Fit": (Hint(Resource.NODE, Action.ADD, lambda *_: False),),
+        "Taints": (Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, lambda *_: False),),
+        "Spread": (Hint(Resource.ASSIGNED_POD, Action.ADD),),
+    }
+    for wakes_all, woken in ((False, {}), (True, {"Fit": 1})):
+        profiles = {"p": Interests((), hints, taint_updates_wake_all=wakes_all)}
+        for plugin in hints:
+            tested = queue(StandingClock(), profiles)
+            tested.reject(popped(tested), frozenset((plugin,)))
+            assert tested.move(taints) == woken.get(plugin, 0)
 
 
 def test_gate_that_closes_later_keeps_a_rejected_pod_out() -> None:

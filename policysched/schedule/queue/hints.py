@@ -3,7 +3,8 @@
 A pod is retried only if a plugin that rejected it reports that the change can help. If a hint fails, or no rejector is
 known, the pod is retried: a useless attempt is cheap, a forgotten pod is not.
 
-Source: pkg/scheduler/backend/queue/scheduling_queue.go (isPodWorthRequeuing).
+Source: pkg/scheduler/backend/queue/scheduling_queue.go (isPodWorthRequeuing), pkg/scheduler/scheduler.go
+(buildQueueingHintMap), v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from types import MappingProxyType
+from typing import Final
 
 from policysched.framework import (
     Action,
@@ -30,6 +33,7 @@ from policysched.schedule.timing import Timing
 
 log = logging.getLogger(__name__)
 NOBODY: Mapping[str, RetryControl] = MappingProxyType({})
+ANY_TAINT_UPDATE: Final = Hint(Resource.NODE, Action.UPDATE_NODE_TAINT)
 Matching = Mapping[str, Sequence[Hint]]
 """The hints that match a change's resource and action, by plugin name."""
 
@@ -43,7 +47,15 @@ class QueueingStrategy(Enum):
 
 
 class Interests:
-    """The gates, queueing hints and rejection listeners of a profile's plugins."""
+    """The gates, queueing hints and rejection listeners of a profile's plugins.
+
+    Args:
+        pre_enqueue: The gates.
+        hints: The hints by plugin name.
+        listeners: The filters that are told which pods they rejected, by name.
+        taint_updates_wake_all: Whether a change of taints retries the pods of each plugin, other than the listeners,
+            that has a hint for added nodes.
+    """
 
     __slots__ = ("_hints", "_matching", "indexes", "listeners", "pre_enqueue")
 
@@ -52,12 +64,19 @@ class Interests:
         pre_enqueue: Sequence[PreEnqueuePlugin] = (),
         hints: Mapping[str, Sequence[Hint]] | None = None,
         listeners: Mapping[str, RetryControl] = NOBODY,
+        *,
+        taint_updates_wake_all: bool = False,
     ) -> None:
         self.pre_enqueue = {plugin.name: plugin for plugin in pre_enqueue}
         self._hints: dict[str, Sequence[Hint]] = {plugin.name: plugin.events() for plugin in pre_enqueue}
         self._hints.update(hints or {})
         self.listeners = listeners
-        """The filters that are told which pods they rejected, by name."""
+        if taint_updates_wake_all:
+            self._hints |= {
+                name: (*known, ANY_TAINT_UPDATE)
+                for name, known in self._hints.items()
+                if name not in listeners and _misses_taints(known)
+            }
         self.indexes = {
             plugin: hint.index for plugin, hints in self._hints.items() for hint in hints if hint.index is not None
         }
@@ -81,6 +100,12 @@ class Interests:
 
 
 NO_INTERESTS = Interests()
+
+
+def _misses_taints(hints: Sequence[Hint]) -> bool:
+    """Return whether hints match added nodes but no change of taints."""
+    matched = reduce(or_, (hint.actions for hint in hints if hint.resource is Resource.NODE), Action(0))
+    return bool(matched & Action.ADD) and not matched & Action.UPDATE_NODE_TAINT
 
 
 def index_of(hints: Sequence[Hint]) -> HintIndex | None:
