@@ -21,25 +21,6 @@ _FILES: Final = frozenset(("FILE", "FILE|DIR", "FILE|DIR|live", "PATH"))
 _SHELL_OPTIONS: Final = ("install_completion", "show_completion")
 
 
-class _AsTyped:
-    """Accepts the texts of options without validation."""
-
-    def coerce(self, value: Any, *, param: Any, **_: Any) -> Any:
-        """Return the typed value."""
-        if not param.multiple:
-            return value
-        return () if value is None else list(value)
-
-
-def take_as_typed(parameter: Any) -> None:
-    """Accept the texts of a parameter without a validator.
-
-    Typer creates a validator for each parameter, even if it is not given, with a library that takes longer to import
-    than Typer itself. With versions of Typer that do otherwise this has no effect.
-    """
-    parameter._runtime_param = _AsTyped()
-
-
 class _Late:
     """Accepts defaults and texts unchanged, and converts other values with a validator created on first use."""
 
@@ -69,13 +50,13 @@ def read_late(parameter: Any) -> None:
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands, whose own options are not validated."""
+    """A group of commands, without Typer's options that edit the files of shells."""
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the options of the group, without Typer's options that edit the files of shells."""
+        """Return the options of the group; their validators are made on first use."""
         found = [one for one in super().get_params(ctx) if one.name not in _SHELL_OPTIONS]
         for one in found:
-            take_as_typed(one)
+            read_late(one)
         return found
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
@@ -99,10 +80,10 @@ class OnceCommand(TyperCommand):
         formatter.write(help_text(self, ctx))
 
     def get_help_option(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the help option."""
+        """Return the help option; its validator is made on first use."""
         found = super().get_help_option(ctx)
         if found is not None:
-            take_as_typed(found)
+            read_late(found)
         return found
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]

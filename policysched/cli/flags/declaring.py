@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from policysched.cli.flags.values import Form
-from policysched.cli.options import OnceCommand, take_as_typed
+from policysched.cli.options import OnceCommand
 from policysched.errors import UsageError
 
 T = TypeVar("T")
@@ -133,8 +133,6 @@ class FlagCommand(OnceCommand):
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
         """Parse the arguments after conversion to the syntax of Click."""
-        for one in self.params:
-            take_as_typed(one)
         return super().parse_args(ctx, [*_as_click(args, self.bare)])  # type: ignore[no-untyped-call]
 
 
