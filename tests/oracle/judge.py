@@ -42,6 +42,15 @@ def ours(case: Case, minor: str = AUTO) -> Record:
     return decided
 
 
+def with_namespaces(case: Case) -> Case:
+    """Add the namespaces of the pods, which exist in a dry-run even if no object describes them."""
+    there = {thing["metadata"]["name"] for thing in case["objects"] if thing["kind"] == "Namespace"}
+    pods = [case["pod"], *(thing for thing in case["objects"] if thing["kind"] == "Pod")]
+    named = {pod["metadata"].get("namespace", "default") for pod in pods} - there
+    added = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in sorted(named)]
+    return {**case, "objects": [*case["objects"], *added]}
+
+
 def disagreement(oracle: Oracle, case: Case) -> list[str]:
     """Ask both about one pod or a sequence; a case that kube-scheduler cannot evaluate is no disagreement.
 

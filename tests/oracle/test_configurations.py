@@ -24,7 +24,7 @@ from . import configs
 from .compare import differences
 from .config_kinds import Changes, kinds
 from .generate import single
-from .judge import ours
+from .judge import ours, with_namespaces
 from .minors import AT_EACH_MINOR, release_of, share
 from .oracle import InvalidCaseError
 from .relations import relation
@@ -143,7 +143,7 @@ def variants(seed: int, indices: Iterable[int]) -> Iterator[Case]:
 def test_decisions_under_configurations_equal_those_of_kube_scheduler(oracle: Oracle, tmp_path: Path) -> None:
     print(f"POLICYSCHED_SEED={SEED}")  # noqa: T201 - shown with a failure
     failing, changes = [], Changes()
-    for case in variants(SEED, share(oracle, range(CASES // 4))):
+    for case in map(with_namespaces, variants(SEED, share(oracle, range(CASES // 4)))):
         try:
             theirs = oracle.decide(case)
         except InvalidCaseError:

@@ -17,7 +17,7 @@ from .casefiles import write_case
 from .compare import differences
 from .extremes import extremes
 from .generate import singles
-from .judge import disagreement, ours, places
+from .judge import disagreement, ours, places, with_namespaces
 from .minors import AT_EACH_MINOR, share
 from .seed import seed
 from .shrink import shrink
@@ -51,7 +51,7 @@ def compare(oracle: Oracle, cases: Iterable[Case], folder: Path) -> None:
     """Compare both sides on each case."""
     print(f"POLICYSCHED_SEED={SEED}")  # noqa: T201 - shown with a failure
     survey, failing = Survey(), []
-    for case in cases:
+    for case in map(with_namespaces, cases):
         theirs = oracle.decide(case)
         survey.add(case, theirs)
         if not _stray(case, theirs, oracle.minor) and differences(ours(case, oracle.minor), theirs):
