@@ -128,7 +128,7 @@ class PerPod(Plugin):
     class_filter: FilterPlugin[Any] | None = None
     """The filter of classes of pods with a shared key; it returns SKIP for other pods."""
     class_score: ScorePlugin[Any] | None = None
-    """The score plugin of classes of pods with a shared key or without own objects; it returns SKIP for other pods."""
+    """The score plugin of pod classes: it scores every pod 0, because results of a pod replace those of its class."""
 
     @staticmethod
     @abstractmethod

@@ -79,7 +79,7 @@ class ZeroScore(RowScore[NodeTable]):
 
 
 class AlwaysZeroScore(ZeroScore, ScorePlugin[NodeTable]):
-    """A score plugin that gives every node the score 0 for every pod, because its PreScore is disabled."""
+    """A score plugin that gives every node the score 0 for every pod."""
 
     pre_scores = False
 

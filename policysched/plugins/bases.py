@@ -1,4 +1,4 @@
-"""Bases that several default plugins share: filters with one reason, scores that stay in range, scores of 0.
+"""Bases that several default plugins share: filters with one reason, and scores that stay in range.
 
 Shapes: R rows selected.
 """
@@ -9,23 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-import numpy as np
-
-from policysched.framework import (
-    SKIP,
-    Cluster,
-    Codes,
-    FilterPlugin,
-    Mask,
-    Nothing,
-    Rows,
-    ScorePlugin,
-    Scores,
-    Status,
-)
-from policysched.model.objects import Pod
-from policysched.plugins.columns import codes_where, row_count
-from policysched.state.tables.nodes import NodeTable
+from policysched.framework import Codes, FilterPlugin, Mask, Rows, Status
+from policysched.plugins.columns import codes_where
 
 
 class RejectedRows(Protocol):
@@ -66,23 +51,3 @@ class ScoresInRange:
     def stays_in_range(self, state: object) -> bool:  # noqa: ARG002 - the base's signature
         """Return True."""
         return True
-
-
-class ScoreOfOthers(ScoresInRange, ScorePlugin[NodeTable]):
-    """Scores 0 for the pods that have no results of their own in a `PerPod` plugin.
-
-    Args:
-        name: The name of the plugin.
-        is_own: Returns whether a pod has results of its own.
-    """
-
-    def __init__(self, name: str, is_own: Callable[[Pod, Cluster], bool]) -> None:
-        self.name, self._is_own = name, is_own
-
-    def prepare_score(self, pod: Pod, cluster: Cluster) -> NodeTable | Nothing:
-        """Skip a pod with results of its own."""
-        return SKIP if self._is_own(pod, cluster) else cluster.nodes
-
-    def score(self, state: NodeTable, rows: Rows) -> Scores:
-        """Score every row 0."""
-        return np.zeros(row_count(state, rows), np.int64)

@@ -51,10 +51,10 @@ from policysched.framework import (
     default_normalize,
     unschedulable,
 )
+from policysched.framework.partial_plugins import AlwaysZeroScore
 from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Duration, Fault, PluginArguments
-from policysched.plugins.bases import ScoreOfOthers
 from policysched.plugins.dynamic_resources import claim_writes
 from policysched.plugins.dynamic_resources.claim_rows import ClaimRows
 from policysched.plugins.dynamic_resources.claim_writes import ClaimTurns
@@ -200,7 +200,7 @@ class DynamicResources(
         """The pod of the current cycle."""
         self._waited = WaitedClaims()
         self.class_filter = SharedFilter(self._shared)
-        self.class_score = ScoreOfOthers(NAME, self._has_own)
+        self.class_score = AlwaysZeroScore(NAME)
 
     def _prepared(self, pod: Pod, cluster: Cluster) -> PreparedPod:
         """Return what is known of a pod; several extension points of a cycle use it."""
@@ -217,9 +217,6 @@ class DynamicResources(
         """Return the key that pods with claims of equal specs share, None if results are of this pod only."""
         shared = self._shared(pod, cluster)
         return None if shared is None else shared[0]
-
-    def _has_own(self, pod: Pod, cluster: Cluster) -> bool:
-        return has_claims(pod, cluster) and self._shared(pod, cluster) is None
 
     def _shared(self, pod: Pod, cluster: Cluster) -> tuple[bytes, Allocator] | None:
         return self._prepared(pod, cluster).shared if pod.spec.resource_claims else None

@@ -41,6 +41,7 @@ from policysched.framework import (
     Status,
     unresolvable,
 )
+from policysched.framework.partial_plugins import AlwaysZeroScore
 from policysched.model.objects import (
     CSIDriver,
     CSINode,
@@ -51,7 +52,7 @@ from policysched.model.objects import (
 from policysched.model.objects.storage import MIGRATED_PLUGINS
 from policysched.model.quantity import value
 from policysched.plugins.arguments import Fault, Int64, PluginArguments
-from policysched.plugins.bases import ScoreOfOthers, ScoresInRange
+from policysched.plugins.bases import ScoresInRange
 from policysched.plugins.curves import FULL, HIGHEST_POINT, Curve, ShapePoint, curve_of, shape_faults
 from policysched.plugins.volumes.capacities import Measure, volume_limit
 from policysched.plugins.volumes.claims import Claims, claims_of, uses_claim, uses_volumes
@@ -134,7 +135,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         self._latest: tuple[Pod, VolumeRows] | None = None
         """The filtered pod whose scores are not computed yet, with its results."""
         if curve is not None:
-            self.class_score = ScoreOfOthers(self.name, uses_volumes)
+            self.class_score = AlwaysZeroScore(self.name)
             self.scores_after_pre_filter = self.scores_after_filter = True
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[VolumeRows]:

@@ -165,8 +165,11 @@ class Evaluation(NamedTuple):
 
     @property
     def scores(self) -> tuple[ScoreResults, ...]:
-        """The results of all score plugins that do not skip the pod."""
-        return (*self.of_class.scores, *self.further_scores)
+        """The results of all score plugins that do not skip the pod; its own results replace those of its class."""
+        if not self.further_scores:
+            return self.of_class.scores
+        own = {one.plugin.name for one in self.further_scores}
+        return (*(one for one in self.of_class.scores if one.plugin.name not in own), *self.further_scores)
 
     @property
     def is_scored(self) -> bool:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import SKIP, Action, Change, Resource
 from policysched.model.quantity import exact_value
 from policysched.model.release import V1_36, V1_37
 from policysched.plugins import plugin_named
 from policysched.plugins.curves import curve_of
 from policysched.plugins.volumes.volume_binding import DEFAULT_SHAPE, VolumeBinding
+from policysched.rules.policy_set.policy_set import PolicySet
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.pod_classes import class_key
+from policysched.schedule.cycle.record import make_record
 from tests.build import node, pod
 from tests.plugins.ask import filtered, hinted, scored
 from tests.plugins.stored import ZONE, claim, claiming, csi_capacity, csi_driver, storage_class, volume, with_storage
@@ -121,7 +127,6 @@ def test_pods_without_claims_score_zero_as_a_class() -> None:
     around = with_storage(*NODES)
     assert PLUGIN.class_score is not None
     assert scored(PLUGIN.class_score, pod(), around) == dict.fromkeys("abc", 0)
-    assert scored(PLUGIN.class_score, claiming("p", "c"), around) is SKIP
     assert VolumeBinding().class_score is None
     assert scored(VolumeBinding(), pod(), around) is SKIP
 
@@ -179,3 +184,16 @@ def test_amounts_overflow_as_in_kube_scheduler() -> None:
     assert isinstance(state, np.ndarray)
     # 100 times the size wraps to a negative utilization
     assert state.tolist() == [100]
+
+
+@pytest.mark.parametrize("first", ["plain", "claiming"])
+def test_pods_with_and_without_claims_of_one_class_have_their_own_scores(first: str) -> None:
+    around = with_storage(*NODES, WAIT, DRIVER, claim(size="10Gi"), *room(a="20Gi", b="100Gi"))
+    engine = Engine(around, PolicySet().join(default_profile(release=V1_37)), random.Random(0))
+    pods = {"plain": pod("plain"), "claiming": claiming("claiming", "c")}
+    assert class_key(pods["plain"]) == class_key(pods["claiming"])
+    for _ in range(2):
+        for name in (first, *pods):
+            told = make_record(engine.decide(pods[name]))["scores"]
+            found = {node: scores["VolumeBinding"] for node, scores in told.items()}
+            assert found == ({"a": 50, "b": 90} if name == "claiming" else dict.fromkeys("abc", 0))
