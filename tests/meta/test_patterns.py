@@ -72,7 +72,8 @@ def _uses(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def patterns() -> Iterator[Found]:
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+    texts = {path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    trees = {path: ast.parse(text) for path, text in texts.items() if any(f".{name}" in text for name in FUNCTIONS)}
     uses = {path: list(_uses(tree)) for path, tree in trees.items()}
     for path, tree in trees.items():
         assigned = {
