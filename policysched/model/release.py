@@ -71,6 +71,18 @@ class Release:
     """Whether a disruption budget with an empty selector protects all pods of its namespace."""
     taint_updates_wake_all: bool
     """Whether a change of a node's taints retries all pods that wait for nodes, whichever plugins rejected them."""
+    pending_pod_event: str
+    """The name of a pending pod in the event labels of metrics, followed by what happened to the pod."""
+    own_update_event: str
+    """The name of a pending pod in the event labels of metrics about its own updates."""
+    entity_label: str
+    """The label that distinguishes pods and groups in scheduler_queued_entities; empty if no metric counts entities."""
+    latencies_are_beta: bool
+    """Whether the durations of plugins and of the scheduling algorithm are BETA metrics, instead of ALPHA."""
+    hides_preemption_durations: bool
+    """Whether scheduler_preemption_goroutines_duration_seconds is deprecated, so that it is not exported."""
+    counts_claims_by_owner: bool
+    """Whether created claims are counted in dynamic_resource_allocation_resourceclaim_creates_total, by owner."""
     configuration_fields: frozenset[str]
     """The fields of a KubeSchedulerConfiguration that 1.36 does not have."""
     points_without_arguments: frozenset[str]
@@ -132,6 +144,12 @@ V1_36: Final = Release(
     budgets_stop_at_violation=False,
     empty_budget_selects_all=False,
     taint_updates_wake_all=True,
+    pending_pod_event="UnschedulablePod",
+    own_update_event="UnschedulablePod",
+    entity_label="",
+    latencies_are_beta=False,
+    hides_preemption_durations=False,
+    counts_claims_by_owner=False,
     configuration_fields=frozenset(),
     points_without_arguments=frozenset(),
     has_deferred_pod_scheduling=False,
@@ -165,6 +183,12 @@ V1_37: Final = replace(
     preempted_node_is_reported=True,
     budgets_stop_at_violation=True,
     taint_updates_wake_all=False,
+    pending_pod_event="UnscheduledPod",
+    own_update_event="TargetPod",
+    entity_label="type",
+    latencies_are_beta=True,
+    hides_preemption_durations=True,
+    counts_claims_by_owner=True,
     configuration_fields=frozenset({"podGroupPostFilter"}),
     points_without_arguments=frozenset({"podGroupPostFilter"}),
     has_deferred_pod_scheduling=True,
@@ -176,6 +200,7 @@ V1_38: Final = replace(
     fit_scores_pod_level=True,
     exact_capacities=True,
     empty_budget_selects_all=True,
+    entity_label="entity",
     configuration_fields=frozenset({"podGroupPostFilter", "placementFeasible", "percentageOfPlacementsToScore"}),
     points_without_arguments=frozenset(),
     preemption_reserves=True,

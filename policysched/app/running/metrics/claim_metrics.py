@@ -1,6 +1,7 @@
 """`ClaimMetrics`: metrics about created resource claims and waits for devices, with kube-scheduler's names and texts.
 
-Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/framework/plugins/dynamicresources.
+Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/framework/plugins/dynamicresources, v1.36 and v1.37;
+dynamic-resource-allocation/resourceclaim/metrics, v1.37.
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ from prometheus_client.registry import Collector
 
 from policysched.app.running.metrics.series import Histogram, Labels, exponential, make_counters
 from policysched.framework import DeviceWait
+from policysched.model.release import DEFAULT, Release
 from policysched.schedule.observer import Observer
 
 
 class ClaimMetrics(Observer, Collector):
-    """Counts claim requests and waits of DynamicResources."""
+    """Counts claim requests and waits of DynamicResources.
 
-    def __init__(self) -> None:
+    Args:
+        release: The release whose names and labels apply.
+    """
+
+    def __init__(self, release: Release = DEFAULT) -> None:
+        self._counts_by_owner = release.counts_claims_by_owner
         self._device_seconds = Histogram(
             "scheduler_dra_bindingconditions_wait_duration_seconds",
             "[ALPHA] Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
@@ -43,12 +50,7 @@ class ClaimMetrics(Observer, Collector):
 
     def collect(self) -> Iterator[MetricFamily]:
         """Return samples; thread-safe."""
-        yield make_counters(
-            "scheduler_resourceclaim_creates",
-            "[ALPHA] Number of ResourceClaims creation requests within scheduler",
-            ("status",),
-            self._claims,
-        )
+        yield self._created_claims()
         yield make_counters(
             "scheduler_dra_bindingconditions_allocations",
             "[ALPHA] Number of allocations using devices with BindingConditions, counted per driver per scheduling "
@@ -57,3 +59,15 @@ class ClaimMetrics(Observer, Collector):
             self._device_waits,
         )
         yield self._device_seconds.collect()
+
+    def _created_claims(self) -> MetricFamily:
+        if not self._counts_by_owner:
+            text = "[ALPHA] Number of ResourceClaims creation requests within scheduler"
+            return make_counters("scheduler_resourceclaim_creates", text, ("status",), self._claims)
+        return make_counters(
+            "dynamic_resource_allocation_resourceclaim_creates",
+            "[ALPHA] Number of ResourceClaims creation requests, categorized by creation status, admin access, and "
+            "owning API group and kind (either Pod or scheduling.k8s.io/PodGroup)",
+            ("status", "admin_access", "owner_api_group", "owner_api_kind"),
+            {(*labels, "false", "", "Pod"): count for labels, count in dict(self._claims).items()},
+        )

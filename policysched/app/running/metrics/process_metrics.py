@@ -37,9 +37,9 @@ class ProcessMetrics:
 
     def __init__(self, clock: Clock, registry: CollectorRegistry, release: Release = DEFAULT) -> None:
         self._registry = registry
-        self.timing, self._attempts = TimingMetrics(clock), SchedulerMetrics(clock)
+        self.timing, self._attempts = TimingMetrics(clock, release), SchedulerMetrics(clock, release)
         self._policies = PolicyMetrics(self._attempts.evaluations, self.timing.policy_seconds)
-        self.requests, self._claims = RequestMetrics(), ClaimMetrics()
+        self.requests, self._claims = RequestMetrics(), ClaimMetrics(release)
         self._kept = frozenset[str]()
         """Policies that can have series."""
         self._shadows: ShadowGuards | None = None

@@ -4,7 +4,7 @@ An observer counts with plain numbers; samples are created only when metrics are
 negligible. No series is about a single pod. docs/reference/metrics.md lists kube-scheduler's metrics that do not exist
 here.
 
-Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/schedule_one.go.
+Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/schedule_one.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Final
 
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
-from policysched.app.running.metrics.series import Histogram, Labels, exponential, make_counters
+from policysched.app.running.metrics.series import Histogram, Labels, event_name, exponential, make_counters
 from policysched.framework import Clock, PostFilterResult, Status, WaitingPod
 from policysched.framework.plugin import PREFIX
+from policysched.model.release import DEFAULT, Release
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -52,10 +54,13 @@ class SchedulerMetrics(Observer, Collector):
 
     Args:
         clock: The scheduler's clock.
+        release: The release whose names, labels and texts apply.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, release: Release = DEFAULT) -> None:
         self._monotonic = clock.monotonic
+        self._event = partial(event_name, pending_pod=release.pending_pod_event, own_update=release.own_update_event)
+        self._entity_label = release.entity_label
         of_attempts = exponential(0.001, 2, 15)
         self._attempts: Counter[Labels] = Counter()
         self._attempt_seconds = Histogram(
@@ -66,7 +71,7 @@ class SchedulerMetrics(Observer, Collector):
         )
         self._algorithm_seconds = Histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
-            "[ALPHA] Scheduling algorithm latency in seconds",
+            f"[{'BETA' if release.latencies_are_beta else 'ALPHA'}] Scheduling algorithm latency in seconds",
             (),
             of_attempts,
         )
@@ -84,7 +89,11 @@ class SchedulerMetrics(Observer, Collector):
             exponential(0.01, 2, 20),
         )
         self._victims = Histogram(
-            "scheduler_preemption_victims", "[STABLE] Number of selected preemption victims", (), exponential(1, 2, 7)
+            "scheduler_preemption_victims",
+            "[STABLE] Number of selected preemption victims"
+            + (" for preemption initiated by a single pod" if release.entity_label else ""),
+            (),
+            exponential(1, 2, 7),
         )
         self._permit_seconds = Histogram(
             "scheduler_permit_wait_duration_seconds",
@@ -173,11 +182,13 @@ class SchedulerMetrics(Observer, Collector):
             "scheduler_queue_incoming_pods",
             "[STABLE] Number of pods added to scheduling queues by event and queue type.",
             ("queue", "event"),
-            self._incoming,
+            {(queue, self._event(event)): count for (queue, event), count in dict(self._incoming).items()},
         )
+        yield from self._incoming_entities()
+        waiting = "unschedulableEntities" if self._entity_label else "unschedulablePods"
         yield make_counters(
             "scheduler_pod_scheduled_after_flush",
-            "[ALPHA] Number of pods that were successfully scheduled after being flushed from unschedulablePods due to "
+            f"[ALPHA] Number of pods that were successfully scheduled after being flushed from {waiting} due to "
             "timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues.",
             (),
             {(): self._after_flush},
@@ -198,6 +209,17 @@ class SchedulerMetrics(Observer, Collector):
             self._permit_seconds,
         ):
             yield histogram.collect()
+
+    def _incoming_entities(self) -> Iterator[MetricFamily]:
+        if self._entity_label:
+            yield make_counters(
+                "scheduler_queue_incoming_entities",
+                "[ALPHA] Number of scheduling entities added to scheduling queues by event, queue type, and entity "
+                "type. Entity types are either 'pod' (for individual pods that are not members of any podgroup) or "
+                "'podgroup'.",
+                ("queue", "event", self._entity_label),
+                {(queue, self._event(event), "pod"): count for (queue, event), count in dict(self._incoming).items()},
+            )
 
 
 def is_kept(plugin: str, names: frozenset[str]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,30 @@ from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricF
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.utils import floatToGoString
 
+from policysched.framework import Resource
+
 Labels = tuple[str, ...]
+PENDING: Final = Resource.PENDING_POD.value
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     """Return upper bounds of exponential buckets, as Go computes them."""
     bounds = accumulate(range(count - 1), lambda bound, _: bound * factor, initial=start)
     return tuple(bounds)
+
+
+def event_name(event: str, pending_pod: str, own_update: str) -> str:
+    """Return the name of a change in the metrics of a release.
+
+    Args:
+        event: The name of the change in the queue.
+        pending_pod: The name of a pending pod.
+        own_update: The name of a pending pod in the names of its updates.
+    """
+    if not event.startswith(PENDING):
+        return event
+    action = event.removeprefix(PENDING)
+    return f"{own_update if action.startswith('Update') else pending_pod}{action}"
 
 
 class Histogram:
@@ -58,6 +76,15 @@ class Histogram:
             *buckets, total = tuple(counts)
             family.add_metric(labels, list(zip(names, accumulate(buckets), strict=True)), total)
         return family
+
+    def renamed(self, place: int, name_of: Callable[[str], str]) -> Histogram:
+        """Return a copy with other values of one label; thread-safe."""
+        made = self.copy()
+        made._counts = {
+            (*labels[:place], name_of(labels[place]), *labels[place + 1 :]): counts
+            for labels, counts in made._counts.items()
+        }
+        return made
 
     def copy(self) -> Histogram:
         """Return a copy; thread-safe."""

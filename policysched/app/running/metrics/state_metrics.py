@@ -1,17 +1,28 @@
 """`StateMetrics`: numbers of pods, nodes and running operations, with kube-scheduler's names and texts.
 
-Source: pkg/scheduler/metrics/metrics.go.
+Source: pkg/scheduler/metrics/metrics.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Final
 
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
+from policysched.app.running.metrics.series import event_name
 from policysched.schedule.scheduler import Scheduler
+
+QUEUED_ENTITIES: Final = (
+    "Number of queued scheduling entities ('pod' or 'podgroup'; 'pod' stands for individual pods that are not members "
+    "of any podgroup) by the queue type. 'active' means number of entities in activeQ; 'backoff' means number of "
+    "entities in backoffQ; 'unschedulable' means number of entities in unschedulableEntities that the scheduler "
+    "attempted to schedule and failed; 'gated' is the number of unschedulable entities that the scheduler never "
+    "attempted to schedule because they are gated."
+)
 
 
 class StateMetrics(Collector):
@@ -23,19 +34,12 @@ class StateMetrics(Collector):
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        release = scheduler.cluster.release
+        self._entity_label = release.entity_label
+        self._event = partial(event_name, pending_pod=release.pending_pod_event, own_update=release.own_update_event)
 
     def collect(self) -> Iterator[MetricFamily]:
         """Return samples; thread-safe."""
-        pending = GaugeMetricFamily(
-            "scheduler_pending_pods",
-            "[STABLE] Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' "
-            "means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the "
-            "scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the "
-            "scheduler never attempted to schedule because they are gated.",
-            labels=("queue",),
-        )
-        for queue, count in self._scheduler.queue.counts()._asdict().items():
-            pending.add_metric((queue,), count)
         cluster = self._scheduler.cluster
         size = GaugeMetricFamily(
             "scheduler_cache_size",
@@ -45,7 +49,36 @@ class StateMetrics(Collector):
         size.add_metric(("nodes",), cluster.nodes.count)
         size.add_metric(("pods",), len(cluster.pods))
         size.add_metric(("assumed_pods",), sum(one.assumed for one in tuple(cluster.pods.by_id.values())))
-        yield from (pending, size, *self._work())
+        yield from (*self._queues(), size, *self._work())
+
+    def _queues(self) -> Iterator[MetricFamily]:
+        """Yield the numbers of pods by queue; queues of groups of pods are empty."""
+        counts = self._scheduler.queue.counts()._asdict()
+        waiting = "unschedulableEntities" if self._entity_label else "unschedulablePods"
+        groups = (
+            "; 'incomplete' means number of pods in incompletePodGroupPods; 'pending' means number of pods in "
+            "pendingPodGroupPods"
+        )
+        pending = GaugeMetricFamily(
+            "scheduler_pending_pods",
+            "[STABLE] Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' "
+            f"means number of pods in backoffQ; 'unschedulable' means number of pods in {waiting} that the "
+            "scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the "
+            f"scheduler never attempted to schedule because they are gated{groups if self._entity_label else ''}.",
+            labels=("queue",),
+        )
+        for queue, count in (
+            counts | dict.fromkeys(("incomplete", "pending") if self._entity_label else (), 0)
+        ).items():
+            pending.add_metric((queue,), count)
+        yield pending
+        if self._entity_label:
+            entities = GaugeMetricFamily(
+                "scheduler_queued_entities", f"[ALPHA] {QUEUED_ENTITIES}", labels=("queue", self._entity_label)
+            )
+            for queue, count in counts.items():
+                entities.add_metric((queue, "pod"), count)
+            yield entities
 
     def _work(self) -> Iterator[MetricFamily]:
         queue = self._scheduler.queue
@@ -64,7 +97,7 @@ class StateMetrics(Collector):
             labels=("event",),
         )
         for event, count in sorted(queue.events_in_flight().items()):
-            in_flight.add_metric((event,), count)
+            in_flight.add_metric((self._event(event),), count)
         at_work = GaugeMetricFamily(
             "scheduler_goroutines",
             "[BETA] Number of running goroutines split by the work they do such as binding.",

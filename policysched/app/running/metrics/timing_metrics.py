@@ -3,13 +3,14 @@
 The scheduler passes durations as they are measured; samples are created when metrics are scraped. Labels are bounded,
 because plugins belong to profiles or are policies; the series of a deleted policy are dropped.
 
-Source: pkg/scheduler/metrics/metrics.go.
+Source: pkg/scheduler/metrics/metrics.go, v1.36 and v1.37.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -17,9 +18,10 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 from policysched.app.running.metrics.scheduler_metrics import is_kept
-from policysched.app.running.metrics.series import Histogram, Labels, exponential, make_counters
+from policysched.app.running.metrics.series import Histogram, Labels, event_name, exponential, make_counters
 from policysched.framework import Clock, Code
 from policysched.framework.plugin import PREFIX
+from policysched.model.release import DEFAULT, Release
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
 from policysched.schedule.timing import CYCLE_POINTS, FILTER, POST_FILTER, PRE_BIND, RESERVE
 
@@ -38,9 +40,15 @@ class TimingMetrics(Collector):
 
     Args:
         clock: The scheduler's clock.
+        release: The release whose names, labels and texts apply.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, release: Release = DEFAULT) -> None:
+        self._own_event = partial(
+            event_name, pending_pod=release.pending_pod_event, own_update=release.own_update_event
+        )
+        self._event = partial(event_name, pending_pod=release.pending_pod_event, own_update=release.pending_pod_event)
+        self._hides_preemption_seconds = release.hides_preemption_durations
         self.now: Callable[[], float] = clock.monotonic
         of_plugins = exponential(0.00001, 1.5, 20)
         of_points = exponential(0.0001, 2, 12)
@@ -52,7 +60,8 @@ class TimingMetrics(Collector):
         )
         self._plugins = Histogram(
             "scheduler_plugin_execution_duration_seconds",
-            "[ALPHA] Duration for running a plugin at a specific extension point.",
+            f"[{'BETA' if release.latencies_are_beta else 'ALPHA'}] Duration for running a plugin at a specific "
+            "extension point.",
             ("plugin", "extension_point", "status"),
             of_plugins,
         )
@@ -151,8 +160,11 @@ class TimingMetrics(Collector):
 
     def collect(self) -> Iterator[MetricFamily]:
         """Return samples; thread-safe."""
-        for histogram in (self._points_now(), self._plugins, self._hints, self._changes, self._preemption_seconds):
+        hints, changes = self._hints.renamed(1, self._own_event), self._changes.renamed(0, self._event)
+        for histogram in (self._points_now(), self._plugins, hints, changes):
             yield histogram.collect()
+        if not self._hides_preemption_seconds:
+            yield self._preemption_seconds.collect()
         yield make_counters(
             "scheduler_preemption_goroutines_execution",
             "[ALPHA] Number of preemption goroutines executed.",
