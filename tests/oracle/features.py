@@ -39,13 +39,13 @@ def features(case: Thing) -> set[Feature]:
 
 def _peers(case: Thing) -> Iterator[str]:
     pod = case["pod"]
-    for kind, term in _terms(pod):
+    for kind, term in terms(pod):
         yield f"pod's {kind}"
         yield from _of_term(term)
         if kind == "required affinity" and _is_like(pod, term):
             yield "pod's required affinity to its own like"
     for other in _placed(case):
-        for kind, term in _terms(other):
+        for kind, term in terms(other):
             yield f"placed pods' {kind}"
             if _unparsable_term(term):
                 yield "placed pods' selector that cannot be parsed"
@@ -59,7 +59,8 @@ def _is_like(pod: Thing, term: Thing) -> bool:
     return bool((term.get("labelSelector") or {}).get("matchLabels") == pod["metadata"]["labels"])
 
 
-def _terms(pod: Thing) -> Iterator[tuple[str, Thing]]:
+def terms(pod: Thing) -> Iterator[tuple[str, Thing]]:
+    """Yield the affinity terms of a pod, each with its kind."""
     affinity = pod["spec"].get("affinity") or {}
     for field, kind in (("podAffinity", "affinity"), ("podAntiAffinity", "anti-affinity")):
         rules = affinity.get(field) or {}

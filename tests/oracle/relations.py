@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import nodes, owners, peers, pods, relation_config, selectors, spreading, topology
+from .features import terms
 
 if TYPE_CHECKING:
     from random import Random
@@ -33,6 +34,8 @@ def relation(rng: Random, name: str) -> Case:
     pod = world.pending(rng, "pending", names)
     objects += world.owned(rng, pod)
     objects += world.residents(rng, names, [pod])
+    if any(_matches_unlabelled(term.get("namespaceSelector")) for _, term in terms(pod)):
+        objects += _missing_namespaces([*objects, pod])  # dry-run takes them for existing ones
     return {
         "id": name,
         "themes": sorted(world.themes),
@@ -40,6 +43,19 @@ def relation(rng: Random, name: str) -> Case:
         "pod": pod,
         "config": relation_config.configuration(rng, world.themes),
     }
+
+
+def _matches_unlabelled(selector: Thing | None) -> bool:
+    """Whether a selector matches namespaces without labels, though not all namespaces."""
+    expressions = (selector or {}).get("matchExpressions", ())
+    absent = all(one["operator"] in {"DoesNotExist", "NotIn"} for one in expressions)
+    return bool(expressions) and absent and "matchLabels" not in (selector or {})
+
+
+def _missing_namespaces(objects: list[Thing]) -> list[Thing]:
+    known = {one["metadata"]["name"] for one in objects if one["kind"] == "Namespace"}
+    named = {one["metadata"]["namespace"] for one in objects if one["kind"] == "Pod"}
+    return [_thing("Namespace", {"name": name}) for name in sorted(named - known)]
 
 
 def draw_world(rng: Random, *, related: bool = True) -> World:
