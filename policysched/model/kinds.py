@@ -60,6 +60,7 @@ from policysched.model.objects import (
 )
 from policysched.model.pod_decoder import PodDecoder
 from policysched.model.policy import API_VERSION, KIND, PLURAL, Policy, decode_watched_policy
+from policysched.model.release import DEFAULT, Release
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
@@ -334,19 +335,20 @@ def kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:
     return found
 
 
-def fill(raw: Mapping[str, Any], classes: PriorityClasses) -> Object:
+def fill(raw: Mapping[str, Any], classes: PriorityClasses, release: Release = DEFAULT) -> Object:
     """Return an object with the API server's defaults, if scheduling reads its kind.
 
     Args:
         raw: the object; it is not changed.
         classes: the priority classes of the cluster.
+        release: the Kubernetes release of the API server.
 
     Raises:
         ObjectError: the object is malformed, or the priority class of a pod does not exist.
     """
     found = kind_of(raw)
     if found is PODS:
-        return fill_pod(raw, classes)
+        return fill_pod(raw, classes, release)
     if found is NODES:
         return fill_node(raw)
     made: Object = plain(str(raw.get("kind") or "object"), raw)

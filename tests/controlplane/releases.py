@@ -76,7 +76,7 @@ RELEASES: Final = {
     )
 }
 """By minor, the oldest first."""
-COMPARED: Final = ("1.36",)
+COMPARED: Final = ("1.36", "1.37")
 """The minors that `make test` compares decisions with: they share the cases of a comparison."""
 
 

@@ -82,7 +82,7 @@ class Live:
         kind = kind_of(thing)
         if kind is None:
             return
-        obj = kind.decode(fill(thing, self._classes))
+        obj = kind.decode(fill(thing, self._classes, self._cluster.release))
         if isinstance(obj, Pod):
             self._set_pod(obj)
         else:
@@ -93,7 +93,7 @@ class Live:
         kind = kind_of(thing)
         if kind is None:
             return
-        obj = kind.decode(fill(thing, self._classes))
+        obj = kind.decode(fill(thing, self._classes, self._cluster.release))
         if isinstance(obj, Pod):
             self._homes.pop(pod_id(obj), None)
         self._cluster.drop(obj)
@@ -109,7 +109,7 @@ class Live:
 
     def look(self, thing: Thing) -> Decision:
         """Decide about a pod, and leave everything as it is."""
-        pod = decode_pod(fill(thing, self._classes))
+        pod = decode_pod(fill(thing, self._classes, self._cluster.release))
         pod = replace(pod, spec=replace(pod.spec, scheduler_name=self._name))
         return self.engine.decide(pod)
 

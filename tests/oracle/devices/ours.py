@@ -128,7 +128,7 @@ class DeviceLife(Live):
     def _decoded(self, thing: Thing) -> Any:
         kind = kind_of(thing)
         assert kind is not None
-        return kind.decode(fill(thing, self._classes))
+        return kind.decode(fill(thing, self._classes, self._cluster.release))
 
     def _reserve(self, decision: Decision) -> None:
         plugin = plugin_of(decision)
