@@ -80,7 +80,7 @@ class Release:
     latencies_are_beta: bool
     """Whether the durations of plugins and of the scheduling algorithm are BETA metrics, instead of ALPHA."""
     hides_preemption_durations: bool
-    """Whether scheduler_preemption_goroutines_duration_seconds is deprecated, so that it is not exported."""
+    """Whether the metric scheduler_preemption_goroutines_duration_seconds is deprecated, so that it is not exported."""
     counts_claims_by_owner: bool
     """Whether created claims are counted in dynamic_resource_allocation_resourceclaim_creates_total, by owner."""
     configuration_fields: frozenset[str]

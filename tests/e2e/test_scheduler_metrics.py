@@ -26,13 +26,17 @@ OF_CLAIMS = (
 FITTING = 5
 SCHEDULED = (("profile", "profile"), ("result", "scheduled"))
 UNSCHEDULABLE = (("profile", "profile"), ("result", "unschedulable"))
-PREFIX = "scheduler_"
+PREFIX, OF_LIBRARY = "scheduler_", "dynamic_resource_allocation_"
 CLIENT = {"rest_client_requests", "rest_client_request_duration_seconds"}
 NOT_HERE = {
     "batch_attempts": "batching is what pod classes do for all pods",
     "batch_cache_flushed": "as above",
     "get_node_hint_duration_seconds": "as above",
     "store_schedule_results_duration_seconds": "as above",
+    "batch_rescore_attempts": "as above",
+    "batch_rescore_duration_seconds": "as above",
+    "store_schedule_results": "as above",
+    "pre_queueing_hint_evaluations": "queueing hints have indexes",
     "volume_binder_cache_requests": "no volumes are assumed in a cache of their own",
 }
 """What kube-scheduler has and we do not, by what was seen of it, and why."""
@@ -43,7 +47,11 @@ async def families(port: Port) -> dict[str, Metric]:
     code, text = await port.get("/metrics")
     assert code == 200, text
     found = text_string_to_metric_families(text)
-    return {one.name.removeprefix(PREFIX): one for one in found if one.name.startswith(PREFIX) or one.name in CLIENT}
+    return {
+        one.name.removeprefix(PREFIX).removeprefix(OF_LIBRARY): one
+        for one in found
+        if one.name.startswith((PREFIX, OF_LIBRARY)) or one.name in CLIENT
+    }
 
 
 def shape(metric: Metric) -> tuple[str, str, set[tuple[str, ...]], set[str]]:
