@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -55,26 +54,3 @@ def lines(action: Callable[..., object]) -> int:
         finally:
             sys.settrace(before)
     return counted
-
-
-class Turns:
-    """How many turns of the event loop were given."""
-
-    count = 0
-
-
-@asynccontextmanager
-async def turns_of_the_loop() -> AsyncIterator[Turns]:
-    """Count the turns that the event loop gives while the block runs."""
-    turns = Turns()
-
-    async def count() -> None:
-        while True:
-            turns.count += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(count())
-    try:
-        yield turns
-    finally:
-        counting.cancel()

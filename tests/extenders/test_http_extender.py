@@ -20,7 +20,7 @@ from policysched.model.decode import decode_pod
 from policysched.model.objects import Pod
 from tests.connecting import once_connected
 from tests.extenders.fake_extender import FakeExtender, fake_extender
-from tests.work import turns_of_the_loop
+from tests.turns import turns_of_the_loop
 
 NODES = ("n1", "n2", "n3")
 

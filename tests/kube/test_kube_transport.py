@@ -13,7 +13,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.transport import LINES_SLICE, SLICE, Transport
 from tests.connecting import once_connected
 from tests.kube.fake_server import Answer, Kube, Ticking, answer, hang, refuse, reset, status, stream
-from tests.work import turns_of_the_loop
+from tests.turns import turns_of_the_loop
 
 
 async def test_request_gives_the_body_and_sends_its_own(kube: Kube) -> None:

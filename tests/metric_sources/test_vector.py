@@ -21,7 +21,7 @@ from policysched.metric_sources.vector import (
 )
 from tests.metric_sources.fake_prometheus import series
 from tests.metric_sources.following import LOAD, Counted
-from tests.work import turns_of_the_loop
+from tests.turns import turns_of_the_loop
 
 NOW = 1_790_000_000.0
 

@@ -20,7 +20,7 @@ from tests.rules.build import filtering, policy, policy_set
 from tests.schedule.parts import FakeClient
 from tests.schedule.queue_parts import StandingClock, TickingClock
 from tests.schedule.reloading import running
-from tests.work import turns_of_the_loop
+from tests.turns import turns_of_the_loop
 
 pytestmark = pytest.mark.usefixtures("others_apart")
 load_grammar()
