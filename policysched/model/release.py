@@ -31,73 +31,153 @@ class Release:
     is_preview: bool = False
     """Whether the release is a beta of Kubernetes."""
     node_name_is_first: bool
-    """Whether NodeName precedes NodeUnschedulable among the default plugins."""
+    """Whether NodeName precedes NodeUnschedulable among the default plugins.
+
+    Source: pkg/scheduler/apis/config/v1/default_plugins.go.
+    """
     node_name_narrows: bool
-    """Whether NodeName names the pod's node at PreFilter, where NodeUnschedulable and TaintToleration act too."""
+    """Whether NodeName names the pod's node at PreFilter, where NodeUnschedulable and TaintToleration act too.
+
+    Source: pkg/scheduler/framework/plugins/nodename.
+    """
     image_volumes_count: bool
-    """Whether ImageLocality scales scores by the number of containers and image volumes, instead of containers only."""
+    """Whether ImageLocality scales scores by the number of containers and image volumes, instead of containers only.
+
+    Source: pkg/scheduler/framework/plugins/imagelocality.
+    """
     merges_namespaces: bool
     """Whether the namespaceSelector of a pod's own affinity terms is evaluated for existing namespaces only.
 
     Otherwise, a selector that only excludes labels matches every namespace.
+
+    Source: pkg/scheduler/framework/plugins/interpodaffinity.
     """
     node_features: tuple[str, ...]
-    """The features that nodes can declare and pods can require, sorted."""
+    """The features that nodes can declare and pods can require, sorted.
+
+    Source: k8s.io/component-helpers/nodedeclaredfeatures.
+    """
     resizes_compare_sums: bool
     """Whether a pod under resize uses the largest of its requested, allocated and actual sums.
 
     Otherwise, it uses the sum of the largest amounts of its containers.
+
+    Source: k8s.io/component-helpers/resource/helpers.go.
     """
     fit_scores_pod_level: bool
-    """Whether NodeResourcesFit scores a pending pod by its pod-level requests and its resize too."""
+    """Whether NodeResourcesFit scores a pending pod by its pod-level requests and its resize too.
+
+    Source: pkg/scheduler/framework/plugins/noderesources/fit.go.
+    """
     completes_pod_level: bool
     """Whether the API server completes pod-level requests and limits of every pod that has any, after admission.
 
     Otherwise, it completes the requests of pods with pod-level limits, before admission.
+
+    Source: pkg/api/pod/util.go.
     """
     scores_storage_capacity: bool
-    """Whether VolumeBinding scores nodes by storage capacity, and has the argument `shape`."""
+    """Whether VolumeBinding scores nodes by storage capacity, and has the argument `shape`.
+
+    Source: pkg/scheduler/framework/plugins/volumebinding.
+    """
     missing_driver_rejects: bool
-    """Whether NodeVolumeLimits rejects nodes without a CSI driver that has `preventPodSchedulingIfMissing`."""
+    """Whether NodeVolumeLimits rejects nodes without a CSI driver that has `preventPodSchedulingIfMissing`.
+
+    Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
+    """
     exact_capacities: bool
-    """Whether claims are compared with the storage of drivers exactly, instead of in whole bytes of 64 bits."""
+    """Whether claims are compared with the storage of drivers exactly, instead of in whole bytes of 64 bits.
+
+    Source: pkg/scheduler/framework/plugins/volumebinding.
+    """
     no_claims_are_reported: bool
-    """Whether the message of a pod that does not fit states "no new claims to deallocate" if it has no claims."""
+    """Whether the message of a pod that does not fit states "no new claims to deallocate" if it has no claims.
+
+    Source: pkg/scheduler/framework/plugins/dynamicresources.
+    """
     preempted_node_is_reported: bool
-    """Whether the message of a preempting pod names the node and the number of victims."""
+    """Whether the message of a preempting pod names the node and the number of victims.
+
+    Source: pkg/scheduler/framework/preemption/preemption.go.
+    """
     budgets_stop_at_violation: bool
-    """Whether other disruption budgets do not count a pod whose eviction violates a budget."""
+    """Whether other disruption budgets do not count a pod whose eviction violates a budget.
+
+    Source: pkg/scheduler/framework/preemption/util.go.
+    """
     empty_budget_selects_all: bool
-    """Whether a disruption budget with an empty selector protects all pods of its namespace."""
+    """Whether a disruption budget with an empty selector protects all pods of its namespace.
+
+    Source: pkg/scheduler/framework/preemption/util.go.
+    """
     taint_updates_wake_all: bool
-    """Whether a change of a node's taints retries all pods that wait for nodes, whichever plugins rejected them."""
+    """Whether a change of a node's taints retries all pods that wait for nodes, whichever plugins rejected them.
+
+    Source: pkg/scheduler/scheduler.go.
+    """
     pending_pod_event: str
-    """The name of a pending pod in the event labels of metrics, followed by what happened to the pod."""
+    """The name of a pending pod in the event labels of metrics, followed by what happened to the pod.
+
+    Source: k8s.io/kube-scheduler/framework/types.go.
+    """
     own_update_event: str
-    """The name of a pending pod in the event labels of metrics about its own updates."""
+    """The name of a pending pod in the event labels of metrics about its own updates.
+
+    Source: pkg/scheduler/backend/queue/scheduling_queue.go.
+    """
     entity_label: str
-    """The label that distinguishes pods and groups in scheduler_queued_entities; empty if no metric counts entities."""
+    """The label that distinguishes pods and groups in scheduler_queued_entities; empty if no metric counts entities.
+
+    Source: pkg/scheduler/metrics/metrics.go.
+    """
     latencies_are_beta: bool
-    """Whether the durations of plugins and of the scheduling algorithm are BETA metrics, instead of ALPHA."""
+    """Whether the durations of plugins and of the scheduling algorithm are BETA metrics, instead of ALPHA.
+
+    Source: pkg/scheduler/metrics/metrics.go.
+    """
     hides_preemption_durations: bool
-    """Whether the metric scheduler_preemption_goroutines_duration_seconds is deprecated, so that it is not exported."""
+    """Whether the metric scheduler_preemption_goroutines_duration_seconds is deprecated, so that it is not exported.
+
+    Source: pkg/scheduler/metrics/metrics.go.
+    """
     counts_claims_by_owner: bool
-    """Whether created claims are counted in dynamic_resource_allocation_resourceclaim_creates_total, by owner."""
+    """Whether created claims are counted in dynamic_resource_allocation_resourceclaim_creates_total, by owner.
+
+    Source: k8s.io/dynamic-resource-allocation/resourceclaim/metrics/metrics.go.
+    """
     configuration_fields: frozenset[str]
-    """The fields of a KubeSchedulerConfiguration that 1.36 does not have."""
+    """The fields of a KubeSchedulerConfiguration that 1.36 does not have.
+
+    Source: k8s.io/kube-scheduler/config/v1/types.go.
+    """
     points_without_arguments: frozenset[str]
     """The extension points that give a plugin no default arguments.
 
     A plugin with arguments that is enabled only there needs an entry in `pluginConfig`.
+
+    Source: pkg/scheduler/apis/config/v1/defaults.go.
     """
     has_deferred_pod_scheduling: bool
-    """Whether the plugin DeferredPodScheduling exists; it is not enabled by default."""
+    """Whether the plugin DeferredPodScheduling exists; it is not enabled by default.
+
+    Source: pkg/scheduler/framework/plugins/deferredpodscheduling.
+    """
     preemption_reserves: bool
-    """Whether DefaultPreemption acts at reserve, where it is disabled by default."""
+    """Whether DefaultPreemption acts at reserve, where it is disabled by default.
+
+    Source: pkg/scheduler/framework/plugins/defaultpreemption.
+    """
     one_placement_generator: bool
-    """Whether a profile can have only one placementGenerate plugin."""
+    """Whether a profile can have only one placementGenerate plugin.
+
+    Source: pkg/scheduler/framework/runtime/framework.go.
+    """
     validates_placement_points: bool
-    """Whether removed plugins are refused at placementGenerate and placementScore like at other points."""
+    """Whether removed plugins are refused at placementGenerate and placementScore like at other points.
+
+    Source: pkg/scheduler/apis/config/validation/validation.go.
+    """
 
     @property
     def minor(self) -> str:

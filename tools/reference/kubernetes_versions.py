@@ -16,7 +16,7 @@ from tools.reference.tables import table
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "reference" / "kubernetes-versions.md"
 WITNESSES: Final = ROOT / "tests" / "oracle" / "witnesses"
-_SOURCE: Final = re.compile(r"\s*Source: (?P<source>.+)\.\Z", re.DOTALL)
+_SOURCE: Final = re.compile(r"\s*Source: (?P<source>.+)\.\s*\Z", re.DOTALL)
 NO_DIFFERENCE: Final = frozenset({"version", "is_preview"})
 """Fields of a release that name the release."""
 HEAD: Final = """---
@@ -94,11 +94,13 @@ def differences() -> dict[str, Difference]:
     """Return the differences by field, from the docstrings of the fields."""
     [found] = (one for one in _tree(Path(releases.__file__)).body if _is_table(one))
     made: dict[str, Difference] = {}
-    for field, text in _documented(found):
-        source = _SOURCE.search(text)
-        sentences = text[: source.start()] if source else text
+    for field, documented in _documented(found):
+        source = _SOURCE.search(documented)
+        sentences = documented[: source.start()] if source else documented
         sentences = " ".join(sentences.split()).removeprefix("Whether ")
-        made[field] = Difference(sentences[:1].upper() + sentences[1:], source["source"] if source else "")
+        is_name = "_" in sentences.partition(" ")[0]
+        text = sentences if is_name else sentences[:1].upper() + sentences[1:]
+        made[field] = Difference(text, source["source"] if source else "")
     return {one.name: made[one.name] for one in fields(Release) if one.name not in NO_DIFFERENCE}
 
 
@@ -128,8 +130,8 @@ def _value(value: Any, before: Any) -> str:
     """Return a value for the table; of a collection, the differences to the minor before."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if not isinstance(value, tuple | frozenset):
-        return str(value)
+    if isinstance(value, str):
+        return f"`{value}`" if value else "none"
     kept = frozenset(before or ())
     parts = [f"{'' if before is None else '+ '}`{one}`" for one in sorted(frozenset(value) - kept)]
     parts += [f"− `{one}`" for one in sorted(kept - frozenset(value))]
