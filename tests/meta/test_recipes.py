@@ -297,7 +297,7 @@ class Told:
     def tell(self, assumed):
         print(assumed.pod.metadata.name, "is on", assumed.node)
 made = process.default_profile
-process.default_profile = lambda name: replace(made(name), tells=(Told(),))
+process.default_profile = lambda name, release: replace(made(name, release=release), tells=(Told(),))
 async def main():
     async with scheduled_sandbox(demo_nodes()) as on:
         await on.api.create(demo_pod("web", {"disk": "hdd"}))
