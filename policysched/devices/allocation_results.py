@@ -1,23 +1,23 @@
 """`ResultMaker`: the allocation that is written into a claim: devices, configurations and node selector.
 
-Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go (Allocate,
-createNodeSelector).
+Source: k8s.io/dynamic-resource-allocation v0.36 and v0.37 structured/internal/incubating/allocator_incubating.go
+(Allocate, createNodeSelector).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from policysched.devices.errors import AllocationError
-from policysched.devices.inventory.columns import DeviceColumns
 from policysched.devices.inventory.pool_views import SeenPool
+from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import TakenDevice
 from policysched.devices.requests.plans import ClaimPlan, DeviceAsk
 from policysched.model.objects import (
     AllocatedConfiguration,
     AllocationResult,
     DeviceAllocation,
-    DeviceClass,
     DeviceResult,
     NodeSelector,
     NodeSelectorTerm,
@@ -33,23 +33,18 @@ class ResultMaker:
     Args:
         node: The node's name.
         pools: The pools that the search read.
-        columns: All devices.
-        classes: All device classes.
+        tables: All devices and device classes.
         new_share_id: Makes the ID of a share.
     """
 
-    __slots__ = ("_classes", "_columns", "_new_share_id", "_node", "_pools")
+    __slots__ = ("_applies_to_all", "_classes", "_columns", "_new_share_id", "_node", "_pools")
 
     def __init__(
-        self,
-        node: str,
-        pools: Sequence[SeenPool],
-        columns: DeviceColumns,
-        classes: Mapping[str, DeviceClass],
-        new_share_id: Callable[[], str],
+        self, node: str, pools: Sequence[SeenPool], tables: DeviceTables, new_share_id: Callable[[], str]
     ) -> None:
-        self._node, self._pools, self._columns = node, pools, columns
-        self._classes, self._new_share_id = classes, new_share_id
+        self._node, self._pools, self._columns = node, pools, tables.columns
+        self._classes, self._new_share_id = tables.classes, new_share_id
+        self._applies_to_all = tables.release.configurations_apply_to_all
 
     def result(
         self, claim: ResourceClaim, plan: ClaimPlan, devices: Sequence[TakenDevice], chosen: Mapping[int, int]
@@ -66,10 +61,11 @@ class ResultMaker:
             AllocationError: A slice's node selector has several terms.
         """
         asks = [request.asks[chosen.get(place, 0)] for place, request in enumerate(plan.requests)]
+        configurations = (*self._class_configurations(asks), *self._claim_configurations(claim, asks))
         return AllocationResult(
             devices=DeviceAllocation(
                 results=tuple([self._device(one) for one in devices]),
-                config=(*self._class_configurations(asks), *_claim_configurations(claim, asks)),
+                config=configurations,
             ),
             node_selector=self._node_selector(claim, devices),
         )
@@ -98,10 +94,26 @@ class ResultMaker:
             if self._classes[ask.class_name].spec.config:
                 users.setdefault(ask.class_name, []).append(ask.full_name)
         return [
-            AllocatedConfiguration(source=FROM_CLASS, requests=tuple(requests), opaque=one.opaque)
+            AllocatedConfiguration(source=FROM_CLASS, requests=self._named(requests, asks), opaque=one.opaque)
             for name, requests in users.items()
             for one in self._classes[name].spec.config
         ]
+
+    def _claim_configurations(
+        self, claim: ResourceClaim, asks: Sequence[DeviceAsk]
+    ) -> Iterator[AllocatedConfiguration]:
+        """Yield the configurations of a claim that apply to its requests."""
+        for one in claim.spec.devices.config:
+            times = sum(map(partial(_names, one.requests), asks)) if one.requests else 1
+            for _ in range(min(times, 1) if self._applies_to_all else times):
+                named = self._named(one.requests, asks)
+                yield AllocatedConfiguration(source=FROM_CLAIM, requests=named, opaque=one.opaque)
+
+    def _named(self, requests: Sequence[str], asks: Sequence[DeviceAsk]) -> tuple[str, ...]:
+        """Return the requests that an allocated configuration names."""
+        if self._applies_to_all and all(map(partial(_names, requests), asks)):
+            return ()
+        return tuple(requests)
 
     def _node_selector(self, claim: ResourceClaim, devices: Sequence[TakenDevice]) -> NodeSelector | None:
         """Return the selector of the nodes on which all devices can be used, None for all nodes."""
@@ -139,9 +151,5 @@ def _merge(added: Sequence[Requirement], into: list[Requirement]) -> None:
             into.append(one)
 
 
-def _claim_configurations(claim: ResourceClaim, asks: Sequence[DeviceAsk]) -> Iterator[AllocatedConfiguration]:
-    """Yield each configuration of a claim once for each request that it names, or once if it names none."""
-    for one in claim.spec.devices.config:
-        named = [ask for ask in asks if ask.request in one.requests or ask.full_name in one.requests]
-        for _ in range(len(named) if one.requests else 1):
-            yield AllocatedConfiguration(source=FROM_CLAIM, requests=one.requests, opaque=one.opaque)
+def _names(requests: Sequence[str], ask: DeviceAsk) -> bool:
+    return ask.request in requests or ask.full_name in requests

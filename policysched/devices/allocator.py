@@ -172,7 +172,7 @@ class Allocator:
             if error is not None:
                 raise error
             return None
-        maker = ResultMaker(name, group.pools, self._tables.columns, self._tables.classes, new_share_id)
+        maker = ResultMaker(name, group.pools, self._tables, new_share_id)
         parts = zip(self.claims, prepared.plans.claims, outcome.devices, outcome.chosen, strict=True)
         return [maker.result(*each) for each in parts]
 

@@ -83,7 +83,8 @@ class PartialSolution:
         self._space = space
         self._known = known
         self._constraints: list[list[tuple[AttributeConstraint, str]]] = [
-            [(fresh(one), name) for one, name in claim.constraints] for claim in plans.claims
+            [(fresh(one, compares_all=plans.release.distinct_compares_all), name) for one, name in claim.constraints]
+            for claim in plans.claims
         ]
         self.devices: list[list[tuple[DeviceAsk, int]]] = [[] for _ in plans.claims]
         self._taking = [0] * len(plans.claims)

@@ -178,7 +178,10 @@ class DeviceSearch:
     def _failure(self, ask: DeviceAsk, device: int) -> AllocationFailure:
         failure = self._known[ask.requirement][self._space.kinds[device].number].failure
         assert failure is not None, "only called for devices on which a selector fails"  # noqa: S101
-        return failure._replace(claim=ask.claim)
+        failure = failure._replace(claim=ask.claim)
+        if not failure.rest:
+            return failure
+        return failure.about(self._space.pool_of(device), failure.rest, self._space.place_in_pool(device))
 
     # The search: a method that returns None has added a level that tries devices
 

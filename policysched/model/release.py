@@ -101,6 +101,23 @@ class Release:
 
     Source: pkg/scheduler/framework/preemption/preemption.go.
     """
+    selector_errors_name_devices: bool
+    """Whether the error of a device selector names the device, with a hint if an attribute or capacity is missing.
+
+    Source: k8s.io/dynamic-resource-allocation/structured, k8s.io/dynamic-resource-allocation/cel/errors.go.
+    """
+    configurations_apply_to_all: bool
+    """Whether a device configuration for all requests of a claim is allocated once and names no requests.
+
+    Otherwise, it is allocated once for each request, with the names of the requests.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
+    distinct_compares_all: bool
+    """Whether `distinctAttribute` compares all devices, instead of the latest device of each request.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
     budgets_stop_at_violation: bool
     """Whether other disruption budgets do not count a pod whose eviction violates a budget.
 
@@ -221,6 +238,9 @@ V1_36: Final = Release(
     exact_capacities=False,
     no_claims_are_reported=True,
     preempted_node_is_reported=False,
+    selector_errors_name_devices=False,
+    configurations_apply_to_all=False,
+    distinct_compares_all=False,
     budgets_stop_at_violation=False,
     empty_budget_selects_all=False,
     taint_updates_wake_all=True,
@@ -261,6 +281,9 @@ V1_37: Final = replace(
     missing_driver_rejects=True,
     no_claims_are_reported=False,
     preempted_node_is_reported=True,
+    selector_errors_name_devices=True,
+    configurations_apply_to_all=True,
+    distinct_compares_all=True,
     budgets_stop_at_violation=True,
     taint_updates_wake_all=False,
     pending_pod_event="UnscheduledPod",

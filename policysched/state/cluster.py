@@ -127,7 +127,7 @@ class Cluster:
     @cached_property
     def devices(self) -> DeviceTables:
         """Devices and device classes, created at the first use."""
-        made = DeviceTables(self.allocated_devices)
+        made = DeviceTables(self.allocated_devices, self.release)
         for row, node in enumerate(self.nodes.nodes):
             if node is not None:
                 made.set_node(row, node.metadata.name, node.metadata.labels)

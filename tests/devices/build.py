@@ -10,6 +10,7 @@ from policysched.devices import Allocator, DeviceTables
 from policysched.model.decode import decode
 from policysched.model.device_decoding import decode_devices
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from policysched.model.release import DEFAULT, Release
 
 DRIVER = "gpu.example.com"
 
@@ -60,9 +61,14 @@ def claim(*requests: Mapping[str, Any], name: str = "c", **spec: Any) -> Resourc
     return decode_devices(ResourceClaim, raw)
 
 
-def tables(*slices: ResourceSlice, nodes: Iterable[str] = ("n0",), classes: Iterable[DeviceClass] = ()) -> DeviceTables:
+def tables(
+    *slices: ResourceSlice,
+    nodes: Iterable[str] = ("n0",),
+    classes: Iterable[DeviceClass] = (),
+    release: Release = DEFAULT,
+) -> DeviceTables:
     """Tables of these; without classes there is one of all devices."""
-    made = DeviceTables()
+    made = DeviceTables(release=release)
     for row, name in enumerate(nodes):
         made.set_node(row, name, {"name": name})
     for one in classes or [class_of()]:

@@ -106,7 +106,7 @@ BROKEN: dict[str, tuple[str, Callable[..., Any]]] = {
     "allocated devices": ("policysched.devices.inventory.pools.Pool._take_over", lambda *_: None),
     "backtracking": ("policysched.devices.partial_solution.PartialSolution.equal", lambda *_: -1),
     "counters": ("policysched.devices.partial_solution.PartialSolution._count", _boundless),
-    "distinct values": ("policysched.devices.requests.constraints.DistinctAttribute.remove", lambda *_: None),
+    "distinct values": ("policysched.devices.requests.constraints.DistinctAmongRequests.remove", lambda *_: None),
     "laziness": ("policysched.devices.search.DeviceSearch._some", _eager),
     "order": ("policysched.devices.inventory.pool_views.PoolView.__init__", _turned),
     "rounding": ("policysched.devices.requests.capacities._rounded", lambda requested, _: requested),

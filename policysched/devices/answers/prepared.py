@@ -46,7 +46,7 @@ class PreparedClaims:
 
     def __init__(self, tables: DeviceTables, claims: Sequence[ResourceClaim], length: int) -> None:
         self._tables = tables
-        self.plans = Plans(claims, tables.classes)
+        self.plans = Plans(claims, tables.classes, tables.release)
         self._length = length
         self._characters = sum(map(len, selectors_of(claims, tables.classes)))
         self.search = GroupSearch(tables, self.plans)

@@ -16,6 +16,7 @@ from policysched.devices.inventory.row_bits import Parted, bits_of, rows_of
 from policysched.devices.inventory.slices import KeptSlice, LabelValue, keep
 from policysched.devices.inventory.unusable_pools import UnusablePools
 from policysched.model.objects import DeviceClass, ResourceSlice
+from policysched.model.release import DEFAULT, Release
 
 _MOST_CHANGED: Final = 8
 """Number of changed pools or nodes after which groups are updated at once, not at the next evaluation."""
@@ -33,8 +34,13 @@ class DeviceTables:
     Nodes have the row numbers of the cluster's columns. Slices, classes, nodes and `allocated` can change in any order
     at any time between two evaluations; an `Allocator` reads the changes by itself.
 
+    Args:
+        allocated: The allocated devices.
+        release: The Kubernetes release whose allocator is reproduced.
+
     Attributes:
         allocated: The allocated devices.
+        release: The Kubernetes release whose allocator is reproduced.
         classes: The device classes by name.
         classes_stamp: A number that grows with each change of a class.
         columns: The devices.
@@ -46,7 +52,8 @@ class DeviceTables:
         prepared: The cached claim specs, the most recently used last.
     """
 
-    def __init__(self, allocated: AllocatedState | None = None) -> None:
+    def __init__(self, allocated: AllocatedState | None = None, release: Release = DEFAULT) -> None:
+        self.release = release
         self.allocated = allocated if allocated is not None else AllocatedState()
         self.classes: dict[str, DeviceClass] = {}
         self.classes_stamp = 0

@@ -1,15 +1,16 @@
 """`AttributeConstraint`: an attribute that must be equal, or distinct, on the devices of a claim's requests.
 
-The state of constraints during a search is that of kube-scheduler's. The constraint for distinct values stores one
-value for each request, that of the latest device, and drops it when any device of the request is removed.
+The state of constraints during a search is that of kube-scheduler's. In Kubernetes 1.36, the constraint for distinct
+values stores one value for each request, that of the latest device, and drops it when any device of the request is
+removed.
 
-Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go
+Source: k8s.io/dynamic-resource-allocation v0.36 and v0.37 structured/internal/incubating/allocator_incubating.go
 (matchAttributeConstraint, lookupAttribute), constraint.go (distinctAttributeConstraint).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Protocol
 
 from policysched.devices.inventory.columns import AttributeValue, typed
@@ -80,6 +81,30 @@ class EqualAttribute(_Affecting):
 
 
 class DistinctAttribute(_Affecting):
+    """All devices must have different values."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(names)
+        self._values: list[AttributeValue] = []
+
+    def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
+        """Add a device."""
+        if not self.affects(of):
+            return True
+        if value is None or _repeats(value, self._values):
+            return False
+        self._values.append(value)
+        return True
+
+    def remove(self, of: NamedRequest) -> None:
+        """Remove the latest device."""
+        if self.affects(of):
+            self._values.pop()
+
+
+class DistinctAmongRequests(_Affecting):
     """No device may have a value that is stored for a request."""
 
     __slots__ = ("_count", "_values")
@@ -93,14 +118,11 @@ class DistinctAttribute(_Affecting):
         """Add a device; its value replaces the one stored for the request."""
         if not self.affects(of):
             return True
-        if value is None or (self._count and self._repeats(value)):
+        if value is None or (self._count and _repeats(value, self._values.values())):
             return False
         self._values[of.request] = value
         self._count += 1
         return True
-
-    def _repeats(self, value: AttributeValue) -> bool:
-        return value in self._values.values() or (value[1] is None and bool(self._values))
 
     def remove(self, of: NamedRequest) -> None:
         """Remove a device and the value stored for its request."""
@@ -109,10 +131,21 @@ class DistinctAttribute(_Affecting):
             self._count -= 1
 
 
-def fresh(constraint: DeviceConstraint) -> AttributeConstraint:
-    """Return the constraint without devices."""
-    kind = EqualAttribute if constraint.match_attribute is not None else DistinctAttribute
-    return kind(constraint.requests)
+def _repeats(value: AttributeValue, known: Collection[AttributeValue]) -> bool:
+    """Return whether a value equals a known value; a value of unknown type equals all."""
+    return value in known or (value[1] is None and bool(known))
+
+
+def fresh(constraint: DeviceConstraint, *, compares_all: bool) -> AttributeConstraint:
+    """Return the constraint without devices.
+
+    Args:
+        constraint: The constraint.
+        compares_all: Whether distinct values must be distinct within a request too.
+    """
+    if constraint.match_attribute is not None:
+        return EqualAttribute(constraint.requests)
+    return (DistinctAttribute if compares_all else DistinctAmongRequests)(constraint.requests)
 
 
 def attribute_of(constraint: DeviceConstraint) -> str | None:

@@ -14,7 +14,7 @@ class AllocationFailure(NamedTuple):
         claim: The claim's place among those of the pod, -1 if it is unknown or there is none.
         pool: The place of the pool after the text among those of the node, -1 for none.
         device: The place of the device in this pool, -1 to name the pool only.
-        rest: The message after the pool or device.
+        rest: The message after the pool or device. With a rest and no pool, the device is added by the search.
     """
 
     text: str

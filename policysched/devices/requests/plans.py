@@ -26,6 +26,7 @@ from policysched.model.objects import (
     ResourceClaim,
 )
 from policysched.model.objects.devices import ALL, EXACT_COUNT
+from policysched.model.release import Release
 
 MOST_RESULTS: Final = 32
 """Largest number of devices of a claim."""
@@ -117,8 +118,10 @@ class Plans:
     Args:
         claims: The claims, in the order of the pod.
         classes: The device classes by name.
+        release: The Kubernetes release whose allocator is reproduced.
 
     Attributes:
+        release: The Kubernetes release whose allocator is reproduced.
         requirements: The different requirements of all requests.
         classes: The device classes that requests name.
         claims: The compiled claims.
@@ -127,7 +130,8 @@ class Plans:
         wanted: Number of devices by requirement, for claims that want nothing but enough devices of some kinds.
     """
 
-    def __init__(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
+    def __init__(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass], release: Release) -> None:
+        self.release = release
         self._classes = classes
         self._required: dict[bytes, int] = {}
         self.requirements: list[DeviceRequirement] = []
@@ -248,7 +252,7 @@ class Plans:
             found = self._required[key] = len(self.requirements)
             device_class = self._classes[asked.device_class_name]
             self.requirements.append(
-                DeviceRequirement(device_class, asked.selectors, asked.tolerations, asked.capacity)
+                DeviceRequirement(device_class, asked.selectors, asked.tolerations, asked.capacity, self.release)
             )
         return found
 

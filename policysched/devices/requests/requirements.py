@@ -26,6 +26,7 @@ from policysched.model.objects import (
     DeviceTaint,
     DeviceToleration,
 )
+from policysched.model.release import Release
 from policysched.visible import cut_bytes
 
 
@@ -92,6 +93,11 @@ _STEPS_TO_SPARE: Final = 2_000
 """Number of steps by which compiling can exceed the budget without an error."""
 _LONGEST_REASON: Final = 4096
 """Length at which the error of a selector is cut; selectors can make long errors. Units: bytes of UTF-8."""
+_ON_DEVICE: Final = " on device "
+_HINT: Final = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
+    "fields"
+)
 _WORK_A_STEP: Final = 6
 """Cost units of the CEL evaluator for one step."""
 
@@ -104,6 +110,7 @@ class DeviceRequirement:
         selectors: The selectors of the request.
         tolerations: The tolerations of the request.
         capacity: The requested capacities.
+        release: The Kubernetes release whose allocator is reproduced.
     """
 
     __slots__ = ("_begun", "_capacity", "_selectors", "_tolerations")
@@ -114,10 +121,12 @@ class DeviceRequirement:
         selectors: Sequence[DeviceSelector],
         tolerations: Sequence[DeviceToleration],
         capacity: CapacityRequirements | None,
+        release: Release,
     ) -> None:
-        of_class = f"class {device_class.metadata.name}: "
-        self._selectors = [_Selector(of_class, place, one) for place, one in enumerate(device_class.spec.selectors)]
-        self._selectors += [_Selector(None, place, one) for place, one in enumerate(selectors)]
+        of_class, of_device = f"class {device_class.metadata.name}: ", release.selector_errors_name_devices
+        stated = enumerate(device_class.spec.selectors)
+        self._selectors = [_Selector(of_class, place, one, of_device) for place, one in stated]
+        self._selectors += [_Selector(None, place, one, of_device) for place, one in enumerate(selectors)]
         self._tolerations = tuple(tolerations)
         self._capacity = capacity
         self._begun: tuple[DeviceKind | None, int] = (None, 0)
@@ -169,7 +178,7 @@ class DeviceRequirement:
             matches, work = one.matches(kind)
             effort += 1 + work // _WORK_A_STEP
             if isinstance(matches, AllocationFailure):
-                return f"{matches.text.removeprefix(': ')}{matches.rest}", effort
+                return f"{matches.text.removeprefix(': ').removesuffix(_ON_DEVICE)}{matches.rest}", effort
             if not matches:
                 return f"{one.name} is false", effort
         takes = consumption(self._capacity, kind.traits.capacity)
@@ -198,11 +207,12 @@ def evaluate_kinds(
 
 
 class _Selector:
-    __slots__ = ("_from_class", "_place", "compiled")
+    __slots__ = ("_from_class", "_names_device", "_place", "compiled")
 
-    def __init__(self, from_class: str | None, place: int, selector: DeviceSelector) -> None:
+    def __init__(self, from_class: str | None, place: int, selector: DeviceSelector, names_device: bool) -> None:
         self._from_class = from_class
         self._place = place
+        self._names_device = names_device
         self.compiled = _PROGRAMS.compiled(selector.cel.expression if selector.cel is not None else "")
 
     @property
@@ -213,19 +223,27 @@ class _Selector:
     def matches(self, kind: DeviceKind) -> tuple[bool | AllocationFailure, int]:
         """Return whether a kind of device matches, and the cost of the evaluation."""
         if isinstance(self.compiled, str):
-            return self._failure(f"CEL compile error: {self.compiled}"), 0
+            return self._failure(f"selector #{self._place}: CEL compile error: {_cut(self.compiled)}"), 0
         if kind.traits.trouble:
-            return self._failure(f"CEL runtime error: {kind.traits.trouble}"), 0
+            return self._runtime_failure(kind.traits.trouble), 0
         matches, work = self.compiled.matches(kind.variables), self.compiled.work.spent
-        return (self._failure(f"CEL runtime error: {matches}") if isinstance(matches, str) else matches), work
+        return (self._runtime_failure(matches) if isinstance(matches, str) else matches), work
 
-    def _failure(self, reason: str) -> AllocationFailure:
-        text = f"selector #{self._place}: {cut_bytes(reason, _LONGEST_REASON, '...')}"
-        return (
-            AllocationFailure.of_claim(": " + text)
-            if self._from_class is None
-            else AllocationFailure(self._from_class + text)
-        )
+    def _runtime_failure(self, reason: str) -> AllocationFailure:
+        text, error = f"selector #{self._place}", f": CEL runtime error: {_cut(reason)}"
+        if not self._names_device:
+            return self._failure(text + error)
+        hint = _HINT if "no such key:" in reason else ""
+        return self._failure(text + _ON_DEVICE)._replace(rest=error + hint)
+
+    def _failure(self, text: str) -> AllocationFailure:
+        if self._from_class is None:
+            return AllocationFailure.of_claim(": " + text)
+        return AllocationFailure(self._from_class + text)
+
+
+def _cut(reason: str) -> str:
+    return cut_bytes(reason, _LONGEST_REASON, "...")
 
 
 class Programs:
