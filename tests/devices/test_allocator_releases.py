@@ -32,7 +32,7 @@ def release(**fields: Any) -> Release:
         (False, MODEL, "selector #0: CEL runtime error: no such key: model"),
         (
             True,
-            'device.attributes["x"].a == 1',
+            MODEL,
             "selector #0 on device {device}: CEL runtime error: no such key: model" + HINT,
         ),
         (True, "device.a", "selector #0: CEL compile error: "),
