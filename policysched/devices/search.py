@@ -159,6 +159,7 @@ class DeviceSearch:
     def _list_all(self, ask: DeviceAsk) -> list[int] | AllocationFailure:
         """Return every device that an ask for all devices matches, in use or not."""
         space, found = self._space, []
+        includes_consumed = self._plans.release.all_includes_consumed
         for place, (at, view) in enumerate(space.pools):
             if not view.is_usable:
                 state = "being updated" if view.is_incomplete else "invalid"
@@ -168,7 +169,7 @@ class DeviceSearch:
             for device in range(at, at + view.size):
                 if space.failing[ask.requirement] >> device & 1:
                     return self._failure(ask, device)
-                if self._is_able(ask, device) and self._solution.has_capacity(ask, device):
+                if self._is_able(ask, device) and (includes_consumed or self._solution.has_capacity(ask, device)):
                     found.append(device)
         return found
 

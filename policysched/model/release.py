@@ -113,6 +113,25 @@ class Release:
 
     Source: k8s.io/dynamic-resource-allocation/structured.
     """
+    counters_reach_all_nodes: bool
+    """Whether every node sees a pool of devices with shared counters.
+
+    Otherwise, only the nodes that reach one of its slices see the pool: other nodes are not rejected for its faults.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
+    all_includes_consumed: bool
+    """Whether a request for all devices includes devices without enough free capacity, so that it is not satisfied.
+
+    Otherwise, it is satisfied by the other devices.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
+    empty_shares_count: bool
+    """Whether another share of a device takes no shared counters, even if the allocated shares consume no capacity.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
     distinct_compares_all: bool
     """Whether `distinctAttribute` compares all devices, instead of the latest device of each request.
 
@@ -240,6 +259,9 @@ V1_36: Final = Release(
     preempted_node_is_reported=False,
     selector_errors_name_devices=False,
     configurations_apply_to_all=False,
+    counters_reach_all_nodes=True,
+    all_includes_consumed=False,
+    empty_shares_count=False,
     distinct_compares_all=False,
     budgets_stop_at_violation=False,
     empty_budget_selects_all=False,
@@ -283,6 +305,9 @@ V1_37: Final = replace(
     preempted_node_is_reported=True,
     selector_errors_name_devices=True,
     configurations_apply_to_all=True,
+    counters_reach_all_nodes=False,
+    all_includes_consumed=True,
+    empty_shares_count=True,
     distinct_compares_all=True,
     budgets_stop_at_violation=True,
     taint_updates_wake_all=False,

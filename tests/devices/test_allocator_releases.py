@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from policysched.devices import AllocationError
+from policysched.devices import AllocationError, NodeAllocationError
 from policysched.model.device_decoding import decode_devices
-from policysched.model.objects import DeviceClass
+from policysched.model.objects import DeviceClass, ResourceClaim, ResourceSlice
 from policysched.model.release import V1_36, Release
 from tests.devices.build import allocate, claim, device, devices, names, request, slice_of, tables
 
@@ -83,3 +83,68 @@ def test_distinct_values_are_forgotten_with_their_devices() -> None:
     constraint = {"distinctAttribute": "gpu.example.com/model"}
     found = allocate(made, claim(request(1, name="q"), request(1, MODEL), constraints=[constraint]))
     assert names(found) == [["z", "x"]]
+
+
+def sharing(amount: str | None = None) -> Any:
+    """A claim that has a share of device x."""
+    consumed = {"consumedCapacity": {"memory": amount}} if amount else {}
+    share = {"request": "r", "driver": "gpu.example.com", "pool": "n0", "device": "x", "shareID": "s", **consumed}
+    return decode_devices(
+        ResourceClaim,
+        {
+            "metadata": {"name": "used", "namespace": "ns", "uid": "used"},
+            "status": {"allocation": {"devices": {"results": [share]}}},
+        },
+    )
+
+
+@pytest.mark.parametrize(("includes_consumed", "expected"), [(False, [["y"]]), (True, None)])
+def test_request_for_all_devices_needs_those_without_free_capacity(includes_consumed: bool, expected: Any) -> None:
+    shared = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "10"}}}
+    parts = [device(name, **shared) for name in "xy"]
+    made = tables(slice_of("n0", parts), release=release(all_includes_consumed=includes_consumed))
+    made.allocated.set_claim(sharing("8"))
+    wanted = request(0, allocationMode="All", capacity={"requests": {"memory": "5"}})
+    assert names(allocate(made, claim(wanted))) == expected
+
+
+def counting(name: str, counter_set: str = "set", **fields: Any) -> dict[str, Any]:
+    """A device that takes the whole counter of a set."""
+    taken = [{"counterSet": counter_set, "counters": {"memory": {"value": "10"}}}]
+    return device(name, consumesCounters=taken, **fields)
+
+
+def counters() -> ResourceSlice:
+    """The second slice of the pool n0, with a counter set."""
+    sets = [{"name": "set", "counters": {"memory": {"value": "10"}}}]
+    return slice_of("", [], name="sets", pool="n0", slices=2, sharedCounters=sets)
+
+
+@pytest.mark.parametrize(("counts", "expected"), [(False, None), (True, [["x"]])])
+def test_share_of_a_device_in_use_takes_no_counters(counts: bool, expected: Any) -> None:
+    parts = [counting("x", allowMultipleAllocations=True)]
+    made = tables(slice_of("n0", parts, slices=2), counters(), release=release(empty_shares_count=counts))
+    made.allocated.set_claim(sharing())
+    assert names(allocate(made, claim(request()))) == expected
+
+
+@pytest.mark.parametrize("reach_all", [True, False])
+def test_invalid_pool_with_counters_rejects_the_nodes_that_see_it(reach_all: bool) -> None:
+    of = release(counters_reach_all_nodes=reach_all)
+    parts = [counting("x", "unknown")]
+    made = tables(slice_of("n0", parts, slices=2), counters(), nodes=["n0", "n1"], release=of)
+    with pytest.raises(NodeAllocationError):
+        allocate(made, claim(request()))
+    if reach_all:
+        with pytest.raises(NodeAllocationError):
+            allocate(made, claim(request()), row=1)
+    else:
+        assert allocate(made, claim(request()), row=1) is None
+
+
+@pytest.mark.parametrize("reach_all", [True, False])
+def test_counters_of_a_slice_that_no_node_reaches_limit_the_pool(reach_all: bool) -> None:
+    of = release(counters_reach_all_nodes=reach_all)
+    made = tables(slice_of("n0", [counting("x"), counting("y")], slices=2), counters(), release=of)
+    assert names(allocate(made, claim(request(1)))) == [["x"]]
+    assert allocate(made, claim(request(2))) is None

@@ -11,6 +11,7 @@ from policysched.devices import Allocator, DeviceTables
 from policysched.model.decode import decode
 from policysched.model.device_decoding import decode_devices
 from policysched.model.objects import DeviceClass, ResourceClaim, ResourceSlice
+from policysched.model.release import V1_36, V1_37, Release
 from tests.devices.generate import Cases
 from tests.devices.playing import Case, claims_of, said
 
@@ -22,10 +23,10 @@ Json = dict[str, Any]
 class World:
     """Objects that come and go, in tables that are changed along with them."""
 
-    def __init__(self, random: Random, cases: list[Case]) -> None:
+    def __init__(self, random: Random, cases: list[Case], release: Release) -> None:
         self._random = random
         self._cases = cases
-        self.tables = DeviceTables()
+        self.tables = DeviceTables(release=release)
         self.slices: dict[str, Json] = {}
         self.classes: dict[str, Json] = {}
         self.held: dict[str, Json] = {}
@@ -39,7 +40,7 @@ class World:
 
     def fresh(self) -> DeviceTables:
         """Tables of the objects that are there."""
-        made = DeviceTables()
+        made = DeviceTables(release=self.tables.release)
         for one in self.slices.values():
             made.set_slice(decode(ResourceSlice, "ResourceSlice", one))
         for one in self.classes.values():
@@ -101,7 +102,7 @@ def test_tables_after_many_changes_answer_as_fresh_ones(seed: int, monkeypatch: 
     random = Random(seed)
     cases = Cases(random)
     drawn: list[Case] = [cases.case() for _ in range(4)]
-    world = World(random, drawn)
+    world = World(random, drawn, (V1_36, V1_37)[seed // 6 % 2])
     asked = [claims_of(one) for one in drawn[:2]]
     for _ in range(CHANGES):
         world.change()

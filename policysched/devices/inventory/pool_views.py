@@ -29,7 +29,8 @@ class SliceTaken(NamedTuple):
 
     Attributes:
         used: The devices that are allocated as a whole, as a bit set.
-        consumed: By device, the sum of what its shares consume; without devices of which shares consume nothing.
+        consumed: By device, the sum of what its shares consume; in Kubernetes 1.36 without devices of which shares
+            consume nothing.
     """
 
     used: int

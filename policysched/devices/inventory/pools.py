@@ -3,7 +3,7 @@
 A node sees the slices of a pool that it reaches, and of them the ones of the highest generation. Nodes that see the
 same slices share one view.
 
-Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/pools_incubating.go.
+Source: k8s.io/dynamic-resource-allocation v0.36 and v0.37 structured/internal/incubating/pools_incubating.go.
 """
 
 from __future__ import annotations
@@ -24,14 +24,22 @@ from policysched.devices.inventory.slices import KeptSlice, LabelValue
 
 _NAME: Final = attrgetter("name")
 _NOTHING_TAKEN: Final = SliceTaken(0, {})
+_NO_AMOUNTS: Final[Mapping[str, Number]] = {}
 _NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 class Pool:
-    """All slices of a pool, of every generation."""
+    """All slices of a pool, of every generation.
 
-    def __init__(self, pool: PoolId, columns: DeviceColumns) -> None:
+    Args:
+        pool: The identity of the pool.
+        columns: The devices.
+        empty_shares_count: Whether a device is in use if its shares consume nothing.
+    """
+
+    def __init__(self, pool: PoolId, columns: DeviceColumns, *, empty_shares_count: bool) -> None:
         self._id = pool
+        self._empty_shares_count = empty_shares_count
         self._columns = columns
         self._slices: dict[str, KeptSlice] = {}
         self._common: list[KeptSlice] = []
@@ -179,7 +187,7 @@ class Pool:
         Args:
             state: A part of the key that distinguishes views of the same slices.
             slices: The slices that the nodes reach.
-            others: The pool's other slices of the generation, if they take counters.
+            others: The pool's other slices of the generation, if the pool has counters.
             taken: The allocated devices of the pool.
         """
         if len(slices) > 1:
@@ -202,7 +210,7 @@ class Pool:
         return PoolView(self._id, key, with_devices, charges if charges is not None and charges.amounts else None)
 
     def _counters_of(self, slices: Sequence[KeptSlice], others: Sequence[KeptSlice], taken: Taken) -> PoolCounters:
-        having = tuple([one for one in slices if one.counter_sets])
+        having = tuple([one for one in (*slices, *others) if one.counter_sets])
         taking = tuple([one for one in (*slices, *others) if one.counts])
         found = self._counters.get((having, taking))
         if found is None:
@@ -273,14 +281,21 @@ class Pool:
         for place, device in enumerate(one.devices) if taken else ():
             if device in taken.dedicated:
                 used |= 1 << place
-            if device in taken.consumed:
-                consumed[place] = taken.consumed[device]
+            amounts = self._consumed(device, taken)
+            if amounts is not None:
+                consumed[place] = amounts
         if used or consumed:
             self._taken[one] = SliceTaken(used, consumed)
         for place in rows_of(before.used ^ used):
             self._columns.used[one.start + place] ^= True
         for place in before.consumed.keys() ^ consumed.keys():
             self._columns.consumed[one.start + place] ^= True
+
+    def _consumed(self, device: str, taken: Taken) -> Mapping[str, Number] | None:
+        """Return what the shares of a device consume, None if it has no shares that count."""
+        if self._empty_shares_count and device in taken.shares:
+            return taken.consumed.get(device, _NO_AMOUNTS)
+        return taken.consumed.get(device)
 
     def forget(self, view: PoolView) -> None:
         """Drop a view that no node sees any more."""

@@ -216,8 +216,13 @@ class KeptSlice:
         return self._places.get(device)
 
 
-def keep(one: ResourceSlice, columns: DeviceColumns) -> KeptSlice:
+def keep(one: ResourceSlice, columns: DeviceColumns, *, counters_reach_all: bool) -> KeptSlice:
     """Add a slice's devices to the columns.
+
+    Args:
+        one: The slice.
+        columns: The devices.
+        counters_reach_all: Whether every node reaches a slice with shared counters.
 
     Raises:
         QuantityError: An amount is malformed; nothing is added.
@@ -227,7 +232,7 @@ def keep(one: ResourceSlice, columns: DeviceColumns) -> KeptSlice:
         (each.name, {name: number_of(counter.value) for name, counter in each.counters.items()})
         for each in spec.shared_counters
     )
-    everywhere = bool(sets) or (not spec.node_name and bool(spec.all_nodes))
+    everywhere = (bool(sets) and counters_reach_all) or (not spec.node_name and bool(spec.all_nodes))
     local_to = "" if everywhere else spec.node_name or ""
     by_labels = not everywhere and not local_to and spec.node_selector is not None
     names = tuple([device.name for device in spec.devices])

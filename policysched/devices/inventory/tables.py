@@ -87,13 +87,13 @@ class DeviceTables:
         Raises:
             QuantityError: An amount is malformed; nothing changes.
         """
-        kept = keep(one, self.columns)
+        kept = keep(one, self.columns, counters_reach_all=self.release.counters_reach_all_nodes)
         self._changes += 1
         before = self._slices.get(kept.name)
         if before is not None and before.pool != kept.pool:
             self._take_out(before)
             before = None
-        pool = self._pools.setdefault(kept.pool, Pool(kept.pool, self.columns))
+        pool = self._pools.setdefault(kept.pool, self._new_pool(kept.pool))
         self._mark(pool, before, kept)
         pool.add(kept, self.allocated.of(kept.pool))
         if before is not None:
@@ -102,6 +102,9 @@ class DeviceTables:
         self._slices[kept.name] = kept
         self._index(kept, pool)
         self._update_after_many_changes()
+
+    def _new_pool(self, identity: PoolId) -> Pool:
+        return Pool(identity, self.columns, empty_shares_count=self.release.empty_shares_count)
 
     def remove_slice(self, name: str) -> None:
         """Remove a slice."""
