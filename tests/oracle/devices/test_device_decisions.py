@@ -14,7 +14,7 @@ import pytest
 
 from tests.oracle.casefiles import write_case
 from tests.oracle.judge import places
-from tests.oracle.minors import release_of
+from tests.oracle.minors import AT_EACH_MINOR, release_of, share
 from tests.oracle.seed import seed
 from tests.oracle.shrink import shrink
 
@@ -69,14 +69,16 @@ def report(oracle: Oracle, failing: list[tuple[Case, list[str]]], folder: Path) 
     return "\n".join([*lines, "shrunk:", *disagreement(oracle, small), command])
 
 
+@AT_EACH_MINOR
 @pytest.mark.parametrize("part", range(PARTS))
 def test_decisions_about_pods_with_claims(oracle: Oracle, part: int, tmp_path: Path) -> None:
-    check(oracle, [*singles(SEED, range(part, CASES, PARTS))], tmp_path)
+    check(oracle, [*singles(SEED, share(oracle, range(part, CASES, PARTS)))], tmp_path)
 
 
+@AT_EACH_MINOR
 @pytest.mark.parametrize("part", range(PARTS))
 def test_sequences_in_which_claims_come_and_go(oracle: Oracle, part: int, tmp_path: Path) -> None:
-    check(oracle, [*stories(SEED, range(part, CASES // 80, PARTS))], tmp_path)
+    check(oracle, [*stories(SEED, share(oracle, range(part, CASES // 80, PARTS)))], tmp_path)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
