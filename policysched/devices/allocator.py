@@ -208,9 +208,9 @@ class Allocator:
             text = f"claim {name}{text}"
         if failure.pool >= 0:
             view = pools[failure.pool].view
-            text += str(view.pool)
-            if failure.device >= 0:
-                text += f"/{view.device(failure.device)}"
+            parts = [str(view.pool)] if failure.names_pool else []
+            parts += [view.device(failure.device)] if failure.device >= 0 else []
+            text += "/".join(parts)
         return text + failure.rest
 
     def _prepared(self) -> PreparedClaims:

@@ -180,6 +180,9 @@ class DeviceSearch:
         failure = self._known[ask.requirement][self._space.kinds[device].number].failure
         assert failure is not None, "only called for devices on which a selector fails"  # noqa: S101
         failure = failure._replace(claim=ask.claim)
+        if failure.names_request:
+            text = f", request {ask.own_name}{failure.text}"
+            failure = failure._replace(text=text, names_pool=not ask.is_all)
         if not failure.rest:
             return failure
         return failure.about(self._space.pool_of(device), failure.rest, self._space.place_in_pool(device))

@@ -132,6 +132,18 @@ class Release:
 
     Source: k8s.io/dynamic-resource-allocation/structured.
     """
+    rounded_capacities_keep_form: bool
+    """Whether a device capacity that is rounded to a step is written in the form of the step.
+
+    Otherwise, it is written in binary form: 3000 instead of 3k.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
+    capacity_errors_fail: bool
+    """Whether a pod fails that requests a capacity beyond 64-bit integers, or a negative one.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
     distinct_compares_all: bool
     """Whether `distinctAttribute` compares all devices, instead of the latest device of each request.
 
@@ -262,6 +274,8 @@ V1_36: Final = Release(
     counters_reach_all_nodes=True,
     all_includes_consumed=False,
     empty_shares_count=False,
+    rounded_capacities_keep_form=False,
+    capacity_errors_fail=False,
     distinct_compares_all=False,
     budgets_stop_at_violation=False,
     empty_budget_selects_all=False,
@@ -308,6 +322,8 @@ V1_37: Final = replace(
     counters_reach_all_nodes=False,
     all_includes_consumed=True,
     empty_shares_count=True,
+    rounded_capacities_keep_form=True,
+    capacity_errors_fail=True,
     distinct_compares_all=True,
     budgets_stop_at_violation=True,
     taint_updates_wake_all=False,

@@ -148,3 +148,40 @@ def test_counters_of_a_slice_that_no_node_reaches_limit_the_pool(reach_all: bool
     made = tables(slice_of("n0", [counting("x"), counting("y")], slices=2), counters(), release=of)
     assert names(allocate(made, claim(request(1)))) == [["x"]]
     assert allocate(made, claim(request(2))) is None
+
+
+def stepping(value: str, least: str, step: str) -> dict[str, Any]:
+    """A device that is shared by steps of its memory."""
+    policy = {"default": least, "validRange": {"min": least, "step": step}}
+    return device("x", allowMultipleAllocations=True, capacity={"memory": {"value": value, "requestPolicy": policy}})
+
+
+def asking(amount: str, **fields: Any) -> ResourceClaim:
+    return claim(request(capacity={"requests": {"memory": amount}}, **fields))
+
+
+@pytest.mark.parametrize(("keeps_form", "written"), [(False, "3000"), (True, "3k")])
+def test_rounded_capacity_is_written_in_the_form_of_the_release(keeps_form: bool, written: str) -> None:
+    of = release(rounded_capacities_keep_form=keeps_form)
+    found = allocate(tables(slice_of("n0", [stepping("9k", "2000", "1000")]), release=of), asking("2500"))
+    assert found is not None
+    assert found[0].devices.results[0].consumed_capacity == {"memory": written}
+
+
+@pytest.mark.parametrize(("mode", "named"), [({}, "gpu.example.com/n0/x"), ({"allocationMode": "All"}, "x")])
+def test_capacity_that_overflows_fails_the_request(mode: dict[str, Any], named: str) -> None:
+    made = tables(slice_of("n0", [stepping("9E", "10P", "7E")]), release=release(capacity_errors_fail=True))
+    with pytest.raises(AllocationError) as raised:
+        allocate(made, asking("9E", **mode))
+    assert str(raised.value) == (
+        f'claim ns/c, request r: checking capacity for device {named}: capacity "memory": capacity request cannot be '
+        "represented in the device's range arithmetic: rounding request 9E up to the next step passes MaxInt64"
+    )
+
+
+def test_negative_capacity_fails_the_request() -> None:
+    parts = [device("x", capacity={"memory": {"value": "1"}})]
+    made = tables(slice_of("n0", parts), release=release(capacity_errors_fail=True))
+    with pytest.raises(AllocationError, match='capacity "memory": capacity value is neg'):
+        allocate(made, asking("-1"))
+    assert allocate(tables(slice_of("n0", parts)), asking("-1")) is not None

@@ -109,7 +109,7 @@ BROKEN: dict[str, tuple[str, Callable[..., Any]]] = {
     "distinct values": ("policysched.devices.requests.constraints.DistinctAmongRequests.remove", lambda *_: None),
     "laziness": ("policysched.devices.search.DeviceSearch._some", _eager),
     "order": ("policysched.devices.inventory.pool_views.PoolView.__init__", _turned),
-    "rounding": ("policysched.devices.requests.capacities._rounded", lambda requested, _: requested),
+    "rounding": ("policysched.devices.requests.capacities._rounded", lambda requested, *_: requested),
     "taints": ("policysched.devices.requests.requirements.tolerates", lambda *_: True),
 }
 

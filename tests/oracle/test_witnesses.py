@@ -87,6 +87,12 @@ def fails(case: dict[str, Any], minor: str, theirs: dict[str, Any]) -> list[str]
     return differences(ours(case, minor), theirs)
 
 
+def asked_of(minor: str) -> list[dict[str, Any]]:
+    """The witnesses that the oracle of a minor can evaluate: that of a preview evaluates no pods with claims."""
+    cases = map(read, FILES)
+    return [one for one in cases if not (BUILT[minor].is_preview and "resourceClaims" in one["pod"]["spec"])]
+
+
 def differing(old: str, new: str) -> set[str]:
     """The fields in which two minors differ."""
     named = {one.name for one in fields(Release)} - {"version", "is_preview"}
@@ -119,8 +125,7 @@ def test_a_field_of_the_release_before_fails_exactly_its_witnesses(
     turned_back: dict[str, Any] = {field: getattr(RELEASES[old], field)}
     monkeypatch.setitem(table.RELEASES, new, replace(RELEASES[new], **turned_back))
     failing = set()
-    for file in FILES:
-        case = read(file)
+    for case in asked_of(new):
         if fails(case, new, oracles[new].decide(case)):
-            failing.add(field_of(file))
+            failing.add(case["id"].partition("-")[0])
     assert failing == {field}

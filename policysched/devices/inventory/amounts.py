@@ -91,9 +91,9 @@ def read(amount: Amount) -> FormattedQuantity:
     return FormattedQuantity(parse(amount), _form(text.strip()))
 
 
-def whole_binary(number: int) -> FormattedQuantity:
-    """Return an integer as a quantity of binary form."""
-    return FormattedQuantity(Quantity(number), BINARY)
+def whole(number: int, form: str) -> FormattedQuantity:
+    """Return an integer as a quantity of a form."""
+    return FormattedQuantity(Quantity(number), form)
 
 
 def _form(text: str) -> str:

@@ -1,15 +1,25 @@
 """`Consumption`: the amounts of a device's capacities that a request consumes, rounded by the driver's policies.
 
-Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/consumable_capacity.go.
+Source: k8s.io/dynamic-resource-allocation v0.36 and v0.37 structured/internal/incubating/consumable_capacity.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from policysched.devices.inventory.amounts import FormattedQuantity, Number, number_of, read, whole_binary
-from policysched.model.objects import CapacityRange, CapacityRequestPolicy, CapacityRequirements, DeviceCapacity
+from policysched.devices.inventory.amounts import BINARY, FormattedQuantity, Number, number_of, read, whole
+from policysched.model.objects import (
+    Amount,
+    CapacityRange,
+    CapacityRequestPolicy,
+    CapacityRequirements,
+    DeviceCapacity,
+)
+from policysched.model.quantity import MAX, wrap
+from policysched.model.release import Release
+
+_NOT_REPRESENTABLE: Final = "capacity request cannot be represented in the device's range arithmetic"
 
 
 class Consumption(NamedTuple):
@@ -35,59 +45,85 @@ class Consumption(NamedTuple):
         return True
 
 
-def consumption(required: CapacityRequirements | None, capacities: Mapping[str, DeviceCapacity]) -> Consumption | None:
+class CapacityError(Exception):
+    """An amount cannot be computed, or is negative."""
+
+
+def consumption(
+    required: CapacityRequirements | None, capacities: Mapping[str, DeviceCapacity], release: Release
+) -> Consumption | None:
     """Return what a request takes of each capacity of a device.
+
+    Args:
+        required: The requested capacities.
+        capacities: The capacities of the device.
+        release: The Kubernetes release whose allocator is reproduced.
 
     Returns:
         The consumption, None if the device lacks a requested capacity, or a policy does not allow the amount.
+
+    Raises:
+        CapacityError: An amount fails the request, with a release in which that is an error.
     """
     requests = required.requests if required is not None else {}
     if any(name not in capacities for name in requests):
         return None
-    amounts: dict[str, FormattedQuantity] = {}
-    for name, capacity in capacities.items():
-        amount = _amount(read(requests[name]) if name in requests else None, capacity)
-        if amount is None:
-            return None
-        amounts[name] = amount
+    amounts = {name: _checked(name, requests.get(name), one, release) for name, one in capacities.items()}
+    if not all(_is_allowed(amounts[name], one.request_policy) for name, one in capacities.items()):
+        return None
     return Consumption(amounts, {name: number_of(one.value) for name, one in capacities.items()})
 
 
-def _amount(requested: FormattedQuantity | None, capacity: DeviceCapacity) -> FormattedQuantity | None:
+def _checked(name: str, requested: Amount | None, capacity: DeviceCapacity, release: Release) -> FormattedQuantity:
+    """Return the amount that is taken of a capacity.
+
+    Raises:
+        CapacityError: The amount cannot be computed, or is negative.
+    """
+    try:
+        amount = _amount(requested, capacity, release)
+    except CapacityError as error:
+        raise CapacityError(f'capacity "{name}": {error}') from None
+    if release.capacity_errors_fail and amount.number < 0:
+        raise CapacityError(f'capacity "{name}": capacity value is negative')
+    return amount
+
+
+def _amount(requested: Amount | None, capacity: DeviceCapacity, release: Release) -> FormattedQuantity:
     policy = capacity.request_policy
     if requested is None:
         default = policy.default if policy is not None else None
-        amount = read(default if default is not None else capacity.value)
-    elif policy is None:
-        return requested
-    else:
-        amount = _rounded(requested, policy)
-    return amount if policy is None or _is_allowed(amount, policy) else None
+        return read(default if default is not None else capacity.value)
+    return read(requested) if policy is None else _rounded(read(requested), policy, release)
 
 
-def _rounded(requested: FormattedQuantity, policy: CapacityRequestPolicy) -> FormattedQuantity:
+def _rounded(requested: FormattedQuantity, policy: CapacityRequestPolicy, release: Release) -> FormattedQuantity:
     if policy.valid_range is not None and policy.valid_range.min is not None:
-        return _rounded_to_step(requested, read(policy.valid_range.min), policy.valid_range)
+        return _rounded_to_step(requested, read(policy.valid_range.min), policy.valid_range, release)
     valid = map(read, policy.valid_values)
     return next((one for one in valid if requested.number <= one.number), requested)
 
 
 def _rounded_to_step(
-    requested: FormattedQuantity, least: FormattedQuantity, allowed: CapacityRange
+    requested: FormattedQuantity, least: FormattedQuantity, allowed: CapacityRange, release: Release
 ) -> FormattedQuantity:
     if requested.number < least.number:
         return least
     if allowed.step is None:
         return requested
-    step = read(allowed.step).whole
-    if step == 0:
+    step = read(allowed.step)
+    if step.whole == 0:
         return requested
-    added = requested.whole - least.whole
-    return whole_binary(least.whole + step * -(-added // step))
+    steps = -(-(requested.whole - least.whole) // step.whole)
+    amount = least.whole + step.whole * steps
+    if release.capacity_errors_fail and least.number >= 0 and amount > MAX:
+        reason = f"rounding request {requested.text()} up to the next step passes MaxInt64"
+        raise CapacityError(f"{_NOT_REPRESENTABLE}: {reason}")
+    return whole(wrap(amount), step.form if release.rounded_capacities_keep_form else BINARY)
 
 
-def _is_allowed(amount: FormattedQuantity, policy: CapacityRequestPolicy) -> bool:
-    if policy.default is not None and amount.is_identical(read(policy.default)):
+def _is_allowed(amount: FormattedQuantity, policy: CapacityRequestPolicy | None) -> bool:
+    if policy is None or (policy.default is not None and amount.is_identical(read(policy.default))):
         return True
     if policy.valid_range is not None:
         return _is_in_range(amount, policy.valid_range)
@@ -103,4 +139,4 @@ def _is_in_range(amount: FormattedQuantity, allowed: CapacityRange) -> bool:
     if step == 0:
         return True
     least = read(allowed.min).whole if allowed.min is not None else 0
-    return (amount.whole - least) % step == 0
+    return wrap(amount.whole - least) % step == 0

@@ -14,6 +14,8 @@ class AllocationFailure(NamedTuple):
         claim: The claim's place among those of the pod, -1 if it is unknown or there is none.
         pool: The place of the pool after the text among those of the node, -1 for none.
         device: The place of the device in this pool, -1 to name the pool only.
+        names_request: Whether the search inserts the name of the request before the text.
+        names_pool: Whether the pool precedes the name of the device.
         rest: The message after the pool or device. With a rest and no pool, the device is added by the search.
     """
 
@@ -22,6 +24,8 @@ class AllocationFailure(NamedTuple):
     claim: int = -1
     pool: int = -1
     device: int = -1
+    names_request: bool = False
+    names_pool: bool = True
     rest: str = ""
 
     @classmethod

@@ -16,7 +16,7 @@ from policysched.budget import Budget, BudgetExceededError
 from policysched.cel import CompiledSelector, InvalidDeviceSelectorError, Variables, compile_selector
 from policysched.cel import Device as SelectorDevice
 from policysched.devices.inventory.columns import DeviceTraits
-from policysched.devices.requests.capacities import Consumption, consumption
+from policysched.devices.requests.capacities import CapacityError, Consumption, consumption
 from policysched.devices.requests.failures import AllocationFailure
 from policysched.model.objects import (
     CapacityRequirements,
@@ -68,7 +68,7 @@ class Suitability(NamedTuple):
     """Whether a kind of device meets a requirement.
 
     Attributes:
-        failure: The error of a selector, None if there is none.
+        failure: The error of a selector or of the capacities, None if there is none.
         is_able: Whether all selectors match and the capacities suffice, if nothing else consumes them.
         is_tolerated: Whether all repelling taints are tolerated.
         consumption: The amounts that the request takes of the capacities, None if the device cannot have them.
@@ -113,7 +113,7 @@ class DeviceRequirement:
         release: The Kubernetes release whose allocator is reproduced.
     """
 
-    __slots__ = ("_begun", "_capacity", "_selectors", "_tolerations")
+    __slots__ = ("_begun", "_capacity", "_release", "_selectors", "_tolerations")
 
     def __init__(
         self,
@@ -129,6 +129,7 @@ class DeviceRequirement:
         self._selectors += [_Selector(None, place, one, of_device) for place, one in enumerate(selectors)]
         self._tolerations = tuple(tolerations)
         self._capacity = capacity
+        self._release = release
         self._begun: tuple[DeviceKind | None, int] = (None, 0)
         """The kind whose evaluation ran out of steps, and the number of its evaluated selectors."""
 
@@ -167,7 +168,11 @@ class DeviceRequirement:
                 return _UNSUITABLE, effort
         traits = kind.traits
         effort += _STEPS_A_CAPACITY * len(traits.capacity)
-        takes = consumption(self._capacity, traits.capacity)
+        try:
+            takes = consumption(self._capacity, traits.capacity, self._release)
+        except CapacityError as error:
+            failure = AllocationFailure.of_claim(": checking capacity for device ")
+            return Suitability(failure._replace(names_request=True, rest=f": {error}"), False, False, None), effort
         is_tolerated = all(any(tolerates(each, taint) for each in self._tolerations) for taint in traits.taints)
         return Suitability(None, takes is not None and takes.fits(), is_tolerated, takes), effort
 
@@ -181,7 +186,10 @@ class DeviceRequirement:
                 return f"{matches.text.removeprefix(': ').removesuffix(_ON_DEVICE)}{matches.rest}", effort
             if not matches:
                 return f"{one.name} is false", effort
-        takes = consumption(self._capacity, kind.traits.capacity)
+        try:
+            takes = consumption(self._capacity, kind.traits.capacity, self._release)
+        except CapacityError as error:
+            return str(error), effort
         return "" if takes is not None and takes.fits() else "it does not have the requested capacity", effort
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.devices.inventory.amounts import read, whole_binary
+from policysched.devices.inventory.amounts import BINARY, DECIMAL, read, whole
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,11 @@ def test_quantity_is_written_as_go_does(text: str, written: str) -> None:
     assert read(text).text() == written
 
 
-def test_small_binary_numbers_are_written_without_suffix() -> None:
-    assert whole_binary(512).text() == "512"
-    assert whole_binary(2 << 30).text() == "2Gi"
+def test_integers_are_written_in_their_form() -> None:
+    assert whole(512, BINARY).text() == "512"
+    assert whole(2 << 30, BINARY).text() == "2Gi"
+    assert whole(3000, BINARY).text() == "3000"
+    assert whole(3000, DECIMAL).text() == "3k"
 
 
 def test_identity_is_that_of_go_and_not_of_numbers() -> None:

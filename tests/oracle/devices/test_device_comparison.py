@@ -63,7 +63,7 @@ def _uncounted(patch: Patch) -> None:
 
 
 def _unrounded(patch: Patch) -> None:
-    patch.setattr(capacities, "_rounded", lambda requested, _policy: requested)
+    patch.setattr(capacities, "_rounded", lambda requested, *_: requested)
 
 
 def _otherwise_distinct(patch: Patch) -> None:
