@@ -91,8 +91,10 @@ class Release:
 
     Source: pkg/scheduler/framework/plugins/volumebinding.
     """
-    no_claims_are_reported: bool
-    """Whether the message of a pod that does not fit states "no new claims to deallocate" if it has no claims.
+    no_deallocation_is_reported: bool
+    """Whether the message of a pod that does not fit states why none of its claims was deallocated.
+
+    The reasons are "no new claims to deallocate" and "still not schedulable".
 
     Source: pkg/scheduler/framework/plugins/dynamicresources.
     """
@@ -267,7 +269,7 @@ V1_36: Final = Release(
     scores_storage_capacity=False,
     missing_driver_rejects=False,
     exact_capacities=False,
-    no_claims_are_reported=True,
+    no_deallocation_is_reported=True,
     preempted_node_is_reported=False,
     selector_errors_name_devices=False,
     configurations_apply_to_all=False,
@@ -315,7 +317,7 @@ V1_37: Final = replace(
     completes_pod_level=True,
     scores_storage_capacity=True,
     missing_driver_rejects=True,
-    no_claims_are_reported=False,
+    no_deallocation_is_reported=False,
     preempted_node_is_reported=True,
     selector_errors_name_devices=True,
     configurations_apply_to_all=True,

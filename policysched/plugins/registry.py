@@ -131,7 +131,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         ),
         "DynamicResources": PluginEntry(
             f"preEnqueue filter+ {post_filter} score reserve preBind",
-            partial(dynamic_resources, reports_no_claims=release.no_claims_are_reported),
+            partial(dynamic_resources, reports_no_deallocation=release.no_deallocation_is_reported),
             DynamicResourcesArguments,
             weight=2,
         ),

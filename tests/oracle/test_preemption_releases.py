@@ -13,6 +13,7 @@ import pytest
 from policysched.model.release import RELEASES
 from tests.controlplane.releases import RELEASES as BUILT
 
+from .devices.things import claim, device_class, request
 from .objects import case, container, node, pod
 from .oracle import Oracle
 from .preempted import differences, ours
@@ -51,7 +52,7 @@ def shared_budget() -> Case:
 
 
 CASES = {
-    "no_claims_are_reported": asked(placed("high", "a", 10), plugins=ONLY_DEVICES),
+    "no_deallocation_is_reported": asked(placed("high", "a", 10), plugins=ONLY_DEVICES),
     "preempted_node_is_reported": asked(placed("low", "a"), plugins=ONLY_PREEMPTION),
     "budgets_stop_at_violation": shared_budget(),
 }
@@ -72,6 +73,15 @@ def test_releases_differ_by_a_field_and_ours_equals_each(field: str, oracles: di
         assert differences(ours(given, release=RELEASES[minor]), answer) == []
     turned_back = replace(RELEASES["1.37"], **{field: getattr(RELEASES["1.36"], field)})
     assert differences(ours(given, release=turned_back), theirs["1.37"])
+
+
+def test_message_about_claims_that_stay_allocated_is_that_of_the_release(oracles: dict[str, Oracle]) -> None:
+    given = asked(device_class(), claim(request()), plugins=ONLY_DEVICES)
+    given["pod"] |= {"spec": {**given["pod"]["spec"], "resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}}
+    theirs = {minor: oracles[minor].decide(given)["preemption"] for minor in MINORS}
+    assert differences(theirs["1.36"], theirs["1.37"])
+    for minor, answer in theirs.items():
+        assert differences(ours(given, release=RELEASES[minor]), answer) == []
 
 
 @pytest.mark.parametrize("plugins", [{}, ONLY_PREEMPTION, ONLY_DEVICES])

@@ -52,7 +52,7 @@ ELSEWHERE: Mapping[str, str] = {
     "has_deferred_pod_scheduling": "tests/app/configuration/test_release_differences.py",
     "hides_preemption_durations": "tests/app/test_metrics_of_releases.py",
     "latencies_are_beta": "tests/app/test_metrics_of_releases.py",
-    "no_claims_are_reported": "tests/oracle/test_preemption_releases.py",
+    "no_deallocation_is_reported": "tests/oracle/test_preemption_releases.py",
     "one_placement_generator": "tests/app/configuration/test_release_differences.py",
     "own_update_event": "tests/app/test_metrics_of_releases.py",
     "pending_pod_event": "tests/app/test_metrics_of_releases.py",

@@ -183,8 +183,7 @@ class DynamicResources(
 
     Args:
         binding_timeout: Time for devices to meet their binding conditions. Units: seconds.
-        reports_no_claims: Whether the message of a pod without claims that does not fit states that it has none to
-            deallocate.
+        reports_no_deallocation: Whether the message of a pod that does not fit states why no claim was deallocated.
     """
 
     name = NAME
@@ -193,9 +192,10 @@ class DynamicResources(
     scores_after_pre_filter = True
     has_own_results = staticmethod(has_claims)
 
-    def __init__(self, binding_timeout: float = BINDING_TIMEOUT, *, reports_no_claims: bool = False) -> None:
+    def __init__(self, binding_timeout: float = BINDING_TIMEOUT, *, reports_no_deallocation: bool = False) -> None:
         self._binding_timeout = binding_timeout
-        self._without_claims = NOTHING_TO_DEALLOCATE if reports_no_claims else unschedulable()
+        self._without_claims = NOTHING_TO_DEALLOCATE if reports_no_deallocation else unschedulable()
+        self._no_help = NO_HELP if reports_no_deallocation else unschedulable()
         self._latest: PreparedPod | None = None
         """The pod of the current cycle."""
         self._waited = WaitedClaims()
@@ -303,7 +303,7 @@ class DynamicResources(
             return PostFilterResult(
                 DELETED, cleanups=(claim_writes.released(pod, extended.claim, claim_writes.delete_claim),)
             )
-        return PostFilterResult(NO_HELP)
+        return PostFilterResult(self._no_help)
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Allocate the claims of the pod on its node and mark them as in flight."""
@@ -419,7 +419,7 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
         return INVALID_POOLS if code == AllocationAnswer.INVALID_POOLS else _OF_ONE_POD
 
 
-def dynamic_resources(given: DynamicResourcesArguments, *, reports_no_claims: bool) -> DynamicResources:
+def dynamic_resources(given: DynamicResourcesArguments, *, reports_no_deallocation: bool) -> DynamicResources:
     """Make DynamicResources. A step limit, not `filterTimeout`, bounds its searches."""
     timeout = (nanoseconds(given.binding_timeout) or 0) / SECOND
-    return DynamicResources(timeout, reports_no_claims=reports_no_claims)
+    return DynamicResources(timeout, reports_no_deallocation=reports_no_deallocation)

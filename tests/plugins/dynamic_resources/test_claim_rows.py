@@ -212,10 +212,10 @@ def test_a_resource_that_nobody_provides_keeps_the_pod_off() -> None:
 
 
 def after_filters(
-    of: Pod, around: Cluster, *others: FakeFilter, reports_no_claims: bool = True
+    of: Pod, around: Cluster, *others: FakeFilter, reports_no_deallocation: bool = True
 ) -> tuple[Status | None, bool]:
     """What it says at PostFilter, having been asked at PreFilter after others, and whether it acts."""
-    plugin = DynamicResources(reports_no_claims=reports_no_claims)
+    plugin = DynamicResources(reports_no_deallocation=reports_no_deallocation)
     decision = Engine(around, profile((*others, plugin)), random.Random(0)).decide(of)
     result = plugin.post_filter(of, FailedCycle(decision, random.Random(0)))
     return result.status, bool(result.cleanups)
@@ -226,7 +226,7 @@ def test_without_claims_there_is_nothing_to_take_back() -> None:
     away = FakeFilter("Other", unschedulable("no"))
     assert after_filters(pod(), cluster(node("a")), away) == (nothing, False)
     assert after_filters(claiming("c"), two_nodes(), away) == (nothing, False)
-    assert after_filters(pod(), cluster(node("a")), away, reports_no_claims=False) == (unschedulable(), False)
+    assert after_filters(pod(), cluster(node("a")), away, reports_no_deallocation=False) == (unschedulable(), False)
 
 
 def test_it_fails_where_pre_filter_ended_before_it() -> None:
@@ -249,6 +249,7 @@ def test_a_claim_that_keeps_the_pod_off_is_taken_back_if_nobody_else_uses_it() -
     assert after_filters(nowhere, around) == (deallocated, True)
     around.take(changed(allocated(claim("c"), "gone", "d1", users=[other]), version="3"))
     assert after_filters(nowhere, around) == (no_help, False)
+    assert after_filters(nowhere, around, reports_no_deallocation=False) == (unschedulable(), False)
     around.take(changed(allocated(claim("c"), "gone", "d1"), version="4"))
     around.take(big)
     # a node that cannot give the other claim its devices never tells that this one is elsewhere
