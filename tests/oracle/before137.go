@@ -18,6 +18,9 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 )
 
+// ownUpdates is the resource of events about updates of the waiting pod; here, the events are about all pods.
+const ownUpdates = fwk.Pod
+
 // extraOptions are those that only some releases have.
 func (w *environment) extraOptions() []frameworkruntime.Option { return nil }
 

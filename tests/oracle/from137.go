@@ -17,6 +17,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
+// ownUpdates is the resource of events about updates of the waiting pod.
+const ownUpdates = fwk.TargetPod
+
 func newCache(ctx context.Context) cache.Cache { return cache.New(ctx, nil, false, false) }
 
 // completeResources sets a pod's own resources as the API server's strategy does when it creates the pod.

@@ -56,7 +56,10 @@ func (h hinted) ask(ctx context.Context, admission admission, events []fwk.Clust
 	if err != nil {
 		return "", err
 	}
-	resource := fwk.Pod
+	if other, ok := changed.(*v1.Pod); ok && ownUpdates != fwk.Pod && other.UID != pod.UID {
+		return fwk.QueueSkip.String(), nil // the scheduler calls the hint for updates of the waiting pod only
+	}
+	resource := ownUpdates
 	if _, ok := changed.(*resourcev1.ResourceClaim); ok {
 		resource = fwk.ResourceClaim
 	}
