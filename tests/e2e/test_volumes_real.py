@@ -13,6 +13,7 @@ import pytest
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.running import process
 from policysched.framework.profile import Profile
+from policysched.model.release import Release
 from policysched.plugins.volumes.volume_restrictions import CLAIM_REASON
 from tests.e2e.objects import NAME, Json, node, pod, unclaimed, unfit
 from tests.e2e.schedulers import in_process
@@ -156,8 +157,8 @@ async def test_a_binding_that_takes_too_long_frees_what_was_taken(
         "profiles": [{"schedulerName": NAME, "pluginConfig": arguments}],
     }
 
-    def impatient(name: str) -> Profile:
-        return configured_profiles(config)[name]
+    def impatient(name: str, *, release: Release) -> Profile:
+        return configured_profiles(config, release=release)[name]
 
     monkeypatch.setattr(process, "default_profile", impatient)
     nobody = storage_class("nobody", "WaitForFirstConsumer", "nobody.example.com")

@@ -59,7 +59,7 @@ def test_preemption_with_a_guard_equals_that_of_kube_scheduler_without_these_vic
     require, stays = RULES[name]
     policies = PolicySet.of([compiled("keep", preemption={"require": require}, includeSystemPods=True)])
     seen: Counter[str] = Counter()
-    numbers, release = share(oracle, range(CASES)), release_of(oracle)
+    numbers, release = share(oracle, range(2 * CASES)), release_of(oracle)
     for case in aged(cases(SEED, numbers, Random)):
         (profile,) = configured_profiles(case["config"], release=release).values()
         joined = policies.join(profile)

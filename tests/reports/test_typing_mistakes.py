@@ -222,6 +222,7 @@ WARNINGS = [
     '"NoSchedule", "PreferNoSchedule", "NoExecute"',
     '8:8: pod "p": spec.nodename: unknown field; did you mean `nodeName`?',
     '8:57: pod "p": spec.containers[0].resources.request: unknown field; did you mean `requests`?',
+    '8:77: pod "p": spec.containers[0].volumeMount: unknown field; did you mean `volumeMounts`?',
     '13:35: limit range "l": spec.limits[0].defaultRequests: unknown field; did you mean `defaultRequest`?',
 ]
 

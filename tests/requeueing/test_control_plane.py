@@ -53,7 +53,7 @@ def differences(found: list[Found], wanted: list[frozenset[str]]) -> list[str]:
 
 async def test_policysched_wakes_whom_the_table_says(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     profiles = configured_profiles(configuration_of(ROWS))
-    monkeypatch.setattr(process, "default_profile", lambda name: profiles[name])
+    monkeypatch.setattr(process, "default_profile", lambda name, **_: profiles[name])
     names = dict.fromkeys(map(profile_name, ROWS))
     async with in_process(plane.kubeconfig(), *names) as scheduler:
         stage = Stage(plane.api, lambda: list(moves_in(scheduler.lines)))
