@@ -28,7 +28,10 @@ description: Which Kubernetes versions policysched follows, how to choose one, a
 For operators who choose or upgrade a Kubernetes version. policysched decides as the kube-scheduler of one Kubernetes
 minor. One installation has the rules of all minors in this table:
 """
-CHOICE: Final = """## Choose a version
+CHOICE: Final = """The preview is incomplete: devices, empty selectors of topology spread
+constraints, very large amounts and queueing hints follow 1.37.
+
+## Choose a version
 
 `--kube-version` of [`policysched run`](commands.md) chooses the minor. With the default `auto`, the scheduler reads the
 version of the API server once, at its start, and follows that minor:
