@@ -21,9 +21,9 @@ from policysched.cli.flags.shared import (
     PoliciesToTry,
     SchedulerName,
     WithoutPolicy,
-    complete_kube_version,
+    kube_version_option,
 )
-from policysched.model.release import AUTO, KUBE_VERSIONS
+from policysched.model.release import AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +168,7 @@ class ReplayFlags(Flags):
     ] = None
     kube_version: Annotated[
         str,
-        typer.Option(
-            "--kube-version",
-            metavar="|".join(KUBE_VERSIONS),
-            help="Kubernetes minor whose kube-scheduler decides; `auto` is the recorded one.",
-            autocompletion=complete_kube_version,
-        ),
+        kube_version_option("Kubernetes minor whose kube-scheduler decides; `auto` is the recorded one."),
     ] = AUTO
     plugin: Plugin = None
     output: Output = OutputFormat.TABLE

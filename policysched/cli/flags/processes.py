@@ -10,8 +10,8 @@ import typer
 
 from policysched.cli.flags.base import Flags
 from policysched.cli.flags.sections import RunFlags
-from policysched.cli.flags.shared import ClusterAccess, complete_kube_version
-from policysched.model.release import AUTO, KUBE_VERSIONS
+from policysched.cli.flags.shared import ClusterAccess, kube_version_option
+from policysched.model.release import AUTO, DEFAULT
 
 __all__ = ["DemoFlags", "RunFlags", "SandboxFlags", "WebhookFlags"]
 
@@ -75,12 +75,7 @@ class SandboxFlags(Flags):
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 selects a free port.")] = 0
     kube_version: Annotated[
         str,
-        typer.Option(
-            "--kube-version",
-            metavar="|".join(KUBE_VERSIONS),
-            help="Kubernetes minor that the server reports; `auto` is the newest.",
-            autocompletion=complete_kube_version,
-        ),
+        kube_version_option(f"Kubernetes minor that the server reports; `auto` is {DEFAULT.minor}."),
     ] = AUTO
     kubeconfig_out: Annotated[
         Path | None,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from policysched.cli.flags.base import Flags
 from policysched.cli.flags.formats import OutputFormat, TableFormat, TextFormat
-from policysched.model.release import AUTO, KUBE_VERSIONS
+from policysched.model.release import AUTO, DEFAULT, KUBE_VERSIONS
 
 Output: TypeAlias = Annotated[
     OutputFormat,
@@ -108,13 +108,20 @@ def complete_kube_version(incomplete: str) -> list[str]:
     return [one for one in KUBE_VERSIONS if one.startswith(incomplete)]
 
 
+def kube_version_option(text: str) -> Any:
+    """Return the option `--kube-version` of a command, with completion.
+
+    Args:
+        text: The help text.
+    """
+    metavar = "|".join(KUBE_VERSIONS)
+    return typer.Option("--kube-version", metavar=metavar, help=text, autocompletion=complete_kube_version)
+
+
 KubeVersion: TypeAlias = Annotated[
     str,
-    typer.Option(
-        "--kube-version",
-        metavar="|".join(KUBE_VERSIONS),
-        help="Kubernetes minor whose kube-scheduler decides; `auto` is that of the live cluster, for files the newest.",
-        autocompletion=complete_kube_version,
+    kube_version_option(
+        f"Kubernetes minor whose kube-scheduler decides; `auto` is that of the live cluster, for files {DEFAULT.minor}."
     ),
 ]
 
