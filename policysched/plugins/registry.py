@@ -88,7 +88,7 @@ class PluginEntry:
 
 @lru_cache(maxsize=8)
 def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
-    """Return the plugins of a release in their default order; those for groups of pods are not enabled by default."""
+    """Return the plugins of a release in their default order, with those that are not enabled by default at the end."""
     narrows = release.node_name_narrows
     filter_only = "filter+" if narrows else "filter"
     node_name = {"NodeName": PluginEntry(filter_only, partial(NodeName, narrows=narrows))}
@@ -98,9 +98,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
     post_filter = (
         "postFilter podGroupPostFilter" if "podGroupPostFilter" in release.configuration_fields else "postFilter"
     )
-    gang_point = "placementFeasible" if "placementFeasible" in release.configuration_fields else "permit"
     reserve = ("reserve",) if release.preemption_reserves else ()
-    deferred = {"DeferredPodScheduling": PluginEntry("filter+ permit", is_default=False)}
     budgets = BudgetRules(release.budgets_stop_at_violation, release.empty_budget_selects_all)
     preemption = partial(DefaultPreemption, rules=budgets, reports_node=release.preempted_node_is_reported)
     return {
@@ -144,6 +142,15 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         ),
         "DefaultBinder": PluginEntry("bind", DefaultBinder),
         "NodeDeclaredFeatures": PluginEntry("filter+", NodeDeclaredFeatures),
+        **_optional_entries(release),
+    }
+
+
+def _optional_entries(release: Release) -> dict[str, PluginEntry]:
+    """Return the plugins of a release that are not enabled by default."""
+    gang_point = "placementFeasible" if "placementFeasible" in release.configuration_fields else "permit"
+    deferred = {"DeferredPodScheduling": PluginEntry("filter+ permit", is_default=False)}
+    return {
         "GangScheduling": PluginEntry(f"preEnqueue {gang_point}", is_default=False),
         "TopologyPlacementGenerator": PluginEntry("placementGenerate", is_default=False),
         "PodGroupPodsCount": PluginEntry("placementScore", is_default=False),
