@@ -38,6 +38,8 @@ ARGUMENTS: dict[str, Callable[[Random], Any]] = {
     "SomebodyElses": lambda rng: rng.choice([{}, {"any": 1}, [1], None]),
 }
 NAMES = ("", "*", "NotThere", "EBSLimits", *points_of_defaults(RELEASES["1.37"]))
+DATA = ("certData", "keyData", "caData")
+"""Fields of bytes. kube-scheduler also reads them from lists of numbers, which we refuse."""
 NUMBERS = (-(2**31) - 1, -101, -1, 0, 1, 2, 3, 10, 11, 99, 100, 101, 2**31 - 1, 2**31, 2**63)
 TEXTS = ("", "x", "a/b", "a/b/c", "/b", "not a name", "-1s", "0.5s", "LeastAllocated", API_VERSION, "Like", "Exists")
 
@@ -155,7 +157,7 @@ def _extender(rng: Random) -> Thing:
         for _ in range(rng.choice([0, 1, 1, 2]))
     ]
     texts = {name: rng.choice(["", "x"]) for name in ("serverName", "certFile", "keyFile", "caFile")}
-    data = {name: rng.choice(["", "AAEC", "UEVN"]) for name in ("certData", "keyData", "caData")}
+    data = {name: rng.choice(["", "AAEC", "UEVN"]) for name in DATA}
     return _some(
         rng,
         urlPrefix=rng.choice(["http://127.0.0.1:8888", ""]),
@@ -215,7 +217,7 @@ def _replace(rng: Random, holder: Any, step: Any) -> None:
     elif isinstance(known, str):
         holder[step] = rng.choice(NAMES if step == "name" else (*TEXTS, rng.choice(NAMES)))
     if rng.random() < 0.15:
-        holder[step] = rng.choice([None, 5, "5", {}, [], True])
+        holder[step] = rng.choice([None, 5, "5", {}, True, *([] if step in DATA else [[]])])
 
 
 def _rename(rng: Random, holder: Any, step: Any) -> None:
