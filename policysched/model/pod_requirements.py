@@ -7,15 +7,16 @@ a default class existed.
 Source: pkg/scheduler/util/utils.go (GetHostPorts), kube-scheduler/framework/types.go (HostPortInfo),
 plugins/imagelocality/image_locality.go (normalizedImageName), component-helpers/nodedeclaredfeatures (features/),
 component-helpers/scheduling/corev1/helpers.go (PodPriority), pkg/apis/scheduling/types.go,
-pkg/apis/core/v1/helper/qos/qos.go, v1.36 and v1.37.
+pkg/apis/core/v1/helper/qos/qos.go, v1.36, v1.37 and v1.38.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from policysched.model.objects import Pod, ResourceList, ResourceRequirements
+from policysched.model.objects.pods import Container, EphemeralContainer, PodSpec
 from policysched.model.quantity import ZERO, Quantity, parse
 
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -77,11 +78,6 @@ def container_count(pod: Pod) -> int:
     return len(pod.spec.init_containers) + len(pod.spec.containers)
 
 
-RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
-USER_NAMESPACES_ON_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
-BIND_MOUNT_OPTIONS: Final = "VolumeBindMountOptions"
-
-
 def required_features(pod: Pod, known: Collection[str]) -> frozenset[str]:
     """Return the node features that a pod's spec requires.
 
@@ -89,18 +85,44 @@ def required_features(pod: Pod, known: Collection[str]) -> frozenset[str]:
         pod: The pod.
         known: The features of the release.
     """
-    spec = pod.spec
+    return frozenset(name for name, is_needed in _NEEDED.items() if name in known and is_needed(pod.spec))
+
+
+def _restarts_all(spec: PodSpec) -> bool:
     rules = (rule for one in (*spec.containers, *spec.init_containers) for rule in one.restart_policy_rules)
-    needed = set()
-    if any(rule.action == "RestartAllContainers" for rule in rules):
-        needed.add(RESTART_ALL_CONTAINERS)
-    if spec.host_network and spec.host_users is False:
-        needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
-    mounts = [one.volume_mounts for one in (*spec.containers, *spec.init_containers)]
-    mounts += [one.volume_mounts for one in spec.ephemeral_containers]
-    if any(mount.bind_mount_options for of_container in mounts for mount in of_container):
-        needed.add(BIND_MOUNT_OPTIONS)
-    return frozenset(needed.intersection(known))
+    return any(rule.action == "RestartAllContainers" for rule in rules)
+
+
+def _has_mount_options(spec: PodSpec) -> bool:
+    return any(mount.bind_mount_options for one in _all_containers(spec) for mount in one.volume_mounts)
+
+
+def _has_mldsa_certificate(spec: PodSpec) -> bool:
+    parts = (part for one in spec.volumes if one.projected is not None for part in one.projected.sources)
+    certificates = (part.pod_certificate for part in parts)
+    return any(one is not None and one.key_type in ("MLDSA44", "MLDSA65", "MLDSA87") for one in certificates)
+
+
+def _has_oci_profile(spec: PodSpec) -> bool:
+    contexts = (spec.security_context, *(one.security_context for one in _all_containers(spec)))
+    profiles = (one.seccomp_profile for one in contexts if one is not None)
+    return any(one is not None and one.type == "OCI" for one in profiles)
+
+
+def _all_containers(spec: PodSpec) -> Iterator[Container | EphemeralContainer]:
+    yield from spec.containers
+    yield from spec.init_containers
+    yield from spec.ephemeral_containers
+
+
+_NEEDED: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
+    "PodCertificateMLDSA": _has_mldsa_certificate,
+    "RestartAllContainersOnContainerExits": _restarts_all,
+    "SecurityProfileOCI": _has_oci_profile,
+    "UserNamespacesHostNetworkSupport": lambda spec: spec.host_network and spec.host_users is False,
+    "VolumeBindMountOptions": _has_mount_options,
+}
+"""The node features that a pod can require, each with the function that returns whether a spec requires it."""
 
 
 def declared_features(names: Iterable[str], known: Sequence[str]) -> frozenset[str]:

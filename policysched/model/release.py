@@ -52,6 +52,11 @@ class Release:
 
     Source: pkg/scheduler/framework/plugins/interpodaffinity.
     """
+    empty_spreading_counts: bool
+    """Whether a topology spread constraint with an empty selector counts all pods of the namespace, instead of none.
+
+    Source: pkg/scheduler/framework/plugins/podtopologyspread/common.go.
+    """
     node_features: tuple[str, ...]
     """The features that nodes can declare and pods can require, sorted.
 
@@ -166,6 +171,11 @@ class Release:
 
     Source: pkg/scheduler/scheduler.go.
     """
+    shrinking_node_wakes: bool
+    """Whether a pod is retried if its nominated node no longer has its cpu, memory or ephemeral storage.
+
+    Source: pkg/scheduler/framework/plugins/noderesources/fit.go.
+    """
     pending_pod_event: str
     """The name of a pending pod in the event labels of metrics, followed by what happened to the pod.
 
@@ -256,6 +266,7 @@ V1_36: Final = Release(
     node_name_narrows=False,
     image_volumes_count=False,
     merges_namespaces=False,
+    empty_spreading_counts=False,
     node_features=(
         "ExtendWebSocketsToKubelet",
         "InPlacePodLevelResourcesVerticalScaling",
@@ -282,6 +293,7 @@ V1_36: Final = Release(
     budgets_stop_at_violation=False,
     empty_budget_selects_all=False,
     taint_updates_wake_all=True,
+    shrinking_node_wakes=False,
     pending_pod_event="UnschedulablePod",
     own_update_event="UnschedulablePod",
     entity_label="",
@@ -343,9 +355,24 @@ V1_38: Final = replace(
     V1_37,
     version="v1.38.0-beta.0",
     is_preview=True,
+    empty_spreading_counts=True,
+    node_features=(
+        "DRANodeAllocatableResources",
+        "DRAOptionalNodeOperations",
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+        "InPlacePodVerticalScalingMemoryBackedVolumes",
+        "PodCertificateMLDSA",
+        "RestartAllContainersOnContainerExits",
+        "SecurityProfileOCI",
+        "UserNamespacesHostNetworkSupport",
+        "VolumeBindMountOptions",
+    ),
     fit_scores_pod_level=True,
     exact_capacities=True,
     empty_budget_selects_all=True,
+    shrinking_node_wakes=True,
     entity_label="entity",
     configuration_fields=frozenset({"podGroupPostFilter", "placementFeasible", "percentageOfPlacementsToScore"}),
     points_without_arguments=frozenset(),

@@ -110,7 +110,11 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         "NodePorts": PluginEntry("filter+", NodePorts),
         "NodeResourcesFit": PluginEntry(
             "filter+ score+ placementScore",
-            partial(node_resources_fit, scores_pod_level=release.fit_scores_pod_level),
+            partial(
+                node_resources_fit,
+                scores_pod_level=release.fit_scores_pod_level,
+                shrinking_wakes=release.shrinking_node_wakes,
+            ),
             FitArguments,
             weight=1,
         ),
@@ -120,7 +124,12 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         ),
         "VolumeBinding": PluginEntry("filter+ score+ reserve preBind", binding, volume_arguments),
         "VolumeZone": PluginEntry("filter+", VolumeZone),
-        "PodTopologySpread": PluginEntry("filter+ score+", pod_topology_spread, SpreadArguments, weight=2),
+        "PodTopologySpread": PluginEntry(
+            "filter+ score+",
+            partial(pod_topology_spread, empty_counts=release.empty_spreading_counts),
+            SpreadArguments,
+            weight=2,
+        ),
         "InterPodAffinity": PluginEntry(
             "filter+ score+",
             partial(inter_pod_affinity, merges_namespaces=release.merges_namespaces),

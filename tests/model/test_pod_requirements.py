@@ -20,14 +20,21 @@ from policysched.model.pod_requirements import (
     qos_class,
     required_features,
 )
-from policysched.model.release import RELEASES, V1_36, V1_37, Release
+from policysched.model.release import RELEASES, V1_36, V1_37, V1_38, Release
 from tests.model.build import pod
 
 RESTART = "RestartAllContainersOnContainerExits"
 NAMESPACES = "UserNamespacesHostNetworkSupport"
 MOUNTS = "VolumeBindMountOptions"
+OCI, MLDSA = "SecurityProfileOCI", "PodCertificateMLDSA"
 RULED = {"restartPolicyRules": [{"action": "Restart"}, {"action": "RestartAllContainers"}]}
 MOUNTED = {"volumeMounts": [{"mountPath": "/a"}, {"mountPath": "/b", "bindMountOptions": ["noexec"]}]}
+PULLED = {"securityContext": {"seccompProfile": {"type": "OCI"}}}
+
+
+def certificates(*key_types: str) -> list[dict[str, Any]]:
+    sources = [{"podCertificate": {"signerName": "a.com/b", "keyType": one}} for one in key_types]
+    return [{"name": "token"}, {"name": "x", "projected": {"sources": [{"configMap": {"name": "c"}}, *sources]}}]
 
 
 @pytest.mark.parametrize(
@@ -47,11 +54,23 @@ MOUNTED = {"volumeMounts": [{"mountPath": "/a"}, {"mountPath": "/b", "bindMountO
         ({"initContainers": [MOUNTED]}, {MOUNTS}),
         ({"ephemeralContainers": [MOUNTED]}, {MOUNTS}),
         ({"containers": [{"volumeMounts": [{"mountPath": "/a"}]}]}, set()),
+        (PULLED, {OCI}),
+        ({"containers": [{}, PULLED]}, {OCI}),
+        ({"initContainers": [PULLED]}, {OCI}),
+        ({"ephemeralContainers": [PULLED]}, {OCI}),
+        ({"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}, "containers": [{}]}, set()),
+        ({"securityContext": {}, "containers": [{"securityContext": {"privileged": True}}]}, set()),
+        ({"volumes": certificates("ED25519", "MLDSA65")}, {MLDSA}),
+        ({"volumes": certificates("MLDSA44")}, {MLDSA}),
+        ({"volumes": certificates("MLDSA87")}, {MLDSA}),
+        ({"volumes": certificates("MLDSA99", "RSA3072")}, set()),
+        ({"volumes": certificates()}, set()),
     ],
 )
 def test_features_are_inferred_from_the_spec(spec: dict[str, Any], expected: set[str]) -> None:
-    assert required_features(pod(spec), V1_37.node_features) == expected
-    assert required_features(pod(spec), V1_36.node_features) == expected - {MOUNTS}
+    assert required_features(pod(spec), V1_38.node_features) == expected
+    assert required_features(pod(spec), V1_37.node_features) == expected - {OCI, MLDSA}
+    assert required_features(pod(spec), V1_36.node_features) == expected - {OCI, MLDSA, MOUNTS}
 
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)

@@ -1,7 +1,8 @@
 """Each field of the table of releases that affects decisions has a case on which two kube-schedulers differ.
 
 A witness is a YAML file `witnesses/<field>.yaml` or `witnesses/<field>-<more>.yaml` with a case: `objects`, `pod` and,
-if needed, `config`. Differences that are no decision have their witnesses in the tests that `ELSEWHERE` names.
+if needed, `config`. If `<more>` begins with a minor, the witness is one of the change that came with this minor.
+Differences that are no decision have their witnesses in the tests that `ELSEWHERE` names.
 
 The oracle of a preview is not built for every test run: POLICYSCHED_KUBE=1.38 compares its witnesses too.
 """
@@ -59,6 +60,7 @@ ELSEWHERE: Mapping[str, str] = {
     "points_without_arguments": "tests/app/configuration/test_release_differences.py",
     "preempted_node_is_reported": "tests/oracle/test_preemption_releases.py",
     "preemption_reserves": "tests/app/configuration/test_release_differences.py",
+    "shrinking_node_wakes": "tests/plugins/node_resources/test_fit.py",
     "taint_updates_wake_all": "tests/schedule/test_queue_hints.py",
     "validates_placement_points": "tests/app/configuration/test_release_differences.py",
 }
@@ -99,7 +101,14 @@ def differing(old: str, new: str) -> set[str]:
     return {name for name in named if getattr(RELEASES[old], name) != getattr(RELEASES[new], name)}
 
 
-STEPS = [(old, new, file) for old, new in pairwise(MINORS) for file in FILES if field_of(file) in differing(old, new)]
+def concerns(file: Path, old: str, new: str) -> bool:
+    """Return whether a file is a witness of the difference between two successive minors."""
+    more = file.stem.partition("-")[2]
+    stated = next((minor for minor in RELEASES if more.startswith(minor)), new)
+    return stated == new and field_of(file) in differing(old, new)
+
+
+STEPS = [(old, new, file) for old, new in pairwise(MINORS) for file in FILES if concerns(file, old, new)]
 """The witnesses, each with two successive minors that differ about it."""
 
 

@@ -198,6 +198,24 @@ class RBDImage(Struct, frozen=True):
     read_only: bool = False
 
 
+class PodCertificate(Struct, frozen=True):
+    """A certificate that the kubelet requests for a pod."""
+
+    key_type: str = ""
+
+
+class ProjectedPart(Struct, frozen=True):
+    """A part of a projected volume."""
+
+    pod_certificate: PodCertificate | None = None
+
+
+class ProjectedSource(Struct, frozen=True):
+    """A volume with several parts, such as tokens and certificates."""
+
+    sources: tuple[ProjectedPart, ...] = ()
+
+
 class Volume(Struct, frozen=True):
     """A volume of a pod, with the sources that affect scheduling."""
 
@@ -205,6 +223,7 @@ class Volume(Struct, frozen=True):
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: EphemeralSource | None = None
     image: ImageSource | None = None
+    projected: ProjectedSource | None = None
     csi: CSISource | None = None
     gce_persistent_disk: GCEDisk | None = None
     aws_elastic_block_store: AWSDisk | None = None
@@ -253,8 +272,20 @@ class VolumeMount(Struct, frozen=True):
     bind_mount_options: tuple[str, ...] = ()
 
 
+class SeccompProfile(Struct, frozen=True):
+    """The system calls that containers are allowed."""
+
+    type: str = ""
+
+
+class SecurityContext(Struct, frozen=True):
+    """Security settings of a pod or a container."""
+
+    seccomp_profile: SeccompProfile | None = None
+
+
 class Container(Struct, frozen=True):
-    """A container: name, image, resources, ports, restart policy and mounts."""
+    """A container: name, image, resources, ports, restart policy, mounts and security settings."""
 
     name: str = ""
     image: str = ""
@@ -263,12 +294,14 @@ class Container(Struct, frozen=True):
     restart_policy: str | None = None
     restart_policy_rules: tuple[RestartRule, ...] = ()
     volume_mounts: tuple[VolumeMount, ...] = ()
+    security_context: SecurityContext | None = None
 
 
 class EphemeralContainer(Struct, frozen=True):
     """A container for debugging that was added to a pod after its creation; it has no resources."""
 
     volume_mounts: tuple[VolumeMount, ...] = ()
+    security_context: SecurityContext | None = None
 
 
 class PodResourceClaim(Struct, frozen=True):
@@ -309,6 +342,7 @@ class PodSpec(Struct, frozen=True):
     host_network: bool = False
     host_users: bool | None = None
     runtime_class_name: str = ""
+    security_context: SecurityContext | None = None
 
 
 class PodCondition(Struct, frozen=True):

@@ -4,7 +4,7 @@
 two pods, or two versions of a node, without the rest of the cluster: a hint may retry a pod in vain.
 
 Source: plugins/noderesources/fit.go, pkg/scheduler/apis/config/v1/defaults.go,
-apis/config/validation/validation_pluginargs.go, v1.36 and v1.37.
+apis/config/validation/validation_pluginargs.go, v1.36, v1.37 and v1.38.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ from policysched.plugins.node_resources.device_amounts import with_devices
 from policysched.plugins.node_resources.shortages import Shortage, ShortageTest, shortage_test
 from policysched.state.tables.columns import RowNumbers
 
+NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
+"""The resources that every node has."""
 FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
 RESOURCES_PER_ARRAY: Final = 32
 """Number of requested resources whose cached shortages take as much memory as an array over all rows."""
@@ -102,6 +104,20 @@ def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
     if new is None or not _fits_empty(pod, new, cluster):
         return False
     return old is None or _has_more(pod, old, new, cluster)
+
+
+def _node_helps_or_shrank(pod: Pod, change: Change, cluster: Cluster) -> bool:
+    """Return whether a node change helps, or the pod's nominated node became too small: then it can preempt elsewhere.
+
+    Extended resources are left out, because a device plugin that restarts reports none for a moment.
+    """
+    old, new = nodes_of(change)
+    if old is not None and new is not None and pod.status.nominated_node_name == new.metadata.name:
+        has = by_name(allocatable(new))
+        wanted = by_name(incoming_requests(pod))
+        if any(wanted[name] > has[name] for name in NATIVE) and _fits_empty(pod, old, cluster):
+            return True
+    return _node_helps(pod, change, cluster)
 
 
 def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
@@ -155,18 +171,13 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         ignored: extended resources that the filter ignores.
         ignored_groups: prefixes (before the slash) of extended resources that the filter ignores.
         scores_pod_level: whether scores count the pod-level requests and the resize of the pod.
+        shrinking_wakes: whether a pod is retried if its nominated node becomes too small.
     """
 
     name = "NodeResourcesFit"
     filter_reads = Aspect.CAPACITY | Aspect.USAGE
     score_reads = Aspect.CAPACITY | Aspect.USAGE
     scores_alone = True
-    hints = (
-        Hint(Resource.ASSIGNED_POD, FREES, _pod_helps),
-        Hint(Resource.PENDING_POD, FREES, _pod_helps),
-        Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, _node_helps),
-        Hint(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, _device_class_helps),
-    )
 
     def __init__(
         self,
@@ -176,7 +187,15 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         ignored: frozenset[str] = frozenset(),
         ignored_groups: frozenset[str] = frozenset(),
         scores_pod_level: bool = False,
+        shrinking_wakes: bool = False,
     ) -> None:
+        node_helps = _node_helps_or_shrank if shrinking_wakes else _node_helps
+        self.hints = (
+            Hint(Resource.ASSIGNED_POD, FREES, _pod_helps),
+            Hint(Resource.PENDING_POD, FREES, _pod_helps),
+            Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, node_helps),
+            Hint(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, _device_class_helps),
+        )
         self._scores_pod_level = scores_pod_level
         self._resources = tuple(resources)
         self._verdicts: SharedByCluster[FitState] = SharedByCluster()
@@ -311,7 +330,7 @@ class FitArguments(PluginArguments, frozen=True):
             yield f"scoringStrategy.{field}", why
 
 
-def node_resources_fit(given: FitArguments, *, scores_pod_level: bool) -> NodeResourcesFit:
+def node_resources_fit(given: FitArguments, *, scores_pod_level: bool, shrinking_wakes: bool) -> NodeResourcesFit:
     """Create NodeResourcesFit."""
     chosen = given.scoring_strategy
     strategy: Strategy
@@ -326,4 +345,5 @@ def node_resources_fit(given: FitArguments, *, scores_pod_level: bool) -> NodeRe
         ignored=frozenset(given.ignored_resources),
         ignored_groups=frozenset(given.ignored_resource_groups),
         scores_pod_level=scores_pod_level,
+        shrinking_wakes=shrinking_wakes,
     )

@@ -3,7 +3,8 @@
 The constraints of one action are compiled at a time, because an invalid selector fails only the extension point that
 needs it.
 
-Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), plugins/helper/spread.go, v1.36.
+Source: plugins/podtopologyspread/common.go, plugin.go (getConstraints), plugins/helper/spread.go, v1.36, v1.37 and
+v1.38.
 """
 
 from __future__ import annotations
@@ -58,15 +59,18 @@ class Constraint(NamedTuple):
         """Return whether pods with these labels are counted."""
         return self.selector.matches(labels)
 
-    def counter(self, namespace: str, cluster: Cluster, beside: Iterable[Constraint] = ()) -> PodCounter:
-        """Return a counter of the matching placed pods by row; a selector that is empty or selects nothing counts none.
+    def counter(
+        self, namespace: str, cluster: Cluster, beside: Iterable[Constraint] = (), *, empty_counts: bool = False
+    ) -> PodCounter:
+        """Return a counter of the matching placed pods by row.
 
         Args:
             namespace: The namespace of the counted pods.
             cluster: The cluster.
             beside: All constraints that are counted together.
+            empty_counts: Whether an empty selector counts all pods of the namespace, instead of none.
         """
-        if self.selector.selects_nothing or self.selector.selects_everything:
+        if self.selector.selects_nothing or (self.selector.selects_everything and not empty_counts):
             return cluster.counters.of((Constraint, None), lambda _: 0, among=())
         selector = self.selector
 
@@ -89,8 +93,8 @@ class Constraint(NamedTuple):
     def more_on(self, changed: ChangedRow, namespace: str) -> int:
         """Return the change of the count on a row if other pods were there.
 
-        A what-if counts terminating pods, and pods of an empty selector, too: kube-scheduler subtracts pods that it did
-        not count before.
+        A what-if counts terminating pods, and in all releases pods of an empty selector: kube-scheduler subtracts pods
+        that it did not count before.
 
         Source: plugins/podtopologyspread/filtering.go (updateWithPod).
         """

@@ -3,7 +3,7 @@
 Hard constraints filter nodes, soft constraints score nodes. Pods without constraints use the default constraints of the
 configuration, with the selectors of their services and controllers.
 
-Source: plugins/podtopologyspread/plugin.go, v1.36; pkg/scheduler/apis/config/v1 (types, defaults.go) and
+Source: plugins/podtopologyspread, v1.36, v1.37 and v1.38; pkg/scheduler/apis/config/v1 (types, defaults.go) and
 validation_pluginargs.go for the arguments.
 """
 
@@ -59,14 +59,16 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
 
     Args:
         defaults: The default constraints.
+        empty_counts: Whether a constraint with an empty selector counts all pods of the namespace.
     """
 
     name = "PodTopologySpread"
     filter_reads = Aspect.LABELS | Aspect.TAINTS | Aspect.PODS
     normalizes = True
 
-    def __init__(self, defaults: Defaults = SYSTEM_DEFAULTS) -> None:
+    def __init__(self, defaults: Defaults = SYSTEM_DEFAULTS, *, empty_counts: bool = False) -> None:
         self._defaults = defaults
+        self._empty_counts = empty_counts
         self._rows: SharedByCluster[CountedRows] = SharedByCluster()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[HardState]:
@@ -82,7 +84,8 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
 
         def judge(one: Constraint) -> DomainVerdicts:
             rows = self._rows_of(included.of(one), cluster)
-            sums = cluster.sums.of(one.counter(pod.metadata.namespace, cluster, constraints), rows)
+            counter = one.counter(pod.metadata.namespace, cluster, constraints, empty_counts=self._empty_counts)
+            sums = cluster.sums.of(counter, rows)
             return DomainVerdicts(one, rows, sums, pod)
 
         return HardState(cluster.nodes, constraints, judge)
@@ -122,7 +125,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         namespace = pod.metadata.namespace
 
         def soft(one: Constraint) -> SoftConstraint:
-            counter = one.counter(namespace, cluster, constraints)
+            counter = one.counter(namespace, cluster, constraints, empty_counts=self._empty_counts)
             if one.topology_key == HOSTNAME:
                 return SoftOverNodes(one, counter, cluster)
             rows = self._rows_of(included.of(one), cluster)
@@ -188,10 +191,11 @@ class SpreadArguments(PluginArguments, frozen=True):
                 yield f"defaultConstraints[{index}]", f"duplicate constraint for {' and '.join(same)}"
 
 
-def pod_topology_spread(given: SpreadArguments) -> PodTopologySpread:
+def pod_topology_spread(given: SpreadArguments, *, empty_counts: bool) -> PodTopologySpread:
     """Create PodTopologySpread."""
     are_the_systems = given.defaulting_type == SYSTEM
-    return PodTopologySpread(SYSTEM_DEFAULTS if are_the_systems else Defaults(given.default_constraints))
+    defaults = SYSTEM_DEFAULTS if are_the_systems else Defaults(given.default_constraints)
+    return PodTopologySpread(defaults, empty_counts=empty_counts)
 
 
 def _faults(one: TopologySpreadConstraint) -> Iterator[Fault]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from policysched.framework import Action, Change, Cluster, Resource, Status, unresolvable, unschedulable
 from policysched.model.objects import (
@@ -172,6 +173,33 @@ NOMINATED = Pod(metadata=Metadata(name="q", uid="q"), status=PodStatus(nominated
 )
 def test_node_resources_fit_waits_for_room(change: Change, helps: bool) -> None:
     assert hinted(NodeResourcesFit(), pod(requests={"cpu": "2"}), change) is helps
+
+
+@pytest.mark.parametrize(
+    ("had", "has", "nominated", "wakes"),
+    [
+        ({"cpu": "4"}, {"cpu": "1"}, "a", True),
+        ({"cpu": "4", "memory": "2Gi"}, {"cpu": "4", "memory": "1"}, "a", True),
+        ({"cpu": "4"}, {"cpu": "2"}, "a", False),
+        ({"cpu": "4"}, {"cpu": "1"}, "b", False),
+        ({"cpu": "4"}, {"cpu": "1"}, "", False),
+        ({"cpu": "1"}, {"cpu": "0"}, "a", False),
+        ({"cpu": "4"}, {"cpu": "4", GPU: "0"}, "a", False),
+        ({"cpu": "1"}, {"cpu": "4"}, "b", True),
+    ],
+)
+def test_node_that_became_too_small_for_its_nominated_pod_wakes_it_where_a_release_does(
+    had: dict[str, str], has: dict[str, str], nominated: str, wakes: bool
+) -> None:
+    rest = {"memory": "8Gi", "pods": "110", GPU: "1"}
+    change = node_change(
+        node("a", allocatable=rest | had), node("a", allocatable=rest | has), Action.UPDATE_NODE_ALLOCATABLE
+    )
+    waiting = pod(requests={"cpu": "2", "memory": "1Gi", GPU: "1"})
+    waiting = replace(waiting, status=PodStatus(nominated_node_name=nominated))
+    assert hinted(NodeResourcesFit(shrinking_wakes=True), waiting, change) is wakes
+    grows = had["cpu"] < has["cpu"]
+    assert hinted(NodeResourcesFit(), waiting, change) is grows
 
 
 def test_node_resources_fit_scaling_down_what_is_not_requested_does_not_help() -> None:

@@ -74,6 +74,15 @@ def test_an_empty_selector_counts_no_placed_pod_but_the_pod_itself() -> None:
     assert fitting(incoming(hard("zone", 0, None)), *around(), *crowd(a=5)) == "abxy"
 
 
+def test_an_empty_selector_counts_the_pods_of_the_namespace_where_a_release_does() -> None:
+    plugin, everything = PodTopologySpread(empty_counts=True), hard("zone", 1, LabelSelector())
+    other = pod("other", namespace="other", on="x")
+    assert rejected(plugin, incoming(everything), cluster(*around(), *crowd(a=5), other)) == {"a", "b"}
+    made = cluster(*around(), *crowd(a=5), other)
+    assert scored(plugin, incoming(soft("zone", 1, LabelSelector())), made) == {"a": 0, "b": 0, "x": 100, "y": 100}
+    assert rejected(plugin, incoming(hard("zone", 1, None)), cluster(*around(), *crowd(a=5))) == set()
+
+
 def test_pods_of_other_namespaces_and_terminating_pods_do_not_count() -> None:
     other = pod("other", namespace="other", on="a", labels={"foo": ""})
     (leaving,) = crowd(b=1)
