@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from bench.cluster.workloads import ALL_NODES, KUBE, NULL, OURS, UNBATCHED
+from bench.cluster.workloads import ALL_NODES, KUBE, NULL, OURS, UNBATCHED, UNSPREAD
 from tests.controlplane.build import binary
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Program, free_port
@@ -36,12 +36,16 @@ def command(name: str, kubeconfig: Path, folder: Path) -> list[str | Path]:
 
 def _configuration(name: str, kubeconfig: Path) -> dict[str, Any]:
     sampled = {"percentageOfNodesToScore": 100} if name == ALL_NODES else {}
+    # kube-scheduler reuses a decision for the next pod of the same kind only if no plugin reads other pods.
+    spreading = {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}
+    profiles = {"profiles": [{"schedulerName": "default-scheduler", "plugins": spreading}]} if name == UNSPREAD else {}
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": str(kubeconfig), "qps": QPS, "burst": QPS},
         "leaderElection": {"leaderElect": False},
         **sampled,
+        **profiles,
     }
 
 

@@ -15,14 +15,16 @@ from bench.cluster import devices, policies, templates
 from bench.cluster.devices import Supply
 from bench.cluster.templates import APP, DEVOPS, Json
 
-NULL, KUBE, ALL_NODES, UNBATCHED, OURS = (
+NULL, KUBE, ALL_NODES, UNBATCHED, UNSPREAD, OURS = (
     "null",
     "kube-scheduler",
     "kube-scheduler, all nodes",
     "kube-scheduler, no batching",
+    "kube-scheduler, no spreading",
     "policysched",
 )
-SCHEDULERS: Final = (KUBE, ALL_NODES, UNBATCHED, NULL, OURS)
+SCHEDULERS: Final = (KUBE, ALL_NODES, UNBATCHED, UNSPREAD, NULL, OURS)
+WITH_SPREADING: Final = (KUBE, ALL_NODES, UNBATCHED, NULL, OURS)
 MAIN: Final = (KUBE, NULL, OURS)
 MOON: Final = ("moon-1", "moon-2", "moon-3")
 DEFAULT_NODES: Final = 5000
@@ -260,7 +262,7 @@ WORKLOADS: Final[Sequence[Workload]] = (
         _pods("pod-with-topology-spreading", 1500),
         [_pods("pod-default", 2000)],
         zones=MOON,
-        schedulers=SCHEDULERS,
+        schedulers=WITH_SPREADING,
     ),
     Workload(
         "preferred-topology-spreading",
