@@ -166,6 +166,20 @@ class Release:
 
     Source: pkg/scheduler/framework/preemption/util.go.
     """
+    uid_breaks_ties: bool
+    """Whether preemption evicts the pod with the highest UID first, of pods with equal priority and start.
+
+    Otherwise, their order is not defined.
+
+    Source: pkg/scheduler/framework/preemption/util.go.
+    """
+    extenders_add_victims: bool
+    """Whether extenders also receive nodes on which no eviction is needed, and can add victims there.
+
+    Without such an extender, the node is no candidate. Otherwise, such a node fails the preemption.
+
+    Source: pkg/scheduler/framework/preemption/preemption.go.
+    """
     taint_updates_wake_all: bool
     """Whether a change of a node's taints retries all pods that wait for nodes, whichever plugins rejected them.
 
@@ -292,6 +306,8 @@ V1_36: Final = Release(
     distinct_compares_all=False,
     budgets_stop_at_violation=False,
     empty_budget_selects_all=False,
+    uid_breaks_ties=False,
+    extenders_add_victims=False,
     taint_updates_wake_all=True,
     shrinking_node_wakes=False,
     pending_pod_event="UnschedulablePod",
@@ -372,6 +388,8 @@ V1_38: Final = replace(
     fit_scores_pod_level=True,
     exact_capacities=True,
     empty_budget_selects_all=True,
+    uid_breaks_ties=True,
+    extenders_add_victims=True,
     shrinking_node_wakes=True,
     entity_label="entity",
     configuration_fields=frozenset({"podGroupPostFilter", "placementFeasible", "percentageOfPlacementsToScore"}),

@@ -24,6 +24,7 @@ from policysched.plugins.arguments import PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.default_preemption.budgets import BudgetRules
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments
+from policysched.plugins.default_preemption.search import SearchRules
 from policysched.plugins.dynamic_resources.plugin import DynamicResourcesArguments, dynamic_resources
 from policysched.plugins.inter_pod_affinity.plugin import AffinityArguments, inter_pod_affinity
 from policysched.plugins.node_resources.balanced_allocation import BalanceArguments, balanced_allocation
@@ -100,7 +101,12 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
     )
     reserve = ("reserve",) if release.preemption_reserves else ()
     budgets = BudgetRules(release.budgets_stop_at_violation, release.empty_budget_selects_all)
-    preemption = partial(DefaultPreemption, rules=budgets, reports_node=release.preempted_node_is_reported)
+    preemption = partial(
+        DefaultPreemption,
+        rules=budgets,
+        searching=SearchRules(release.uid_breaks_ties, release.extenders_add_victims),
+        reports_node=release.preempted_node_is_reported,
+    )
     return {
         "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),
         "PrioritySort": PluginEntry("queueSort", PrioritySort),

@@ -5,6 +5,7 @@ Each case changes only by the field of the table of releases that it is listed w
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from policysched.model.release import RELEASES
 from tests.controlplane.releases import RELEASES as BUILT
+from tests.controlplane.releases import chosen
 
 from .devices.things import claim, device_class, request
 from .objects import case, container, node, pod
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.oracle
 
 MINORS = ("1.36", "1.37")
+COMPARED = (*MINORS, "1.38") if chosen().minor == "1.38" else MINORS
 ONLY_PREEMPTION = {"postFilter": {"disabled": [{"name": "DynamicResources"}]}}
 ONLY_DEVICES = {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}
 
@@ -51,28 +54,44 @@ def shared_budget() -> Case:
     return asked(first, second, third, *budgets, plugins=ONLY_PREEMPTION, cpu="2")
 
 
+def empty_budget() -> Case:
+    """Make two pods of which one is in a budget with an empty selector, in a namespace of its own."""
+    kept, gone = placed("kept", "a", 1, cpu="2"), placed("gone", "a", 2, cpu="2", namespace="other")
+    return asked(kept, gone, budget("all", {}), plugins=ONLY_PREEMPTION, cpu="2")
+
+
+def equal_pods() -> Case:
+    """Make two pods that differ by their UIDs only."""
+    pods = [placed(name, "a", cpu="2", uid=uid) for name, uid in (("first", "2"), ("second", "1"))]
+    return asked(*pods, plugins=ONLY_PREEMPTION, cpu="2")
+
+
 CASES = {
-    "no_deallocation_is_reported": asked(placed("high", "a", 10), plugins=ONLY_DEVICES),
-    "preempted_node_is_reported": asked(placed("low", "a"), plugins=ONLY_PREEMPTION),
-    "budgets_stop_at_violation": shared_budget(),
+    "no_deallocation_is_reported": ("1.37", asked(placed("high", "a", 10), plugins=ONLY_DEVICES)),
+    "preempted_node_is_reported": ("1.37", asked(placed("low", "a"), plugins=ONLY_PREEMPTION)),
+    "budgets_stop_at_violation": ("1.37", shared_budget()),
+    "empty_budget_selects_all": ("1.38", empty_budget()),
+    "uid_breaks_ties": ("1.38", equal_pods()),
 }
+"""By field, the first minor with the new rule, and a case; the oracle of a preview is asked if it is chosen."""
 
 
 @pytest.fixture(scope="module")
 def oracles() -> Iterator[dict[str, Oracle]]:
-    with Oracle(BUILT["1.36"]) as old, Oracle(BUILT["1.37"]) as new:
-        yield {"1.36": old, "1.37": new}
+    with ExitStack() as stack:
+        yield {minor: stack.enter_context(Oracle(BUILT[minor])) for minor in COMPARED}
 
 
-@pytest.mark.parametrize("field", CASES)
+@pytest.mark.parametrize("field", [field for field, (minor, _) in CASES.items() if minor in COMPARED])
 def test_releases_differ_by_a_field_and_ours_equals_each(field: str, oracles: dict[str, Oracle]) -> None:
-    given = CASES[field]
-    theirs = {minor: oracles[minor].decide(given)["preemption"] for minor in MINORS}
-    assert differences(theirs["1.36"], theirs["1.37"])
+    new, given = CASES[field]
+    old = COMPARED[COMPARED.index(new) - 1]
+    theirs = {minor: oracles[minor].decide(given)["preemption"] for minor in (old, new)}
+    assert differences(theirs[old], theirs[new])
     for minor, answer in theirs.items():
         assert differences(ours(given, release=RELEASES[minor]), answer) == []
-    turned_back = replace(RELEASES["1.37"], **{field: getattr(RELEASES["1.36"], field)})
-    assert differences(ours(given, release=turned_back), theirs["1.37"])
+    turned_back = replace(RELEASES[new], **{field: getattr(RELEASES[old], field)})
+    assert differences(ours(given, release=turned_back), theirs[new])
 
 
 def test_message_about_claims_that_stay_allocated_is_that_of_the_release(oracles: dict[str, Oracle]) -> None:

@@ -48,7 +48,8 @@ ELSEWHERE: Mapping[str, str] = {
     "budgets_stop_at_violation": "tests/oracle/test_preemption_releases.py",
     "configuration_fields": "tests/app/configuration/test_release_differences.py",
     "counts_claims_by_owner": "tests/app/test_metrics_of_releases.py",
-    "empty_budget_selects_all": "tests/plugins/test_preemption_budgets.py",
+    "empty_budget_selects_all": "tests/oracle/test_preemption_releases.py",
+    "extenders_add_victims": "tests/plugins/test_preemption_extenders.py",
     "entity_label": "tests/app/test_metrics_of_releases.py",
     "has_deferred_pod_scheduling": "tests/app/configuration/test_release_differences.py",
     "hides_preemption_durations": "tests/app/test_metrics_of_releases.py",
@@ -62,6 +63,7 @@ ELSEWHERE: Mapping[str, str] = {
     "preemption_reserves": "tests/app/configuration/test_release_differences.py",
     "shrinking_node_wakes": "tests/plugins/node_resources/test_fit.py",
     "taint_updates_wake_all": "tests/schedule/test_queue_hints.py",
+    "uid_breaks_ties": "tests/oracle/test_preemption_releases.py",
     "validates_placement_points": "tests/app/configuration/test_release_differences.py",
 }
 """Tests of the fields that affect no decision: the file, by field."""

@@ -15,6 +15,7 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster, Code, PostFilterResult
 from policysched.framework.extender import Extender, ExtenderError, NamedVictims, NodeVictims
 from policysched.model.objects import Pod
+from policysched.model.release import V1_37, V1_38, Release
 from policysched.plugins.default_preemption.candidates import NONE_LEFT
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
@@ -216,3 +217,31 @@ def test_guards_are_asked_again_about_what_extenders_leave() -> None:
     found = preempt(cluster, Slow(), policies=keeping('victim.labels["keep"] != "yes"'))
     assert found.status is not None
     assert 'policy keep/preemption: victim.labels["keep"] != "yes"' in found.status.message
+
+
+def preempt_where_b_has_room(release: Release, *extenders: Preempting) -> PostFilterResult:
+    """Preempt after the pod that kept others off b is gone: b needs no eviction."""
+    high = low("high", "b", 20, cpu=3)
+    cluster = world(node("a"), node("b"), low("a1", "a", 5), high, low("b1", "b", cpu=1))
+    profile = default_profile(release=release)
+    rng = random.Random(0)
+    decision = Engine(cluster, profile, rng).decide(wanted(3))
+    cluster.drop(high)
+    failed = FailedCycle(decision, rng, cast("Sequence[Extender]", extenders), profile.victim_guards)
+    return asyncio.run(run_post_filters(profile.post_filters, wanted(3), failed))
+
+
+def test_extenders_see_nodes_that_need_no_eviction_and_can_add_victims_in_releases_that_say_so() -> None:
+    one = Preempting()
+    result = preempt_where_b_has_room(V1_38, one, two := Preempting({"a": named("a1"), "b": named("b1")}))
+    assert (result.nominated_node, [pod.metadata.name for pod in result.victims]) == ("b", ["b1"])
+    assert one.asked == two.asked == [{"a": (["a1"], 0), "b": ([], 0)}]
+    preempt_where_b_has_room(V1_37, before := Preempting())
+    assert before.asked == [{"a": (["a1"], 0)}]
+
+
+def test_node_to_which_no_extender_adds_victims_is_left_out() -> None:
+    assert preempt_where_b_has_room(V1_38, Preempting()).nominated_node == "a"
+    result = preempt_where_b_has_room(V1_38, Preempting({"b": named()}))
+    assert result.status is not None
+    assert (result.status.code, NONE_LEFT in result.status.message) == (Code.UNSCHEDULABLE, True)

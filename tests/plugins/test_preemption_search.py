@@ -21,7 +21,7 @@ from policysched.model.objects import (
 from policysched.plugins.default_preemption.budgets import Budgets
 from policysched.plugins.default_preemption.candidates import Candidate
 from policysched.plugins.default_preemption.plugin import PreemptionArguments
-from policysched.plugins.default_preemption.search import Search, search_victims
+from policysched.plugins.default_preemption.search import NO_VICTIMS, Search, SearchRules, search_victims
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle
@@ -233,3 +233,34 @@ def test_pod_fits_beside_every_candidate_whose_victims_are_gone(seed: int, kind:
         )
         again = Engine(left, profile, random.Random(0)).decide(of)
         assert left.nodes.row_of[one.node] in again.evaluation.feasible().nonzero()[0]
+
+
+def searched(around: Cluster, of: Pod, rules: SearchRules, *, one_by_one: bool = False) -> Search:
+    decision = Engine(around, default_profile(), random.Random(0)).decide(of)
+    rows = decision.rows_with(Code.UNSCHEDULABLE)
+    failed = (OneByOne if one_by_one else FailedCycle)(decision, random.Random(0))
+    return search_victims(failed, rows, Budgets(around), rows.size, rules)
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("names", ["xyz", "zyx", "yxz"])
+def test_highest_uid_goes_first_of_equal_pods_where_a_release_says_so(names: str, one_by_one: bool) -> None:
+    around = world(node("a"), *(low(name, "a", cpu=1) for name in names), low("later", "a", cpu=1, minute=1))
+    for cpu, gone in ((1, ["later"]), (2, ["z", "later"]), (3, ["y", "z", "later"])):
+        found = searched(around, wanted(cpu), SearchRules(uid_breaks_ties=True), one_by_one=one_by_one)
+        assert [one.metadata.name for one in found.victims_and_violations(0)[0]] == gone
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_node_that_needs_no_eviction_is_an_error_only_where_a_release_says_so(one_by_one: bool) -> None:
+    high = low("high", "a", 20, cpu=3)
+    around = world(node("a"), high, low("stays", "a", cpu=1))
+    decision = Engine(around, default_profile(), random.Random(0)).decide(wanted(3))
+    around.drop(high)
+    failed = (OneByOne if one_by_one else FailedCycle)(decision, random.Random(0))
+    rows = np.zeros(1, np.intp)
+    kept = search_victims(failed, rows, Budgets(around), 1, SearchRules(extenders_add_victims=True))
+    before = search_victims(failed, rows, Budgets(around), 1)
+    assert (kept.candidates.size, before.candidates.size) == (0, 0)
+    assert +kept.failures() == {NO_VICTIMS: 1}
+    assert +before.failures() == {Status(Code.ERROR, ('expected at least one victim pod on node "a"',)): 1}

@@ -4,10 +4,11 @@ The criteria in order: fewest violations of disruption budgets, lowest priority 
 of priorities, fewest victims, latest start of the first started among the most important victims. Nodes that are equal
 by all criteria are equally good.
 
-Extenders receive the candidates first; they drop candidates or replace their victims.
+Extenders receive the candidates first; they drop candidates or replace their victims. An extender may leave a candidate
+without victims to the next one; such a candidate is dropped in the end.
 
 Source: pkg/scheduler/framework/preemption/preemption.go (callExtenders, pickOneNodeForPreemption), extender.go
-(convertToVictims), v1.36.
+(convertToVictims), v1.36 and v1.38.
 """
 
 from __future__ import annotations
@@ -126,6 +127,15 @@ def _shown(number: int, cost: float) -> str:
     return f"{np.datetime64(math.floor(-cost), 's')}Z" if number == START else str(int(cost))
 
 
+def proposals(found: Search) -> dict[str, NodeVictims]:
+    """Return the victims of each candidate of a search, by node."""
+    made = {}
+    for place in found.candidates.tolist():
+        victims, violating = found.victims_and_violations(place)
+        made[found.cluster.nodes.names[int(found.rows[place])]] = NodeVictims(victims, len(violating))
+    return made
+
+
 async def ask_extenders(
     pod: Pod, extenders: Sequence[Extender], candidates: Mapping[str, NodeVictims], cluster: Cluster
 ) -> dict[str, NodeVictims]:
@@ -157,7 +167,7 @@ async def ask_extenders(
             )
         if not left:
             break
-    return left
+    return {node: victims for node, victims in left.items() if victims.pods}
 
 
 def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Guarded) -> dict[str, NodeVictims]:
@@ -193,7 +203,9 @@ def _known(
                     f"extender: {extender.name} claims to preempt pod (UID: {uid}) on node: {node}, "
                     "but the pod is not found on that node"
                 )
-        if not victims.uids and not extender.ignorable:
+        if not victims.uids and node in asked and not asked[node].pods:
+            found[node] = asked[node]
+        elif not victims.uids and not extender.ignorable:
             raise ExtenderError(f'expected at least one victim pod on node "{node}"')
         if there := tuple(pods[uid] for uid in victims.uids if uid in pods):
             found[node] = NodeVictims(there, victims.pdb_violations)

@@ -45,6 +45,7 @@ from policysched.plugins.default_preemption.candidates import (
     Choice,
     ask_extenders,
     least_costly,
+    proposals,
     without_guarded,
 )
 from policysched.plugins.default_preemption.eviction import (
@@ -54,7 +55,7 @@ from policysched.plugins.default_preemption.eviction import (
     lower_nominated,
 )
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
-from policysched.plugins.default_preemption.search import Search, search_victims
+from policysched.plugins.default_preemption.search import ANY_ORDER, Search, SearchRules, search_victims
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -143,6 +144,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     Args:
         given: The arguments.
         rules: How disruption budgets protect pods.
+        searching: How victims are chosen.
         reports_node: Whether the message of a preempting pod names the node and the number of victims.
     """
 
@@ -151,10 +153,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     """The deletion of pods with a hint that never matches: the hints of other plugins decide."""
 
     def __init__(
-        self, given: PreemptionArguments | None = None, rules: BudgetRules | None = None, *, reports_node: bool = False
+        self,
+        given: PreemptionArguments | None = None,
+        rules: BudgetRules | None = None,
+        *,
+        searching: SearchRules = ANY_ORDER,
+        reports_node: bool = False,
     ) -> None:
         self._given = given or PreemptionArguments()
         self._rules = rules or BudgetRules()
+        self._searching = searching
         self._reports_node = reports_node
         self._evictions = Evictions(self.name)
         self._budgets: Budgets | None = None
@@ -177,13 +185,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         budgets = self._budgets = Budgets(cluster, self._budgets, self._rules)
         rows = failed.rows_with(Code.UNSCHEDULABLE)
         most = self._given.most_candidates(rows.size, extended=bool(failed.extenders))
-        found = search_victims(failed, rows, budgets, most)
+        found = search_victims(failed, rows, budgets, most, self._searching)
         if not found.candidates.size:
             return _no_candidate(found)
-        choice = Choice(found)
         if failed.extenders:
-            victims = {one.node: NodeVictims(one.victims, len(one.violating)) for one in choice.candidates()}
-            return PostFilterResult(ask=partial(self._ask_extenders, pod, failed, victims, found.failures()))
+            return PostFilterResult(ask=partial(self._ask_extenders, pod, failed, proposals(found), found.failures()))
+        choice = Choice(found)
         node = failed.rng.choice(choice.best)
         details = PreemptionDetails(node, choice, budgets, lower_nominated(cluster, pod, node), found.guarded)
         return self._result(pod, cluster, node, choice.victims_on(node), details)

@@ -7,7 +7,7 @@ nodes. If a filter can evaluate one node only, the same search runs node by node
 
 Shapes: R nodes with pods of lower priority, V these pods.
 Source: plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode), pkg/scheduler/util/utils.go
-(MoreImportantPod), v1.36.
+(MoreImportantPod), v1.36; pkg/scheduler/framework/preemption (DryRunPreemption, MoreImportantVictim), v1.38.
 """
 
 from __future__ import annotations
@@ -41,6 +41,19 @@ from policysched.plugins.default_preemption.guards import Guarded, ask_guards
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 
+@dataclass(frozen=True, slots=True)
+class SearchRules:
+    """How victims are chosen."""
+
+    uid_breaks_ties: bool = False
+    """Whether the lowest UID is the most important one of pods with equal priority and start."""
+    extenders_add_victims: bool = False
+    """Whether a node that the pod fits without evictions is a candidate for extenders, and no error without them."""
+
+
+ANY_ORDER: Final = SearchRules()
+
+
 @dataclass(slots=True)
 class Search:
     """Result of a search: the pods of lower priority by node, and which of them are victims."""
@@ -65,6 +78,9 @@ class Search:
     """(R,): nodes that the pod fits without any pod of lower priority."""
     empty_rows: RowNumbers
     """The nodes without pods of lower priority that may be evicted."""
+    rules: SearchRules = ANY_ORDER
+    is_extended: bool = False
+    """Whether extenders receive the candidates."""
     guarded: Guarded | None = None
     """The answers of the guards; None without guards."""
     verdicts: RowVerdicts | None = None
@@ -82,7 +98,12 @@ class Search:
     @property
     def candidates(self) -> Places:
         """The places of the nodes that the pod fits once their victims are evicted."""
-        return np.flatnonzero(self.fits & self.counts().astype(np.bool_))
+        return np.flatnonzero(self.fits if self.keeps_empty else self.fits & self.counts().astype(np.bool_))
+
+    @property
+    def keeps_empty(self) -> bool:
+        """Whether nodes without victims are candidates: extenders can add victims."""
+        return self.is_extended and self.rules.extenders_add_victims
 
     def counts(self) -> NDArray[np.int64]:
         """Return the number of victims of each node. Shapes: (R,)."""
@@ -134,11 +155,15 @@ class Search:
         status = self.statuses.get(place)
         if status is None and self.verdicts is not None:
             status = self.verdicts.status_of(place)
+        if status is None and self.rules.extenders_add_victims:
+            return NO_VICTIMS
         name = self.cluster.nodes.names[int(self.rows[place])]
         return status or Status(Code.ERROR, (f'expected at least one victim pod on node "{name}"',))
 
 
-def search_victims(failed: FailedDecision, rows: RowNumbers, budgets: Budgets, most: int) -> Search:
+def search_victims(
+    failed: FailedDecision, rows: RowNumbers, budgets: Budgets, most: int, rules: SearchRules = ANY_ORDER
+) -> Search:
     """Search for victims on nodes.
 
     Args:
@@ -146,11 +171,12 @@ def search_victims(failed: FailedDecision, rows: RowNumbers, budgets: Budgets, m
         rows: The rows of the nodes, in ascending order.
         budgets: The disruption budgets.
         most: The number of candidates after which the search may end, if one of them violates no budget.
+        rules: How victims are chosen.
 
     Cost: O(pods of lower priority), and one evaluation of the filters over all nodes for each of the pods of the
     fullest node. Node by node: one evaluation of the filters for each pod.
     """
-    found = _gather(failed, rows)
+    found = _gather(failed, rows, rules)
     if not found.rows.size:
         return found
     found.verdicts = failed.verdicts(_without_lower(found))
@@ -164,7 +190,7 @@ def search_victims(failed: FailedDecision, rows: RowNumbers, budgets: Budgets, m
     return found
 
 
-def _gather(failed: FailedDecision, rows: RowNumbers) -> Search:
+def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Search:
     """List the pods of lower priority that guards do not protect, by node and importance."""
     cluster = failed.cluster
     pods = cluster.pods
@@ -175,7 +201,8 @@ def _gather(failed: FailedDecision, rows: RowNumbers) -> Search:
     priorities = cluster.signatures.priorities()[pods.signatures[slots]]
     starts = pods.starts(slots)
     starts[np.isinf(starts)] = cluster.time.seconds
-    order = np.lexsort((starts, -priorities, pods.rows[slots]))
+    keys = (starts, -priorities, pods.rows[slots])
+    order = np.lexsort((_uids(cluster, slots), *keys) if rules.uid_breaks_ties else keys)
     slots = slots[order]
     there, begins = np.unique(pods.rows[slots].astype(np.intp), return_index=True)
     return Search(
@@ -190,8 +217,17 @@ def _gather(failed: FailedDecision, rows: RowNumbers) -> Search:
         victims=np.zeros(slots.size, np.bool_),
         fits=np.ones(there.size, np.bool_),
         empty_rows=np.setdiff1d(rows, there),
+        rules=rules,
+        is_extended=bool(failed.extenders),
         guarded=guarded,
     )
+
+
+def _uids(cluster: Cluster, slots: Places) -> NDArray[np.str_]:
+    """Return the UIDs of pods. Shapes: (V,)."""
+    by_slot = cluster.pods.by_slot
+    placed = (by_slot[slot] for slot in slots.tolist())
+    return np.array(["" if one is None else one.pod.metadata.uid for one in placed], np.str_)
 
 
 def _lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
@@ -277,8 +313,9 @@ def _search_node_by_node(found: Search, failed: FailedDecision, rows: RowNumbers
             found.leave_out(order[done:])
             return
         violating = _search_node(found, failed, place)
-        candidates += violating.size > 0
-        is_any_harmless |= violating.size > 0 and not violating.any()
+        is_candidate = bool(found.fits[place]) and (found.keeps_empty or violating.size > 0)
+        candidates += is_candidate
+        is_any_harmless |= is_candidate and not violating.any()
 
 
 def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
