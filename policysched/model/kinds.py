@@ -46,6 +46,7 @@ from policysched.model.objects import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    PodGroup,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
@@ -89,6 +90,7 @@ class Resource(Enum):
     CSI_DRIVER = "storage.k8s.io/CSIDriver"
     STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
     ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    POD_GROUP = "scheduling.k8s.io/PodGroup"
     OTHER = "Other"
     """An object of a kind that is not relevant for scheduling."""
     METRICS = "Metrics"
@@ -245,6 +247,19 @@ POLICIES: Final[ApiKind[Policy]] = ApiKind(
     remedy="to install the CRD: policysched crd | kubectl apply -f -",
 )
 """If the kind is not installed there are no policies; if listing is forbidden there may be some."""
+POD_GROUPS: Final[ApiKind[PodGroup]] = ApiKind(
+    "scheduling.k8s.io/v1beta1",
+    "PodGroup",
+    "podgroups",
+    partial(decode, PodGroup, "PodGroup"),
+    Resource.POD_GROUP,
+    read_by=frozenset(("GangScheduling",)),
+    malformed_is_gone=False,
+    tolerated=_NOT_SERVED,
+    remedy="pods of pod groups wait; to serve the kind, set the API server's "
+    "--feature-gates=GenericWorkload=true and --runtime-config=scheduling.k8s.io/v1beta1=true",
+)
+"""The plugin that reads pod groups is enabled by the feature gate GenericWorkload."""
 PODS: Final[ApiKind[Pod]] = ApiKind(
     "v1",
     "Pod",
@@ -320,6 +335,7 @@ KINDS: Final[dict[str, ApiKind[Any]]] = {
             namespaced=False,
             read_by=frozenset(),  # a running scheduler reads the priority in the pod
         ),
+        POD_GROUPS,
         PODS,
     )
 }

@@ -20,6 +20,7 @@ from policysched.model.objects import (
     NodeAffinitySpec,
     Pod,
     PodResourceClaim,
+    PodSpec,
     PodStatus,
     ResourceRequirements,
     RestartRule,
@@ -222,6 +223,8 @@ def change(of: tuple[Field, Any]) -> Callable[[Pod], Pod]:
             return replace(one, metadata=replace(one.metadata, **part))
         if struct is PodStatus:
             return replace(one, status=replace(one.status, **part))
+        if struct is PodSpec:
+            return replace(one, spec=replace(one.spec, **part))
         if struct is Volume:
             return replace(one, spec=replace(one.spec, volumes=[*one.spec.volumes, Volume(**part)]))
         if struct is PodResourceClaim:

@@ -27,7 +27,7 @@ from policysched.kube.object_cache import ObjectCache
 from policysched.kube.transport import Transport
 from policysched.model.admission_kinds import ADMISSION_KINDS
 from policysched.model.decode import ObjectError
-from policysched.model.kinds import KINDS, ApiKind
+from policysched.model.kinds import KINDS, POD_GROUPS, ApiKind
 from policysched.model.policy import UnreadablePolicy
 from policysched.reading.bounded_yaml import MAX_DEPTH
 from policysched.reading.lenient_json import UNREADABLE, is_deeper, members
@@ -91,8 +91,8 @@ async def read_cluster(
 
 
 def read_kinds() -> tuple[ApiKind[Any], ...]:
-    """Return the kinds that are listed in a live cluster."""
-    return (*KINDS.values(), *ADMISSION_KINDS)
+    """Return the kinds that are listed in a live cluster: without pod groups, because one pod is decided at a time."""
+    return (*(kind for kind in KINDS.values() if kind is not POD_GROUPS), *ADMISSION_KINDS)
 
 
 def _refusal(url: str, error: ApiError) -> str:

@@ -1,6 +1,7 @@
 """Structs of all objects that scheduling reads.
 
-`meta` has the common fields, `pods`, `cluster`, `storage` and `devices` the kinds. Quantities are texts (`Amount`).
+`meta` has the common fields, `pods`, `pod_groups`, `cluster`, `storage` and `devices` the kinds. Quantities are texts
+(`Amount`).
 
 Source: k8s.io/api/core/v1/types.go, k8s.io/api/resource/v1, k8s.io/api/scheduling/v1, k8s.io/api/storage/v1, v0.36.
 """
@@ -78,6 +79,14 @@ from policysched.model.objects.meta import (
     ResourceList,
     Struct,
 )
+from policysched.model.objects.pod_groups import (
+    BasicSchedulingPolicy,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    PodGroupStatus,
+)
 from policysched.model.objects.pods import (
     Affinity,
     ClaimSource,
@@ -97,6 +106,7 @@ from policysched.model.objects.pods import (
     PodCondition,
     PodExtendedClaimStatus,
     PodResourceClaim,
+    PodSchedulingGroup,
     PodSpec,
     PodStatus,
     PreferredSchedulingTerm,
@@ -120,21 +130,22 @@ from policysched.model.objects.storage import (
 )
 
 __all__ = [
-    "Affinity", "AllocatedConfiguration", "AllocatedDeviceStatus", "AllocationResult", "Amount", "CELDeviceSelector",
-    "CSIDriver", "CSINode", "CSIStorageCapacity", "CapacityRange", "CapacityRequestPolicy", "CapacityRequirements",
-    "ClaimConfiguration", "ClaimMetadata", "ClaimSource", "ClassConfiguration", "ConsumerReference", "Container",
-    "ContainerExtendedRequest", "ContainerImage", "ContainerPort", "ContainerResourceClaim", "ContainerStatus",
-    "Counter", "CounterConsumption", "CounterSet", "DeviceAllocation", "DeviceAttribute", "DeviceCapacity",
-    "DeviceClaim", "DeviceClass", "DeviceClassSpec", "DeviceCondition", "DeviceConstraint", "DeviceRequest",
-    "DeviceResult", "DeviceSelector", "DeviceSubRequest", "DeviceTaint", "DeviceToleration", "ExactDeviceRequest",
-    "ImageSource", "Int32", "LabelSelector", "LabelsSpec", "Metadata", "Namespace", "Node", "NodeAddress",
-    "NodeAffinitySpec", "NodeCondition", "NodeSelector", "NodeSelectorTerm", "NodeSpec", "NodeStatus", "NodeSystemInfo",
-    "OpaqueConfiguration", "OwnerReference", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodAffinity",
-    "PodAffinityTerm", "PodClaimStatus", "PodCondition", "PodDisruptionBudget", "PodExtendedClaimStatus",
-    "PodResourceClaim", "PodSpec", "PodStatus", "PreferredSchedulingTerm", "PriorityClass", "ReplicaSet",
-    "ReplicationController", "Requirement", "ResourceClaim", "ResourceClaimSpec", "ResourceClaimStatus",
-    "ResourceClaimTemplate", "ResourceList", "ResourcePool", "ResourceRequirements", "ResourceSlice",
-    "ResourceSliceSpec", "RestartRule", "SchedulingGate", "SelectorSpec", "Service", "SliceDevice", "StatefulSet",
-    "StorageClass", "Stored", "Struct", "Taint", "Toleration", "TopologySpreadConstraint", "Volume", "VolumeAttachment",
-    "WeightedPodAffinityTerm", "Workload", "workload_owner",
+    "Affinity", "AllocatedConfiguration", "AllocatedDeviceStatus", "AllocationResult", "Amount",
+    "BasicSchedulingPolicy", "CELDeviceSelector", "CSIDriver", "CSINode", "CSIStorageCapacity", "CapacityRange",
+    "CapacityRequestPolicy", "CapacityRequirements", "ClaimConfiguration", "ClaimMetadata", "ClaimSource",
+    "ClassConfiguration", "ConsumerReference", "Container", "ContainerExtendedRequest", "ContainerImage",
+    "ContainerPort", "ContainerResourceClaim", "ContainerStatus", "Counter", "CounterConsumption", "CounterSet",
+    "DeviceAllocation", "DeviceAttribute", "DeviceCapacity", "DeviceClaim", "DeviceClass", "DeviceClassSpec",
+    "DeviceCondition", "DeviceConstraint", "DeviceRequest", "DeviceResult", "DeviceSelector", "DeviceSubRequest",
+    "DeviceTaint", "DeviceToleration", "ExactDeviceRequest", "GangSchedulingPolicy", "ImageSource", "Int32",
+    "LabelSelector", "LabelsSpec", "Metadata", "Namespace", "Node", "NodeAddress", "NodeAffinitySpec", "NodeCondition",
+    "NodeSelector", "NodeSelectorTerm", "NodeSpec", "NodeStatus", "NodeSystemInfo", "OpaqueConfiguration",
+    "OwnerReference", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodAffinity", "PodAffinityTerm",
+    "PodClaimStatus", "PodCondition", "PodDisruptionBudget", "PodExtendedClaimStatus", "PodGroup",
+    "PodGroupSchedulingPolicy", "PodGroupSpec", "PodGroupStatus", "PodResourceClaim", "PodSchedulingGroup", "PodSpec",
+    "PodStatus", "PreferredSchedulingTerm", "PriorityClass", "ReplicaSet", "ReplicationController", "Requirement",
+    "ResourceClaim", "ResourceClaimSpec", "ResourceClaimStatus", "ResourceClaimTemplate", "ResourceList",
+    "ResourcePool", "ResourceRequirements", "ResourceSlice", "ResourceSliceSpec", "RestartRule", "SchedulingGate",
+    "SelectorSpec", "Service", "SliceDevice", "StatefulSet", "StorageClass", "Stored", "Struct", "Taint", "Toleration",
+    "TopologySpreadConstraint", "Volume", "VolumeAttachment", "WeightedPodAffinityTerm", "Workload", "workload_owner",
 ]  # fmt: skip

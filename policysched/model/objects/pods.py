@@ -318,6 +318,12 @@ class SchedulingGate(Struct, frozen=True):
     name: str = ""
 
 
+class PodSchedulingGroup(Struct, frozen=True):
+    """The pod group to which a pod belongs."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Struct, frozen=True):
     """Spec of a pod."""
 
@@ -338,6 +344,7 @@ class PodSpec(Struct, frozen=True):
     resources: ResourceRequirements | None = None
     resource_claims: list[PodResourceClaim] = []
     scheduling_gates: list[SchedulingGate] = []
+    scheduling_group: PodSchedulingGroup | None = None
     volumes: list[Volume] = []
     host_network: bool = False
     host_users: bool | None = None

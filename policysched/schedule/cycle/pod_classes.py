@@ -14,7 +14,16 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from policysched.model.objects import Container, Metadata, Pod, PodResourceClaim, PodStatus, Volume, workload_owner
+from policysched.model.objects import (
+    Container,
+    Metadata,
+    Pod,
+    PodResourceClaim,
+    PodSpec,
+    PodStatus,
+    Volume,
+    workload_owner,
+)
 
 _NO_RULE: Final = "no plugin reads it; policies that read it add it"
 _PER_POD: Final = "the filters that read it evaluate each pod separately"
@@ -39,6 +48,7 @@ LEFT_OUT: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
         "resource_claim_statuses": _PER_POD,
         "extended_resource_claim_status": "only placed pods have one",
     },
+    PodSpec: {"scheduling_group": "no filter or score reads it"},
     PodResourceClaim: {
         "name": "it is only a reference inside the pod",
         "resource_claim_name": _PER_POD,
@@ -89,6 +99,8 @@ def class_key(pod: Pod, extra: Hashable = None) -> Hashable:
     told: dict[str, Any] = {}
     if spec.volumes:
         told["volumes"] = [one for one in _told(spec.volumes) if one != _NO_VOLUME]
+    if spec.scheduling_group is not None:
+        told["scheduling_group"] = None
     if spec.resource_claims:
         told["resource_claims"] = _told(spec.resource_claims)
     if status == _NO_STATUS:

@@ -1,0 +1,59 @@
+"""Pod groups: pods that are scheduled together, with the fields that scheduling reads.
+
+Source: k8s.io/api/scheduling/v1beta1/types.go, v0.37 and v0.38.
+"""
+
+from __future__ import annotations
+
+from policysched.model.objects.meta import Int32, Metadata, Struct
+from policysched.model.objects.pods import PodCondition
+
+
+class BasicSchedulingPolicy(Struct, frozen=True):
+    """The policy by which the pods of a group are scheduled in one cycle, each if it fits."""
+
+
+class GangSchedulingPolicy(Struct, frozen=True):
+    """The policy by which pods of a group are scheduled only if `min_count` of them fit together."""
+
+    min_count: Int32 = 0
+
+
+class PodGroupSchedulingPolicy(Struct, frozen=True):
+    """The scheduling policy of a pod group; exactly one of its fields is set."""
+
+    basic: BasicSchedulingPolicy | None = None
+    gang: GangSchedulingPolicy | None = None
+
+
+class PodGroupSpec(Struct, frozen=True):
+    """Spec of a pod group."""
+
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    priority: Int32 | None = None
+    preemption_policy: str | None = None
+
+
+class PodGroupStatus(Struct, frozen=True):
+    """Status of a pod group."""
+
+    conditions: list[PodCondition] = []
+
+
+class PodGroup(Struct, frozen=True):
+    """A group of pods that are scheduled together; pods name their group in `spec.schedulingGroup`."""
+
+    metadata: Metadata = Metadata()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def priority(self) -> int:
+        """The priority; 0 if the group states none."""
+        return self.spec.priority or 0
+
+    @property
+    def min_count(self) -> int:
+        """Number of pods that have to fit together; 1 without a gang policy."""
+        gang = self.spec.scheduling_policy.gang
+        return 1 if gang is None else gang.min_count
