@@ -383,6 +383,21 @@ def _priority_class_faults(obj: Json) -> Iterator[Cause]:
         yield Cause("value", "FieldValueForbidden", f"Forbidden: {text}")
 
 
+def _pod_group_faults(obj: Json) -> Iterator[Cause]:
+    policy = obj["spec"]["schedulingPolicy"]
+    stated = [name for name in ("basic", "gang") if policy.get(name) is not None]
+    if not stated:
+        yield wrong("spec.schedulingPolicy", "", "must specify one of: `basic`, `gang`")
+    elif len(stated) > 1:
+        yield wrong("spec.schedulingPolicy", "{`basic`, `gang`}", "must specify exactly one of: `basic`, `gang`")
+    gang = policy.get("gang")
+    least = 1 if gang is None else gang.get("minCount", 0)
+    if not least:
+        yield required("spec.schedulingPolicy.gang.minCount")
+    elif least < 1:
+        yield wrong("spec.schedulingPolicy.gang.minCount", least, "must be greater than or equal to 1")
+
+
 def _service_faults(obj: Json) -> Iterator[Cause]:
     spec = obj["spec"]
     if not spec.get("ports") and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
@@ -419,6 +434,7 @@ _CHECKS: dict[str, Callable[[Json], Iterator[Cause]]] = {
     "statefulsets.apps": _workload_faults,
     "daemonsets.apps": _workload_faults,
     "replicationcontrollers": _template_faults,
+    "podgroups.scheduling.k8s.io": _pod_group_faults,
     "priorityclasses.scheduling.k8s.io": _priority_class_faults,
     "resourceclaims.resource.k8s.io": _claim_faults,
     "storageclasses.storage.k8s.io": lambda obj: iter([] if obj.get("provisioner") else [required("provisioner")]),

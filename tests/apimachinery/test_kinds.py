@@ -30,6 +30,7 @@ def faults(kind: str, obj: Json) -> dict[str, str]:
 
 
 C = {"name": "c", "image": "i"}
+BOTH = {"basic": {}, "gang": {"minCount": -1}}
 TOLERATIONS = [{"operator": "Equal"}, {"key": "a", "operator": "Exists", "value": "b"}, {"key": "a", "effect": "No"}]
 
 
@@ -53,6 +54,10 @@ TOLERATIONS = [{"operator": "Equal"}, {"key": "a", "operator": "Exists", "value"
         ("Deployment", {"spec": {"selector": {"matchLabels": {"a": "b"}}}}, "spec.template.metadata.labels", "not"),
         ("ReplicationController", {"spec": {}}, "spec.selector", "Required value"),
         ("StorageClass", {}, "provisioner", "Required value"),
+        ("PodGroup", {}, "spec.schedulingPolicy", 'Invalid value: "": must specify one of: `basic`, `gang`'),
+        ("PodGroup", {"spec": {"schedulingPolicy": BOTH}}, "spec.schedulingPolicy", "must specify exactly one of"),
+        ("PodGroup", {"spec": {"schedulingPolicy": {"gang": {}}}}, "spec.schedulingPolicy.gang.minCount", "Required"),
+        ("PodGroup", {"spec": {"schedulingPolicy": BOTH}}, "spec.schedulingPolicy.gang.minCount", "than or equal to 1"),
     ],
 )  # fmt: skip
 def test_validate_names_the_field(kind: str, obj: Json, field: str, text: str) -> None:
@@ -62,6 +67,12 @@ def test_validate_names_the_field(kind: str, obj: Json, field: str, text: str) -
 @pytest.mark.parametrize("kind", [row.kind for row in BUILTIN if row.group == "rbac.authorization.k8s.io"])
 def test_names_of_roles_may_be_paths(kind: str) -> None:
     assert not list(validate(of_kind(kind), {"metadata": {"name": "system:Node/x"}}))
+
+
+@pytest.mark.parametrize("policy", [{"basic": {}}, {"gang": {"minCount": 1}}])
+def test_pod_group_has_one_policy(policy: Json) -> None:
+    assert not faults("PodGroup", {"spec": {"schedulingPolicy": policy}})
+    assert defaulted("PodGroup", {"spec": {"schedulingPolicy": policy}})["spec"]["disruptionMode"] == {"single": {}}
 
 
 def defaulted(kind: str, obj: Json) -> Json:

@@ -39,6 +39,7 @@ from policysched.apimachinery.resources import ApiResource
 from policysched.model.defaults import merge_label_keys
 from policysched.sandbox.storage.store import Backend, ObjectStore, Stored
 
+POD_GROUPS = "podgroups.scheduling.k8s.io"
 PRIORITY_CLASSES, STORAGE_CLASSES = "priorityclasses.scheduling.k8s.io", "storageclasses.storage.k8s.io"
 _WORKLOADS = ("deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps")
 _SYSTEM = (
@@ -351,6 +352,8 @@ def _immutable(resource: ApiResource, old: Json, new: Json) -> list[Cause]:
     """Return a cause for each immutable field that the update changes."""
     if resource.key == "pods":
         return _pod(old["spec"], new["spec"])
+    if resource.key == POD_GROUPS:
+        return _pod_group(old["spec"], new["spec"])
     path = _FIXED.get(resource.key, ())
     before: Any = old
     after: Any = new
@@ -361,6 +364,14 @@ def _immutable(resource: ApiResource, old: Json, new: Json) -> list[Cause]:
     if path == ("value",):
         return [Cause("value", "FieldValueForbidden", "Forbidden: may not be changed in an update.")]
     return [wrong(".".join(path), after, "field is immutable")]
+
+
+def _pod_group(old: Json, new: Json) -> list[Cause]:
+    """Return a cause for each changed field; only the minCount of a gang may change."""
+    names = [name for name in {**old, **new} if name != "schedulingPolicy" and old.get(name) != new.get(name)]
+    if old["schedulingPolicy"].keys() != new["schedulingPolicy"].keys():
+        names.append("schedulingPolicy")
+    return [wrong(f"spec.{name}", new.get(name), "field is immutable") for name in names]
 
 
 def _pod(old: Json, new: Json) -> list[Cause]:

@@ -47,10 +47,10 @@ async def test_plain_and_aggregated_discovery_agree(quiet_api: Api, quiet: Sandb
     plain = set()
     _, groups = await quiet_api.get("/apis")
     for group in groups["groups"]:
-        version = group["preferredVersion"]["groupVersion"]
         assert (await quiet_api.get(f"/apis/{group['name']}"))[1]["name"] == group["name"]
-        _, found = await quiet_api.get(f"/apis/{version}")
-        plain |= {(version, each["name"]) for each in found["resources"]}
+        for version in (each["groupVersion"] for each in group["versions"]):
+            _, found = await quiet_api.get(f"/apis/{version}")
+            plain |= {(version, each["name"]) for each in found["resources"]}
     _, found = await quiet_api.get("/api/v1")
     plain |= {("v1", each["name"]) for each in found["resources"]}
     assert plain == await _aggregated(quiet_api)

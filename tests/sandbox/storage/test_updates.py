@@ -9,6 +9,7 @@ from tests.sandbox.bodies import PODS, deployment, pod
 if TYPE_CHECKING:
     from tests.sandbox.conftest import Api
 
+POD_GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
 
@@ -50,3 +51,18 @@ async def test_immutable_fields_are_named(quiet_api: Api) -> None:
     code, found = await quiet_api.merge(f"{DEPLOYMENTS}/d", change)
     assert code == 422
     assert found["details"]["causes"][0]["field"] == "spec.selector"
+
+
+async def test_only_the_threshold_of_a_pod_group_changes(quiet_api: Api) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}
+    code, made = await quiet_api.post(POD_GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+    assert (code, made["spec"]["disruptionMode"]) == (201, {"single": {}})
+    code, found = await quiet_api.merge(f"{POD_GROUPS}/g", {"spec": {"schedulingPolicy": {"gang": {"minCount": 5}}}})
+    assert (code, found["spec"]["schedulingPolicy"]) == (200, {"gang": {"minCount": 5}})
+    for change, field in (
+        ({"priority": 8}, "spec.priority: Invalid value: 8: field is immutable"),
+        ({"schedulingPolicy": {"gang": None, "basic": {}}}, "spec.schedulingPolicy: Invalid value"),
+    ):
+        code, found = await quiet_api.merge(f"{POD_GROUPS}/g", {"spec": change})
+        assert code == 422
+        assert field in found["message"]
