@@ -1,7 +1,8 @@
 """Differences between the Kubernetes releases whose kube-scheduler is reproduced: one table.
 
-A `Release` has one field for each difference. Plugins, queue, metrics and configuration take the fields that they need
-when they are created; no other module compares versions, and no decision reads a version.
+A `Release` has one field for each difference, and a field for a feature gate that can be turned on. Plugins, queue,
+metrics and configuration take the fields that they need when they are created; no other module compares versions, and
+no decision reads a version.
 
 Source: pkg/scheduler, pkg/apis, pkg/api/pod and component-helpers of the named versions, with default feature gates.
 """
@@ -30,6 +31,8 @@ class Release:
     """The version with which decisions, events and metrics are compared, such as v1.36.5."""
     is_preview: bool = False
     """Whether the release is a beta of Kubernetes."""
+    generic_workload: bool = False
+    """Whether the feature gate GenericWorkload is on: pods with a scheduling group are scheduled by pod groups."""
     node_name_is_first: bool
     """Whether NodeName precedes NodeUnschedulable among the default plugins.
 

@@ -162,11 +162,11 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
 
 
 def _optional_entries(release: Release) -> dict[str, PluginEntry]:
-    """Return the plugins of a release that are not enabled by default."""
+    """Return the plugins of a release that are not enabled by default, or only by a feature gate."""
     gang_point = "placementFeasible" if "placementFeasible" in release.configuration_fields else "permit"
     deferred = {"DeferredPodScheduling": PluginEntry("filter+ permit", is_default=False)}
     return {
-        "GangScheduling": PluginEntry(f"preEnqueue {gang_point}", is_default=False),
+        "GangScheduling": PluginEntry(f"preEnqueue {gang_point}", is_default=release.generic_workload),
         "TopologyPlacementGenerator": PluginEntry("placementGenerate", is_default=False),
         "PodGroupPodsCount": PluginEntry("placementScore", is_default=False),
         **(deferred if release.has_deferred_pod_scheduling else {}),

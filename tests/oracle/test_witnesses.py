@@ -99,7 +99,7 @@ def asked_of(minor: str) -> list[dict[str, Any]]:
 
 def differing(old: str, new: str) -> set[str]:
     """The fields in which two minors differ."""
-    named = {one.name for one in fields(Release)} - {"version", "is_preview"}
+    named = {one.name for one in fields(Release)} - {"version", "is_preview", "generic_workload"}
     return {name for name in named if getattr(RELEASES[old], name) != getattr(RELEASES[new], name)}
 
 

@@ -41,7 +41,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.election.presence import LeasePlaces, Place, PresenceWatch
 from policysched.kube.transport import Pacing, Transport
 from policysched.metric_sources.counters import SourceCounters
-from policysched.model.release import Release, release_named
+from policysched.model.release import Release, first_accepted
 from policysched.reading.files import read_bytes
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ def _process(inputs: StartInputs, release: Release) -> tuple[Process, Configurat
         UsageError: the configuration or a feature gate is invalid for the release.
     """
     options, configuration = inputs.options, inputs.configuration
-    options.check_gates(release)
+    release = options.apply_gates(release)
     if configuration is not None:
         configuration.follow(release)
     completed = completed_configuration(options, configuration, release)
@@ -244,7 +244,8 @@ def write_configuration(options: RunOptions, path: Path) -> None:
     Raises:
         UsageError: the configuration is invalid, or the file cannot be written.
     """
-    configuration, release = _file(options, CollectorRegistry()), release_named(options.kube_version)
+    configuration = _file(options, CollectorRegistry())
+    release = first_accepted(options.kube_version, options.apply_gates)
     if configuration is not None:
         configuration.follow(release)
     text = to_yaml(completed_configuration(options, configuration, release))

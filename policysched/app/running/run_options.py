@@ -47,8 +47,8 @@ class RunOptions:
     """Changes the verbosity of logs."""
     kube_version: str = AUTO
     """The Kubernetes minor whose kube-scheduler decides; `auto` follows the API server."""
-    check_gates: Callable[[Release], None] = lambda _: None
-    """Checks the feature gates for the release that decisions follow; raises UsageError."""
+    apply_gates: Callable[[Release], Release] = lambda release: release
+    """Returns a release with the feature gates that are on; raises UsageError if the release lacks a gate."""
     metrics: MetricOptions = NO_METRICS
     serving: ServingOptions = NOT_SERVED
     record: Path | None = None

@@ -108,7 +108,7 @@ class SkewWatch:
         if not version or skew in self._logged:
             return
         self._logged.add(skew)
-        if self._kube_version == AUTO and release_of_server(version)[0] is not self._release:
+        if self._kube_version == AUTO and release_of_server(version)[0].minor != self._release.minor:
             text = "the API server has version %s now; decisions follow Kubernetes %s until this process restarts"
             log.warning(text, version, self._release.minor)
         elif warning := skew_warning(self._release, version):

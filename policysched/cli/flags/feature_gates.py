@@ -1,7 +1,8 @@
-"""`check_gates`: validate `--feature-gates`, `--emulated-version` and `--min-compatibility-version`.
+"""`apply_gates`: validate `--feature-gates`, `--emulated-version` and `--min-compatibility-version`.
 
 Unknown, locked and malformed gates are rejected with the messages of component-base. A gate that affects scheduling is
-accepted only with its default. All other gates have no effect. `feature_gates_<minor>.txt` lists a release's gates.
+accepted only with its default, except GenericWorkload where it is beta. All other gates have no effect.
+`feature_gates_<minor>.txt` lists a release's gates.
 
 Source: k8s.io/component-base/{featuregate,compatibility}, pkg/features and the features of apiserver, client-go and
 component-base, v1.36, v1.37 and v1.38.
@@ -10,7 +11,7 @@ component-base, v1.36, v1.37 and v1.38.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -27,14 +28,14 @@ _ONE_BY_ONE: Final = "pods are scheduled one by one"
 _BY_MINOR: Final = "the Kubernetes minor that is followed decides"
 _ALPHA_DRA: Final = "alpha DRA features are not supported"
 FIXED: Final[Mapping[str, str]] = {
-    "CompositePodGroup": _ONE_BY_ONE,
+    "CompositePodGroup": "groups of pod groups are not supported",
     "CoordinatedLeaderElection": "the process that acquires the lease leads",
     "DRADerivedAttributes": _ALPHA_DRA,
     "DRADeviceCompatibilityGroups": _ALPHA_DRA,
     "DRAListTypeAttributes": _ALPHA_DRA,
     "DRANodeAllocatableResources": _ALPHA_DRA,
     "DRAOptionalNodeOperations": _ALPHA_DRA,
-    "DRAWorkloadResourceClaims": _ALPHA_DRA,
+    "DRAWorkloadResourceClaims": "pod groups do not share resource claims",
     "GangScheduling": _ONE_BY_ONE,
     "GenericWorkload": _ONE_BY_ONE,
     "InPlacePodLevelResourcesVerticalScaling": "pod-level resources of resized pods always apply",
@@ -42,16 +43,18 @@ FIXED: Final[Mapping[str, str]] = {
     "InterPodAffinityHostnameFastPath": "nodes with equal host names are different nodes",
     "MatchLabelKeysInPodTopologySpread": "matchLabelKeys of spread constraints always apply",
     "NodeDeclaredFeatures": "disable the plugin NodeDeclaredFeatures in the profiles instead",
-    "PodGroupPreemptionPolicy": _ONE_BY_ONE,
+    "PodGroupPreemptionPolicy": "pod groups do not preempt pods",
     "PodLevelResources": "pod-level requests always apply",
     "SchedulerPopFromBackoffQ": "pods in backoff are tried if no other pod is ready",
     "StorageCapacityScoring": _BY_MINOR,
     "TaintTolerationComparisonOperators": "tolerations do not compare numbers",
-    "TopologyAwareWorkloadScheduling": _ONE_BY_ONE,
+    "TopologyAwareWorkloadScheduling": "pod groups are not placed by topology",
     "VolumeLimitScaling": _BY_MINOR,
     "WorkloadAwarePreemption": "victims are selected for one pod at a time",
 }
-"""Gates that affect scheduling and always have their default, with the reason."""
+"""Gates that affect scheduling and have their default, with the reason."""
+WORKLOAD: Final = "GenericWorkload"
+"""The gate that schedules pods by pod groups. It can be turned on where it is beta; the alpha form differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,10 @@ def known_gates(release: Release = DEFAULT) -> Mapping[str, Gate]:
     return {name: Gate(default == "true", stage, bool(locked)) for name, default, stage, *locked in lines}
 
 
-def check_gates(
+def apply_gates(
     given: Iterable[str], emulated: Iterable[str] = (), minimum: Iterable[str] = (), release: Release = DEFAULT
-) -> None:
-    """Validate feature gates and versions.
+) -> Release:
+    """Validate feature gates and versions; return the release with the gates that are on.
 
     Args:
         given: `GATE=BOOL` or `COMPONENT:GATE=BOOL`.
@@ -90,12 +93,15 @@ def check_gates(
             _check_version(f"--{flag}-version", text, release, minors_before)
     known = known_gates(release)
     stated = dict(_stated(given, known))
-    for name, value in _with_groups(stated, known).items():
-        if name in FIXED and value is not (fixed := known[name].default):
+    gates = _with_groups(stated, known)
+    groups_pods = gates.get(WORKLOAD, False) and known[WORKLOAD].stage == "BETA"
+    for name, value in gates.items():
+        if name in FIXED and value is not (fixed := known[name].default) and not (groups_pods and name == WORKLOAD):
             asked = name if name in stated else f"{next(one for one in _ALL if one in stated)} ({name})"
             raise UsageError(
                 f"--feature-gates: {asked}={_text(value)} is not supported: {FIXED[name]}; leave it {_text(fixed)}"
             )
+    return replace(release, generic_workload=True) if groups_pods else release
 
 
 def _stated(given: Iterable[str], known: Mapping[str, Gate]) -> Iterator[tuple[str, bool]]:

@@ -10,7 +10,7 @@ import yaml
 
 from policysched.cli import execute
 from policysched.cli.flags.declaring import FlagCommand, _as_click
-from policysched.cli.flags.feature_gates import check_gates
+from policysched.cli.flags.feature_gates import apply_gates
 from policysched.cli.flags.sections import RunCommand, RunFlags, shown_flags
 from policysched.cli.flags.values import ANY_ADDRESS
 from tests.cli.conftest import Command, Write
@@ -170,7 +170,7 @@ def test_what_cannot_be_used_is_one_line(command: Command, arguments: list[str],
     ids=str,
 )
 def test_gates_that_ask_for_what_is_done_anyway_are_accepted(given: list[str]) -> None:
-    check_gates(given, ["1.36", "kube=v1.36"], ["1.33"])
+    apply_gates(given, ["1.36", "kube=v1.36"], ["1.33"])
 
 
 @pytest.mark.parametrize("value", ["", "=true", "=raw"])

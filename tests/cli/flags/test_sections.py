@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 from policysched.cli import make_app
-from policysched.cli.flags.feature_gates import FIXED, check_gates, known_gates
+from policysched.cli.flags.feature_gates import FIXED, apply_gates, known_gates
 from policysched.cli.flags.sections import FLAGS, SECTIONS, OwnFlags, RunFlags
 from policysched.errors import UsageError
 from policysched.model.release import RELEASES, Release
@@ -98,7 +99,11 @@ def test_gates_with_a_meaning_here_are_those_of_a_release() -> None:
         ("1.36", "GangScheduling=false", ""),
         ("1.37", "GangScheduling=false", "unrecognized feature gate: GangScheduling"),
         ("1.36", "CompositePodGroup=false", "unrecognized feature gate: CompositePodGroup"),
-        ("1.38", "CompositePodGroup=true", "CompositePodGroup=true is not supported: pods are scheduled one by one"),
+        ("1.38", "CompositePodGroup=true", "CompositePodGroup=true is not supported: groups of pod groups are not"),
+        ("1.36", "GenericWorkload=true", "GenericWorkload=true is not supported: pods are scheduled one by one"),
+        ("1.37", "TopologyAwareWorkloadScheduling=true", "TopologyAwareWorkloadScheduling=true is not supported: pod"),
+        ("1.38", "DRAWorkloadResourceClaims=true", "DRAWorkloadResourceClaims=true is not supported: pod groups do"),
+        ("1.37", "PodGroupPreemptionPolicy=true", "PodGroupPreemptionPolicy=true is not supported: pod groups do not"),
         ("1.37", "StorageCapacityScoring=true", ""),
         ("1.37", "StorageCapacityScoring=false", "StorageCapacityScoring=false is not supported: the Kubernetes minor"),
         ("1.37", "SidecarContainers=true", "unrecognized feature gate: SidecarContainers"),
@@ -108,22 +113,30 @@ def test_gates_with_a_meaning_here_are_those_of_a_release() -> None:
 )
 def test_gates_are_those_of_the_release(minor: str, gates: str, said: str) -> None:
     if not said:
-        check_gates([gates], release=RELEASES[minor])
+        apply_gates([gates], release=RELEASES[minor])
         return
     with pytest.raises(UsageError, match=re.escape(said)):
-        check_gates([gates], release=RELEASES[minor])
+        apply_gates([gates], release=RELEASES[minor])
+
+
+@pytest.mark.parametrize("minor", ["1.37", "1.38"])
+def test_pods_are_scheduled_by_groups_if_the_gate_says_so(minor: str) -> None:
+    release = RELEASES[minor]
+    assert apply_gates([], release=release) is release
+    assert apply_gates(["GenericWorkload=false"], release=release) is release
+    assert apply_gates(["GenericWorkload=true"], release=release) == replace(release, generic_workload=True)
 
 
 @pytest.mark.parametrize("minor", list(RELEASES))
 def test_the_emulated_version_is_that_of_the_release(minor: str) -> None:
     number = int(minor.removeprefix("1."))
     for given in (minor, f"kube={minor}", f"v{minor}"):
-        check_gates([], [given], [f"1.{number - 3}", minor], RELEASES[minor])
+        apply_gates([], [given], [f"1.{number - 3}", minor], RELEASES[minor])
     for other in (number - 1, number + 1):
         with pytest.raises(UsageError, match=rf"follows kube-scheduler {minor}; set {minor}$"):
-            check_gates([], [f"1.{other}"], [], RELEASES[minor])
+            apply_gates([], [f"1.{other}"], [], RELEASES[minor])
     with pytest.raises(UsageError, match=rf"set 1\.{number - 3} to {minor}$"):
-        check_gates([], [], [f"1.{number - 4}"], RELEASES[minor])
+        apply_gates([], [], [f"1.{number - 4}"], RELEASES[minor])
 
 
 def test_no_flag_is_given_by_default() -> None:

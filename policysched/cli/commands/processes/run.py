@@ -18,7 +18,7 @@ from policysched.app.serving.tls_limits import TLS_12, TlsLimits
 from policysched.app.serving.users import DEFAULT_PROXY, FrontProxy
 from policysched.cli.event_loop import serve
 from policysched.cli.flags.declaring import given_flags
-from policysched.cli.flags.feature_gates import check_gates
+from policysched.cli.flags.feature_gates import apply_gates
 from policysched.cli.flags.sections import (
     AuthenticationFlags,
     LeaderElectionFlags,
@@ -41,12 +41,12 @@ def run(flags: RunFlags) -> int:
         print_version()
         return 0
     features, kube_version = flags.features, flags.own.kube_version or AUTO
-    check = partial(check_gates, features.feature_gates, features.emulated_version, features.min_compatibility_version)
-    first_accepted(kube_version, check)
+    gates = partial(apply_gates, features.feature_gates, features.emulated_version, features.min_compatibility_version)
+    first_accepted(kube_version, gates)
     verbosity = log_as(flags.logs, shown_flags(flags.given))
     for one in without_effect(flags.given):
         log.warning("%s has no effect: %s", one.option, one.no_effect)
-    options = replace(_options(flags), set_verbosity=verbosity.use, kube_version=kube_version, check_gates=check)
+    options = replace(_options(flags), set_verbosity=verbosity.use, kube_version=kube_version, apply_gates=gates)
     if flags.misc.write_config_to is not None:
         write_configuration(options, flags.misc.write_config_to)
         return 0
