@@ -46,6 +46,7 @@ from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import departure
 from policysched.state.nominated.columns import Nomination
 from policysched.state.placed.pods import pod_id
+from policysched.state.pod_groups import PodGroups
 
 log = logging.getLogger(__name__)
 AFTER_FAILURE = 1.0
@@ -222,7 +223,7 @@ class Scheduler:
             else:
                 self.queue.renew(pod)
             if pod.metadata.deletion_timestamp is not None:
-                self._changes.publish(self.cluster.forget(identity))
+                self._changes.publish(self.cluster.remove_pod(identity))
                 self._binder.reject_waiting(identity, "the pod is being deleted")
         else:
             self._set_pending(pod, identity)
@@ -231,12 +232,24 @@ class Scheduler:
         if identity in self.cluster.pods.by_id:  # a new pod of the same identity: a pod never loses its node
             self._changes.publish(self.cluster.remove_pod(identity))
         freed = self.cluster.nominations.update(pod) or self._nominated_before(pod, identity)
-        if pod.spec.scheduler_name in self._profiles:
+        if pod.spec.scheduler_name not in self._profiles:
+            self.queue.delete(identity)
+        elif self.cluster.pod_groups is not None:
+            self._add_member(pod, identity, self.cluster.pod_groups)
+        else:
             self._changes.latest = PENDING_ADDED if self.queue.get(identity) is None else PENDING_UPDATED
             self.queue.add(pod)
-        else:
-            self.queue.delete(identity)
         self._nomination_ended(freed)
+
+    def _add_member(self, pod: Pod, identity: str, groups: PodGroups) -> None:
+        """Add a pod, or take its new version, where pods may belong to groups; a new pod may complete a group."""
+        is_new = self.queue.get(identity) is None
+        groups.await_pod(pod)
+        self.queue.add(pod)
+        if is_new:
+            self._changes.publish(Change(Resource.PENDING_POD, Action.ADD, None, pod))
+        else:
+            self._changes.latest = PENDING_UPDATED
 
     def _nominated_before(self, pod: Pod, identity: str) -> Nomination | None:
         """Return the nomination of a pod's last attempt that its new version removes."""

@@ -22,6 +22,7 @@ from policysched.model.objects import (
     Node,
     Pod,
     PodDisruptionBudget,
+    PodGroup,
     ResourceClaim,
     ResourceSlice,
     Stored,
@@ -49,6 +50,7 @@ from policysched.state.placed.counters import PodCounters
 from policysched.state.placed.existing_terms import ExistingTerms
 from policysched.state.placed.pod_ages import PodAgeTable
 from policysched.state.placed.pods import PlacedPod, PodSignatures, PodTable, has_another_signature, pod_id
+from policysched.state.pod_groups import PodGroups
 from policysched.state.resource_claims import ResourceClaims
 from policysched.state.tables.ages import AgeTable, ClusterTime
 from policysched.state.tables.amounts import PodResources, PortTable, pod_resources_by
@@ -89,6 +91,8 @@ class Cluster:
         self.ports = PortTable()
         self.pods = PodTable()
         self.nominations = Nominations(self.pod_resources)
+        self.pod_groups = PodGroups() if release.generic_workload else None
+        """The pod groups with their members; None if pods are scheduled one by one."""
         self.pod_ages = PodAgeTable(self.pods, self.journal, self.time)
         self.signatures = PodSignatures()
         self.existing_terms = ExistingTerms()
@@ -191,11 +195,17 @@ class Cluster:
             return self.remove_pod(identity)
         if placed is None:
             row = self._place(identity, pod, self.nodes.row_for(pod.spec.node_name), measured, assumed=False)
-            return Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
-        return self._update_pod(identity, placed, pod)
+            change = Change(Resource.ASSIGNED_POD, Action.ADD, None, pod, row)
+        else:
+            change = self._update_pod(identity, placed, pod)
+        if self.pod_groups is not None:
+            self.pod_groups.assign(pod)
+        return change
 
     def remove_pod(self, identity: str) -> Change:
-        """Remove a placed or assumed pod."""
+        """Remove a placed or assumed pod; an unscheduled pod leaves its pod group."""
+        if self.pod_groups is not None:
+            self.pod_groups.remove(identity)
         placed = self.pods.by_id.get(identity)
         if placed is None:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
@@ -213,13 +223,18 @@ class Cluster:
         if identity in self.pods.by_id:
             raise ValueError(f"pod {pod.key} is in the cache, so can't be assumed")
         self._place(identity, pod, row, measured, assumed=True)
+        if self.pod_groups is not None:
+            self.pod_groups.assume(pod)
 
     def forget(self, identity: str) -> Change:
-        """Remove an assumed pod; a confirmed pod stays."""
+        """Remove an assumed pod, which is unscheduled then; a confirmed pod stays."""
         placed = self.pods.by_id.get(identity)
         if placed is None or not placed.assumed:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
-        return self.remove_pod(identity)
+        change = self.remove_pod(identity)
+        if self.pod_groups is not None:
+            self.pod_groups.await_pod(placed.pod)
+        return change
 
     def is_assumed(self, identity: str) -> bool:
         """Return whether a pod is assumed."""
@@ -318,6 +333,18 @@ class Cluster:
         """Remove a PodDisruptionBudget."""
         self.budget_selectors.put(_key(budget), None)
         return self.objects.drop(budget)
+
+    def set_pod_group(self, group: PodGroup) -> Change:
+        """Add or replace a pod group."""
+        if self.pod_groups is not None:
+            self.pod_groups.put(group)
+        return self.objects.put(group)
+
+    def remove_pod_group(self, group: PodGroup) -> Change:
+        """Remove a pod group; its pods stay."""
+        if self.pod_groups is not None:
+            self.pod_groups.drop(group)
+        return self.objects.drop(group)
 
     def set_stored(self, obj: Stored) -> Change:
         """Add or replace a PersistentVolume, PersistentVolumeClaim, StorageClass or CSI object."""
@@ -475,6 +502,7 @@ _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Clus
         lambda cluster, claim: cluster.resource_claims.drop(claim),
     ),
     PodDisruptionBudget: (Cluster.set_budget, Cluster.remove_budget),
+    PodGroup: (Cluster.set_pod_group, Cluster.remove_pod_group),
     **dict.fromkeys(get_args(Stored), (Cluster.set_stored, Cluster.remove_stored)),
     **dict.fromkeys(get_args(Workload), (Cluster.set_workload, Cluster.remove_workload)),
 }

@@ -12,8 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from policysched.app.configuration.profiles import default_profile
+from policysched.framework import Cluster
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
+from policysched.model.release import DEFAULT, Release
 from policysched.schedule.observer import LOG_LINES, Observers
 from policysched.schedule.scheduler import Scheduler
 from tests.build import pod
@@ -27,11 +29,12 @@ BIG = pod("big", requests={"cpu": 3})
 class Stand:
     """A scheduler with a client that records writes and a clock that the test advances."""
 
-    def __init__(self, of: Profile | None = None, observers: Observers = LOG_LINES) -> None:
+    def __init__(self, of: Profile | None = None, observers: Observers = LOG_LINES, release: Release = DEFAULT) -> None:
         self.clock = StandingClock()
         self.client = FakeClient()
-        profiles = {ME: of if of is not None else default_profile(ME)}
-        self.scheduler = Scheduler(profiles, self.client, self.clock, random.Random(0), observers)
+        profiles = {ME: of if of is not None else default_profile(ME, release=release)}
+        cluster = Cluster(release=release)
+        self.scheduler = Scheduler(profiles, self.client, self.clock, random.Random(0), observers, cluster=cluster)
         self.task: asyncio.Task[None] | None = None
 
     async def settle(self) -> None:
@@ -72,8 +75,10 @@ class Stand:
 
 
 @asynccontextmanager
-async def running(*nodes: Any, of: Profile | None = None, observers: Observers = LOG_LINES) -> AsyncIterator[Stand]:
-    stand = Stand(of, observers)
+async def running(
+    *nodes: Any, of: Profile | None = None, observers: Observers = LOG_LINES, release: Release = DEFAULT
+) -> AsyncIterator[Stand]:
+    stand = Stand(of, observers, release)
     for one in nodes:
         stand.scheduler.set_node(one)
     stand.task = asyncio.create_task(stand.scheduler.run())
