@@ -25,6 +25,11 @@ AT_EACH_MINOR: Final = pytest.mark.parametrize("oracle", compared(), indirect=Tr
 WITH_EACH_MINOR: Final = pytest.mark.parametrize("kube", compared(), indirect=True)
 """Mark of a test that runs once for each compared minor, with that minor's recorder."""
 
+WITH_GROUPS: Final = pytest.mark.parametrize(
+    "kube", [minor for minor in compared() if minor != "1.36"] or ["1.37"], indirect=True
+)
+"""Mark of a test that runs with the recorder of each compared minor that schedules groups of pods, at least 1.37."""
+
 
 def release_of(theirs: Oracle | KubeScheduler) -> Release:
     """Return the release that our side follows beside an oracle or a recorder."""

@@ -60,9 +60,10 @@ def lines_of(script: Script, outcome: Outcome) -> list[str]:
     preempted = (one for one in outcome["events"] if one["reason"] == "Preempted" and one["pod"] not in there)
     gone |= {one["pod"]: one["at"] + MOMENT for one in preempted}
     for name in ("events", "writes"):
-        told = (one for one in outcome[name] if one["at"] < gone.get(one["pod"], math.inf))
+        told = (one for one in outcome[name] if one["at"] < gone.get(one.get("pod"), math.inf))
         lines += [f"{name}:", *sorted(_line(one) for one in told)]
-    return [*lines, "pods:", *(_line(one) for one in outcome["pods"])]
+    lines += ["pods:", *(_line(one) for one in outcome["pods"])]
+    return [*lines, "groups:", *(_line(one) for one in outcome.get("groups", ()))]
 
 
 def _cycles(calls: Iterable[Any]) -> list[str]:

@@ -203,8 +203,21 @@ class Sorter:
         return _rank(a.pod) < _rank(b.pod)
 
 
+class Ranking:
+    """A Score plugin and nothing else, which is not recorded."""
+
+    def __init__(self, script: Mapping[str, Any]) -> None:
+        self.name = script["name"]
+        self._ranks: Mapping[str, int] = script["ranks"]
+
+    def score(self, _state: Any, _pod: Pod, node: Any) -> tuple[int, None]:
+        return self._ranks.get(node.name, 0), None
+
+
 def make(script: Mapping[str, Any], record: Record, handle: Any) -> Any:
     """Make the plugin of a script with just the methods that it is to have."""
+    if "ranks" in script:
+        return Ranking(script)
     if script.get("sort"):
         return Sorter(script["name"])
     bases: list[type] = [] if script.get("plainFilter") else [FilterExtensions]

@@ -1,12 +1,16 @@
 """kube-scheduler's side of a script: the Go recorder as a running program.
 
 Knows nothing of our own side. One script is on its way at a time.
+
+`python -m tests.recorder.theirs FILE` prints what kube-scheduler does with the script of a file.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
+from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -78,3 +82,14 @@ class KubeScheduler:
         if outcome.get("error"):
             raise InvalidScriptError(outcome["error"])
         return outcome
+
+
+def main() -> None:
+    """Print the outcome of the script in the file that the command line names."""
+    with KubeScheduler() as kube:
+        outcome = kube.play(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    print(json.dumps(outcome, indent=1))  # noqa: T201 - a command's output
+
+
+if __name__ == "__main__":
+    main()

@@ -71,6 +71,14 @@ func (a *api) Patch(gvr schema.GroupVersionResource, object runtime.Object, ns s
 		if old, err := a.pod(pod.Name); err == nil {
 			a.record.written(old, pod)
 		}
+	} else if is := initiallyScheduled(object); is != nil {
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			return err
+		}
+		if old, err := a.Get(gvr, ns, accessor.GetName()); err == nil {
+			a.record.groupWritten(accessor.GetName(), initiallyScheduled(old), is)
+		}
 	}
 	return a.ObjectTracker.Patch(gvr, object, ns, options...)
 }
@@ -142,7 +150,10 @@ func (a *api) set(raw json.RawMessage) error {
 	}
 	old, err := a.Get(gvr, accessor.GetNamespace(), accessor.GetName())
 	if err != nil {
-		accessor.SetUID(types.UID(accessor.GetName()))
+		if accessor.GetUID() == "" {
+			accessor.SetUID(types.UID(accessor.GetName()))
+		}
+		accessor.SetGeneration(1)
 		return a.Create(gvr, object, accessor.GetNamespace())
 	}
 	oldMeta, err := meta.Accessor(old)
@@ -153,14 +164,18 @@ func (a *api) set(raw json.RawMessage) error {
 	if pod, ok := object.(*v1.Pod); ok {
 		pod.Spec.NodeName, pod.Status = old.(*v1.Pod).Spec.NodeName, old.(*v1.Pod).Status
 	}
+	keepGroup(object, old)
 	return a.Update(gvr, object, accessor.GetNamespace())
 }
 
 func (a *api) remove(what reference) error {
 	gvr, _ := meta.UnsafeGuessKindToResource(v1.SchemeGroupVersion.WithKind(what.Kind))
 	where := namespace
-	if what.Kind == "Node" {
+	switch what.Kind {
+	case "Node":
 		where = ""
+	case "PodGroup":
+		gvr = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
 	}
 	return a.Delete(gvr, where, what.Name)
 }

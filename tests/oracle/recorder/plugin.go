@@ -44,6 +44,8 @@ func (p *plugin) factory() frameworkruntime.PluginFactory {
 	return func(_ context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		p.handle = handle
 		switch {
+		case p.script.Ranks != nil:
+			return &ranking{p.script}, nil
 		case p.script.Sort:
 			return &justSorting{p}, nil
 		case p.script.Events != nil:
@@ -63,6 +65,17 @@ func (s *justSorting) Name() string { return s.plugin.Name() }
 func (s *justSorting) Less(a, b queued) bool {
 	return podOf(a).Labels["rank"] < podOf(b).Labels["rank"]
 }
+
+// ranking is a Score plugin and nothing else: it distinguishes nodes that are equal for all other plugins.
+type ranking struct{ script pluginScript }
+
+func (r *ranking) Name() string { return r.script.Name }
+
+func (r *ranking) Score(_ context.Context, _ fwk.CycleState, _ *v1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
+	return r.script.Ranks[node.Node().Name], nil
+}
+
+func (r *ranking) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
 func (h *hinter) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	found := []fwk.ClusterEventWithHint{}

@@ -77,13 +77,22 @@ func (r *record) written(old, pod *v1.Pod) {
 	}
 }
 
+// groupWritten notes what a patch of the scheduler changes in a pod group's condition.
+func (r *record) groupWritten(name string, was, is []string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !slices.Equal(was, is) {
+		r.result.Writes = append(r.result.Writes, write{At: r.now(), Group: name, Condition: is})
+	}
+}
+
 func (r *record) bound(pod *v1.Pod) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.result.Writes = append(r.result.Writes, write{At: r.now(), Pod: pod.Name, Node: pod.Spec.NodeName})
 }
 
-func (r *record) end(pods []v1.Pod) outcome {
+func (r *record) end(pods []v1.Pod, groups []groupLine) outcome {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for i := range pods {
@@ -92,6 +101,7 @@ func (r *record) end(pods []v1.Pod) outcome {
 			podLine{pod.Name, pod.Spec.NodeName, pod.Status.NominatedNodeName, scheduled(pod)})
 	}
 	slices.SortFunc(r.result.Pods, func(a, b podLine) int { return strings.Compare(a.Pod, b.Pod) })
+	r.result.Groups = groups
 	return r.result
 }
 

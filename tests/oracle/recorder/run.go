@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -23,6 +25,11 @@ func run(asked script) outcome {
 	defer cancel()
 	notes := newRecord(asked.ID)
 	server := newAPI(notes)
+	restore, err := setGates(asked.Gates)
+	if err != nil {
+		return outcome{ID: asked.ID, Error: err.Error()}
+	}
+	defer restore()
 	plugins, err := play(ctx, asked, notes, server)
 	if err != nil {
 		return outcome{ID: asked.ID, Error: err.Error()}
@@ -39,7 +46,28 @@ func run(asked script) outcome {
 	if err != nil {
 		return outcome{ID: asked.ID, Error: err.Error()}
 	}
-	return notes.end(pods)
+	groups, err := server.groups(ctx)
+	if err != nil {
+		return outcome{ID: asked.ID, Error: err.Error()}
+	}
+	return notes.end(pods, groups)
+}
+
+// setGates sets feature gates, and returns what sets them back.
+func setGates(gates map[string]bool) (func(), error) {
+	before := map[string]bool{}
+	for name := range gates {
+		if _, known := feature.DefaultMutableFeatureGate.GetAll()[featuregate.Feature(name)]; !known {
+			return nil, fmt.Errorf("there is no feature gate %s", name)
+		}
+		before[name] = feature.DefaultFeatureGate.Enabled(featuregate.Feature(name))
+	}
+	restore := func() {
+		if err := feature.DefaultMutableFeatureGate.SetFromMap(before); err != nil {
+			panic(err)
+		}
+	}
+	return restore, feature.DefaultMutableFeatureGate.SetFromMap(gates)
 }
 
 // play starts a scheduler.

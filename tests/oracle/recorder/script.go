@@ -9,8 +9,10 @@ import (
 
 // script is one run of a scheduler: a configuration, plugins with what they answer, and what happens when.
 type script struct {
-	ID      string          `json:"id"`
-	Config  json.RawMessage `json:"config"`
+	ID     string          `json:"id"`
+	Config json.RawMessage `json:"config"`
+	// Gates are feature gates that are not at their defaults.
+	Gates   map[string]bool `json:"gates"`
 	Plugins []pluginScript  `json:"plugins"`
 	Steps   []step          `json:"steps"`
 	// Until is when the run ends, in seconds after its start.
@@ -22,6 +24,8 @@ type pluginScript struct {
 	Name string `json:"name"`
 	// Sort makes it a QueueSort plugin and nothing else: pods go by their label `rank`.
 	Sort bool `json:"sort"`
+	// Ranks makes it a Score plugin and nothing else, which is not recorded: the scores of nodes, by name.
+	Ranks map[string]int64 `json:"ranks"`
 	// Events are those that it registers for; null is a plugin that registers for none, which means all.
 	Events []eventScript `json:"events"`
 	// PlainFilter and PlainScore leave the extensions of PreFilter and Score out.
@@ -74,7 +78,8 @@ type deed struct {
 // step is something that happens in the cluster.
 type step struct {
 	At float64 `json:"at"`
-	// Set creates an object, or puts another version in its place; a pod keeps its node and its status.
+	// Set creates an object, or puts another version in its place; a pod keeps its node, and it and a pod group keep
+	// their status.
 	Set json.RawMessage `json:"set"`
 	// Remove is the object that goes.
 	Remove *reference `json:"remove"`
@@ -93,12 +98,13 @@ type kindOnly struct {
 
 // outcome is what a run was seen to do.
 type outcome struct {
-	ID     string    `json:"id"`
-	Calls  []call    `json:"calls"`
-	Events []event   `json:"events"`
-	Writes []write   `json:"writes"`
-	Pods   []podLine `json:"pods"`
-	Error  string    `json:"error,omitempty"`
+	ID     string      `json:"id"`
+	Calls  []call      `json:"calls"`
+	Events []event     `json:"events"`
+	Writes []write     `json:"writes"`
+	Pods   []podLine   `json:"pods"`
+	Groups []groupLine `json:"groups,omitempty"`
+	Error  string      `json:"error,omitempty"`
 }
 
 // call is one call of a plugin.
@@ -133,11 +139,13 @@ type event struct {
 	Note   string  `json:"note"`
 }
 
-// write is a change of a pod's status that the scheduler wrote.
+// write is a change of the status of a pod or of a pod group that the scheduler wrote.
 type write struct {
-	At  float64 `json:"at"`
-	Pod string  `json:"pod"`
-	// Condition is that of PodScheduled: status, reason and message.
+	At    float64 `json:"at"`
+	Pod   string  `json:"pod,omitempty"`
+	Group string  `json:"group,omitempty"`
+	// Condition is PodScheduled of a pod, PodGroupInitiallyScheduled of a group: status, reason and message, and of a
+	// group the observed generation.
 	Condition []string `json:"condition,omitempty"`
 	// Nominated is the node that the pod is nominated to from now on.
 	Nominated *string `json:"nominated,omitempty"`
@@ -150,6 +158,12 @@ type podLine struct {
 	Pod       string   `json:"pod"`
 	Node      string   `json:"node"`
 	Nominated string   `json:"nominated"`
+	Condition []string `json:"condition"`
+}
+
+// groupLine is how a pod group ends.
+type groupLine struct {
+	Group     string   `json:"group"`
 	Condition []string `json:"condition"`
 }
 

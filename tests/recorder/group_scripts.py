@@ -1,0 +1,358 @@
+"""Random scripts about pod groups: a small cluster, groups that come in many ways, and other pods beside them.
+
+Nodes never tie: the plugin `ranks` distinguishes nodes that are equal for all other plugins, whose weights it leaves
+the last word by a factor. All pods and groups of a script have one priority, except members that are meant to be
+refused for theirs: so no pod preempts another. Steps have moments of their own, off the whole seconds at which queues
+work.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from random import Random
+from typing import Any, Final
+
+from tests.recorder.scripts import NAME, taking, written_node
+
+Script = dict[str, Any]
+Thing = dict[str, Any]
+ZONE: Final = "topology.kubernetes.io/zone"
+HOST: Final = "kubernetes.io/hostname"
+WEIGHTS: Final = {
+    "TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "PodTopologySpread": 2, "InterPodAffinity": 2,
+    "NodeResourcesBalancedAllocation": 1, "ImageLocality": 1,
+}  # fmt: skip
+"""The plugins that score by default, with their weights."""
+LAST_WORD: Final = 101
+"""By what the weights are multiplied: more than `ranks` may give a node."""
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+TAINT: Final = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+TOLERATION: Final = {"key": "dedicated", "operator": "Exists"}
+RECORDED: Final = ("preFilter", "reserve", "permit", "preBind", "postBind")
+"""Points at which a plugin records the calls of some scripts."""
+STEP: Final = 0.0137
+"""What is between two things that happen in a row. Units: seconds."""
+
+
+def group_scripts(seed: int, numbers: Iterable[int], *, eventful: bool = False) -> Iterator[Script]:
+    """Make scripts.
+
+    Args:
+        seed: Where the random numbers begin.
+        numbers: Which scripts to make; each has random numbers of its own.
+        eventful: Whether groups grow, shrink, change and go while the script runs.
+    """
+    for number in numbers:
+        name = f"{seed}-{'events' if eventful else 'groups'}-{number}"
+        yield _Maker(Random(name)).script(name, eventful=eventful)
+
+
+def written_group(name: str, min_count: int | None = None, **spec: Any) -> Thing:
+    """Write a pod group: a gang, or a basic group without a count."""
+    policy: Thing = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": policy, **spec},
+    }  # fmt: skip
+
+
+def written_member(name: str, group: str | None, cpu: str = "1", **spec: Any) -> Thing:
+    """Write a pod, which belongs to a group unless that is None."""
+    written: Thing = {
+        "schedulerName": NAME, "priority": 0,
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+        **({} if group is None else {"schedulingGroup": {"podGroupName": group}}), **spec,
+    }  # fmt: skip
+    metadata = {"name": name, "namespace": "default", "labels": {"app": group or "none"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": written}
+
+
+def written_script(
+    name: str, ranks: dict[str, int], steps: list[Any], *, until: float, recorded: bool = False
+) -> Script:
+    """Write a script with the default plugins, the gate of pod groups and an order of nodes.
+
+    Args:
+        name: Its name.
+        ranks: The nodes in use, each with a number of its own below 101: of equal nodes the highest is taken.
+        steps: What happens, in order.
+        until: When it ends. Units: seconds.
+        recorded: Whether a plugin records calls.
+    """
+    score = [{"name": one, "weight": weight * LAST_WORD} for one, weight in WEIGHTS.items()]
+    lists: Thing = {"score": {"enabled": [*score, {"name": "ranks", "weight": 1}], "disabled": [{"name": "*"}]}}
+    plugins: list[Thing] = [{"name": "ranks", "ranks": ranks}]
+    if recorded:
+        lists |= {point: {"enabled": [{"name": "recorder-a"}]} for point in RECORDED}
+        plugins.append({"name": "recorder-a", "answers": {}, "takes": taking("a"), "plainFilter": True, "events": []})
+    profile = {"schedulerName": NAME, "plugins": lists}
+    return {
+        "id": name,
+        "gates": {"GenericWorkload": True},
+        "config": {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "percentageOfNodesToScore": 100,
+            "parallelism": 1,
+            "profiles": [profile],
+        },
+        "plugins": plugins,
+        "steps": steps,
+        "until": until,
+    }
+
+
+class _Maker:
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        count = rng.choice((1, 2, 3, 4, 5, 6, 8, 8, 12, 12, 24))
+        self.nodes = [f"n{number}" for number in range(1, count + 1)]
+        self.priority = rng.choice((0, 0, 0, 100))
+        """The priority of all pods and groups."""
+        self.placed = 0
+        """How many pods were placed before the scheduler starts."""
+        self.at = 0.5173
+        """When the next thing happens."""
+        self.steps: list[Any] = []
+        self.gone: set[tuple[str, str]] = set()
+        """The kinds and names of objects that are deleted."""
+        self.members: dict[str, list[Thing]] = {}
+        """The members of each group, as they were written last."""
+        self.groups: dict[str, Thing] = {}
+
+    def script(self, name: str, *, eventful: bool) -> Script:
+        rng = self.rng
+        spare = [f"n{number}" for number in range(30, 33)]
+        ranks = dict(zip([*self.nodes, *spare], rng.sample(range(101), len(self.nodes) + 3), strict=True))
+        self.steps = [{"at": 0.011, "set": self.node(one)} for one in self.nodes]
+        self.steps += [{"at": 0.013, "set": pod} for pod in self.residents()]
+        for number in range(rng.choice((1, 1, 1, 2, 3) if not eventful else (1, 2, 3))):
+            self.group(f"g{number}")
+        for _ in range(rng.randint(2, 10) if eventful else 0):
+            self.at += rng.choice((0.0, 0.3, 1.1, 4.3))
+            rng.choice(HAPPENINGS)(self, spare)
+        until = round(self.at + rng.choice((40.0, 90.0)), 4)
+        return written_script(name, ranks, self.steps, until=until, recorded=rng.random() < 0.3)
+
+    def happens(self, **what: Any) -> None:
+        """Add a step with a moment of its own."""
+        self.steps.append({"at": round(self.at, 4), **what})
+        self.at += STEP
+
+    def node(self, name: str) -> Thing:
+        rng = self.rng
+        made = written_node(name, **({ZONE: rng.choice("ab")} if rng.random() < 0.9 else {}))
+        amounts = {"cpu": rng.choice(("1", "2", "4", "8")), "memory": "16Gi", "pods": rng.choice(("4", "20", "40"))}
+        made["status"] = {"allocatable": amounts, "capacity": amounts}
+        made["spec"] = {"taints": [TAINT]} if rng.random() < 0.15 else {}
+        if rng.random() < 0.04:
+            made["spec"]["unschedulable"] = True
+        return made
+
+    def residents(self) -> Iterator[Thing]:
+        """Place pods of no group."""
+        for number in range(self.rng.randint(0, len(self.nodes))):
+            pod = written_member(f"old{number}", None, self.rng.choice(("500m", "1", "2")), priority=self.priority)
+            pod["metadata"]["labels"] = {"app": self.rng.choice(("none", "g0"))}
+            pod["spec"]["nodeName"] = self.rng.choice(self.nodes)
+            yield pod
+
+    def group(self, name: str) -> None:
+        """Bring a group: its object and its members in some order, with other pods between them."""
+        rng = self.rng
+        size = rng.choices((rng.randint(1, 5), rng.randint(6, 16), rng.randint(17, 64)), (6, 3, 1))[0]
+        least = rng.choice((1, max(size // 2, 1), max(size - 1, 1), size, size, size + 1, size + 3))
+        self.groups[name] = written_group(name, None if rng.random() < 0.25 else least, **self.spec_of_group())
+        kinds = [self.kind(name) for _ in range(rng.choice((1, 1, 2, 3)))]
+        pods = [self.member(name, f"{name}-{number}", kinds) for number in range(size)]
+        if rng.random() < 0.25:
+            self.odd(rng.choice(pods))
+        self.members[name] = pods
+        objects = [*pods]
+        for _ in range(rng.choice((0, 0, 1, 2))):
+            self.placed += 1
+            other = written_member(f"single{self.placed}", None, rng.choice(("500m", "2")), priority=self.priority)
+            objects.insert(rng.randint(0, size), other)
+        where = rng.choices((0, len(objects), rng.randint(0, len(objects)), None), (4, 5, 2, 1))[0]
+        if where is not None:
+            objects.insert(where, self.groups[name])
+        pause = rng.choice((STEP, STEP, STEP, 0.2, 1.3))
+        for one in objects:
+            self.happens(set=one)
+            self.at += pause - STEP
+
+    def spec_of_group(self) -> Thing:
+        spec: Thing = {"priority": self.priority} if self.priority or self.rng.random() < 0.5 else {}
+        if self.rng.random() < 0.1:
+            spec["disruptionMode"] = {"single": {}}
+        return spec
+
+    def kind(self, group: str) -> Thing:
+        """Draw what members of one kind ask for."""
+        rng = self.rng
+        spec: Thing = {"priority": self.priority}
+        peers = {"labelSelector": {"matchLabels": {"app": group}}}
+        affinity: Thing = {}
+        if rng.random() < 0.3:
+            spec["tolerations"] = [TOLERATION]
+        if rng.random() < 0.15:
+            spec["nodeSelector"] = {ZONE: rng.choice("ab")}
+        if rng.random() < 0.15:
+            names = rng.sample(self.nodes, rng.randint(1, len(self.nodes)))
+            term = {"matchExpressions": [{"key": HOST, "operator": rng.choice(("In", "NotIn")), "values": names}]}
+            affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": [term]}}
+        if rng.random() < 0.2:
+            affinity["podAntiAffinity"] = {REQUIRED: [{"topologyKey": rng.choice((HOST, HOST, ZONE)), **peers}]}
+        elif rng.random() < 0.15:
+            affinity["podAffinity"] = {REQUIRED: [{"topologyKey": rng.choice((ZONE, ZONE, HOST)), **peers}]}
+        elif rng.random() < 0.2:
+            key = rng.choice((ZONE, HOST))
+            spread = {"maxSkew": rng.choice((1, 2)), "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", **peers}
+            spec["topologySpreadConstraints"] = [spread]
+        if affinity:
+            spec["affinity"] = affinity
+        return {"cpu": rng.choice(("100m", "500m", "1", "1", "2", "3")), "spec": spec, "port": rng.random() < 0.07}
+
+    def member(self, group: str, name: str, kinds: list[Thing]) -> Thing:
+        drawn = self.rng.choice(kinds)
+        made = written_member(name, group, drawn["cpu"], **drawn["spec"])
+        if drawn["port"]:
+            made["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+        if self.rng.random() < 0.04:
+            made["spec"]["nodeName"] = self.rng.choice(self.nodes)
+        return made
+
+    def odd(self, pod: Thing) -> None:
+        """Give a member something that no other member has."""
+        spec = pod["spec"]
+        what = self.rng.choice(("scheduler", "priority", "policy", "gate", "terminating", "placed", "large"))
+        if what == "scheduler":
+            spec["schedulerName"] = "somebody-else"
+            if self.rng.random() < 0.5:
+                spec["nodeName"] = self.rng.choice(self.nodes)
+        elif what == "priority":
+            spec["priority"] = self.priority - 1
+        elif what == "policy":
+            spec["preemptionPolicy"] = "Never"
+        elif what == "gate":
+            spec["schedulingGates"] = [{"name": "example.com/wait"}]
+        elif what == "terminating":
+            pod["metadata"] |= {"deletionTimestamp": "2000-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
+        elif what == "placed":
+            spec["nodeName"] = self.rng.choice(self.nodes)
+        else:
+            spec["containers"][0]["resources"] = {"requests": {"cpu": "64"}}
+
+    def some_group(self) -> str:
+        return self.rng.choice(sorted(self.groups))
+
+    def remove(self, kind: str, name: str) -> None:
+        if (kind, name) not in self.gone and any(
+            (one["set"]["kind"], one["set"]["metadata"]["name"]) == (kind, name) for one in self.steps if "set" in one
+        ):
+            self.gone.add((kind, name))
+            self.happens(remove={"kind": kind, "name": name})
+
+    def bring(self, thing: Thing) -> None:
+        self.gone.discard((thing["kind"], thing["metadata"]["name"]))
+        self.happens(set=thing)
+
+
+def _grow(maker: _Maker, _spare: list[str]) -> None:
+    """Bring more members."""
+    group = maker.some_group()
+    kinds = [maker.kind(group)]
+    for _ in range(maker.rng.choice((1, 1, 2, 5))):
+        pod = maker.member(group, f"{group}-{len(maker.members[group])}", kinds)
+        maker.members[group].append(pod)
+        maker.bring(pod)
+
+
+def _shrink(maker: _Maker, _spare: list[str]) -> None:
+    """Delete members."""
+    members = maker.members[maker.some_group()]
+    for pod in maker.rng.sample(members, min(len(members), maker.rng.choice((1, 1, 2, 5)))):
+        maker.remove("Pod", pod["metadata"]["name"])
+
+
+def _delete(maker: _Maker, _spare: list[str]) -> None:
+    """Delete a group's object, or bring it again as another one."""
+    name = maker.some_group()
+    if ("PodGroup", name) not in maker.gone:
+        maker.remove("PodGroup", name)
+    else:
+        maker.groups[name]["metadata"]["uid"] = f"{name}-{len(maker.steps)}"
+        maker.bring(copy.deepcopy(maker.groups[name]))
+
+
+def _bring(maker: _Maker, _spare: list[str]) -> None:
+    """Bring a group's object where it is missing."""
+    for name in sorted(maker.groups):
+        written = any(one["set"]["metadata"]["name"] == name for one in maker.steps if "set" in one)
+        if not written or ("PodGroup", name) in maker.gone:
+            maker.groups[name]["metadata"]["uid"] = f"{name}-{len(maker.steps)}"
+            maker.bring(copy.deepcopy(maker.groups[name]))
+
+
+def _count(maker: _Maker, _spare: list[str]) -> None:
+    """Change a gang's minCount."""
+    name = maker.some_group()
+    policy = maker.groups[name]["spec"]["schedulingPolicy"]
+    if "gang" not in policy or ("PodGroup", name) in maker.gone:
+        return
+    changed = max(policy["gang"]["minCount"] + maker.rng.choice((-3, -2, -1, -1, 1, 2)), 1)
+    maker.groups[name] = copy.deepcopy(maker.groups[name])
+    maker.groups[name]["spec"]["schedulingPolicy"] = {"gang": {"minCount": changed}}
+    maker.bring(maker.groups[name])
+
+
+def _node(maker: _Maker, spare: list[str]) -> None:
+    """Add a node, delete one, or change one."""
+    if spare and maker.rng.random() < 0.6:
+        maker.nodes.append(spare.pop())
+        maker.bring(maker.node(maker.nodes[-1]))
+    elif len(maker.nodes) > 1 and maker.rng.random() < 0.3:
+        maker.remove("Node", maker.nodes.pop(maker.rng.randrange(len(maker.nodes))))
+    else:
+        maker.bring(maker.node(maker.rng.choice(maker.nodes)))
+
+
+def _ungate(maker: _Maker, _spare: list[str]) -> None:
+    """Remove the scheduling gates of members."""
+    for pods in maker.members.values():
+        for number, pod in enumerate(pods):
+            if pod["spec"].get("schedulingGates") and ("Pod", pod["metadata"]["name"]) not in maker.gone:
+                pods[number] = copy.deepcopy(pod)
+                del pods[number]["spec"]["schedulingGates"]
+                maker.bring(pods[number])
+
+
+def _other(maker: _Maker, _spare: list[str]) -> None:
+    """Bring a pod of no group, or delete one."""
+    rng = maker.rng
+    if rng.random() < 0.5 or not maker.placed:
+        maker.placed += 1
+        cpu = rng.choice(("500m", "2"))
+        maker.bring(written_member(f"single{maker.placed}", None, cpu, priority=maker.priority))
+    else:
+        maker.remove("Pod", rng.choice((f"single{rng.randint(1, maker.placed)}", f"old{rng.randint(0, 3)}")))
+
+
+def _leave(maker: _Maker, _spare: list[str]) -> None:
+    """Delete a group with all its members."""
+    name = maker.some_group()
+    first = maker.rng.random() < 0.5
+    if first:
+        maker.remove("PodGroup", name)
+    for pod in maker.members[name]:
+        maker.remove("Pod", pod["metadata"]["name"])
+    if not first:
+        maker.remove("PodGroup", name)
+
+
+HAPPENINGS: Final[tuple[Callable[[_Maker, list[str]], None], ...]] = (
+    _grow, _grow, _shrink, _delete, _bring, _count, _count, _node, _node, _ungate, _other, _other, _leave,
+)  # fmt: skip
+"""What may happen while a script runs."""
