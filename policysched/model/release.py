@@ -193,6 +193,11 @@ class Release:
 
     Source: pkg/scheduler/framework/plugins/noderesources/fit.go.
     """
+    gate_names_pod_group: bool
+    """Whether the message of a pod that waits for other pods of its pod group names the group.
+
+    Source: pkg/scheduler/framework/plugins/gangscheduling.
+    """
     pending_pod_event: str
     """The name of a pending pod in the event labels of metrics, followed by what happened to the pod.
 
@@ -312,6 +317,7 @@ V1_36: Final = Release(
     uid_breaks_ties=False,
     extenders_add_victims=False,
     taint_updates_wake_all=True,
+    gate_names_pod_group=False,
     shrinking_node_wakes=False,
     pending_pod_event="UnschedulablePod",
     own_update_event="UnschedulablePod",
@@ -391,6 +397,7 @@ V1_38: Final = replace(
     fit_scores_pod_level=True,
     exact_capacities=True,
     empty_budget_selects_all=True,
+    gate_names_pod_group=True,
     uid_breaks_ties=True,
     extenders_add_victims=True,
     shrinking_node_wakes=True,

@@ -26,6 +26,7 @@ from policysched.plugins.default_preemption.budgets import BudgetRules
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments
 from policysched.plugins.default_preemption.search import SearchRules
 from policysched.plugins.dynamic_resources.plugin import DynamicResourcesArguments, dynamic_resources
+from policysched.plugins.gang_scheduling import GangScheduling
 from policysched.plugins.inter_pod_affinity.plugin import AffinityArguments, inter_pod_affinity
 from policysched.plugins.node_resources.balanced_allocation import BalanceArguments, balanced_allocation
 from policysched.plugins.node_resources.fit import FitArguments, node_resources_fit
@@ -149,7 +150,10 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
             weight=2,
         ),
         "DefaultPreemption": PluginEntry(
-            " ".join(("preEnqueue", post_filter, *reserve)), preemption, PreemptionArguments, disabled_at=reserve
+            " ".join(("preEnqueue", post_filter, *reserve)),
+            preemption,
+            PreemptionArguments,
+            disabled_at=() if release.generic_workload else reserve,
         ),
         "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
         "ImageLocality": PluginEntry(
@@ -163,10 +167,12 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
 
 def _optional_entries(release: Release) -> dict[str, PluginEntry]:
     """Return the plugins of a release that are not enabled by default, or only by a feature gate."""
-    gang_point = "placementFeasible" if "placementFeasible" in release.configuration_fields else "permit"
+    point = "placementFeasible" if "placementFeasible" in release.configuration_fields else "permit"
+    is_on = release.generic_workload
+    gangs = partial(GangScheduling, names_group=release.gate_names_pod_group) if is_on else None
     deferred = {"DeferredPodScheduling": PluginEntry("filter+ permit", is_default=False)}
     return {
-        "GangScheduling": PluginEntry(f"preEnqueue {gang_point}", is_default=release.generic_workload),
+        "GangScheduling": PluginEntry(f"preEnqueue {point}", gangs, is_default=is_on),
         "TopologyPlacementGenerator": PluginEntry("placementGenerate", is_default=False),
         "PodGroupPodsCount": PluginEntry("placementScore", is_default=False),
         **(deferred if release.has_deferred_pod_scheduling else {}),

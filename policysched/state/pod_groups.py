@@ -25,6 +25,11 @@ def group_key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{named.pod_group_name}"
 
 
+def key_of_group(group: PodGroup) -> str:
+    """Return `namespace/name` of a pod group."""
+    return f"{group.metadata.namespace}/{group.metadata.name}"
+
+
 @dataclass(slots=True, eq=False)
 class GroupState:
     """A pod group: its object, which may not exist yet, and its members by identity, in the order of their changes."""
@@ -88,11 +93,11 @@ class PodGroups:
 
     def put(self, group: PodGroup) -> None:
         """Add or replace the object of a group."""
-        self._state(_key_of(group)).group = group
+        self._state(key_of_group(group)).group = group
 
     def drop(self, group: PodGroup) -> None:
         """Remove the object of a group; its members stay."""
-        state = self._states.get(_key_of(group))
+        state = self._states.get(key_of_group(group))
         if state is not None:
             state.group = None
             self._drop_if_empty(state)
@@ -137,7 +142,7 @@ class PodGroups:
 
     def note_scheduled(self, group: PodGroup) -> None:
         """Record that the object of a group has been reported as scheduled."""
-        state = self._states.get(_key_of(group))
+        state = self._states.get(key_of_group(group))
         if state is not None:
             state.initially_scheduled = group.metadata.uid
 
@@ -165,7 +170,3 @@ class PodGroups:
     def _drop_if_empty(self, state: GroupState) -> None:
         if state.is_empty:
             del self._states[state.key]
-
-
-def _key_of(group: PodGroup) -> str:
-    return f"{group.metadata.namespace}/{group.metadata.name}"

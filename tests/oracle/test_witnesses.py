@@ -51,6 +51,7 @@ ELSEWHERE: Mapping[str, str] = {
     "empty_budget_selects_all": "tests/oracle/test_preemption_releases.py",
     "extenders_add_victims": "tests/plugins/test_preemption_extenders.py",
     "entity_label": "tests/app/test_metrics_of_releases.py",
+    "gate_names_pod_group": "tests/plugins/test_gang_scheduling.py",
     "has_deferred_pod_scheduling": "tests/app/configuration/test_release_differences.py",
     "hides_preemption_durations": "tests/app/test_metrics_of_releases.py",
     "latencies_are_beta": "tests/app/test_metrics_of_releases.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -116,6 +117,18 @@ def test_default_preemption_is_no_reserve_plugin_by_default() -> None:
     everywhere = {"reserve": {"enabled": [{"name": "DefaultPreemption"}]}}
     assert refusals("1.37", config(everywhere))
     assert lists("1.38", everywhere)["reserve"] == ("VolumeBinding", "DynamicResources", "DefaultPreemption")
+
+
+@pytest.mark.parametrize("minor", ["1.37", "1.38"])
+def test_gate_for_pod_groups_enables_their_plugins(minor: str) -> None:
+    gated = replace(RELEASES[minor], generic_workload=True)
+    before, after = (
+        to_dict(load_configuration(config(), release=one).completed)["profiles"][0]["plugins"]
+        for one in (RELEASES[minor], gated)
+    )
+    *others, policies = before["multiPoint"]["enabled"]
+    assert after["multiPoint"]["enabled"] == [*others, {"name": "GangScheduling", "weight": 0}, policies]
+    assert after["reserve"] == {}
 
 
 def test_deferred_pod_scheduling_can_be_enabled_from_1_37_on_and_changes_nothing() -> None:

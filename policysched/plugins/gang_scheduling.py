@@ -1,0 +1,89 @@
+"""GangScheduling (PreEnqueue): keeps the pods of a pod group out of the active queue until enough of them exist.
+
+Source: plugins/gangscheduling/gangscheduling.go, v1.37 and v1.38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable
+
+from policysched.framework import (
+    Action,
+    Change,
+    Cluster,
+    Hint,
+    HintIndex,
+    PreEnqueuePlugin,
+    Resource,
+    Status,
+    unresolvable,
+)
+from policysched.model.objects import Pod, PodGroup
+from policysched.state.pod_groups import group_key, key_of_group
+
+
+def _keys_of_pod(pod: Pod) -> Iterable[Hashable]:
+    return (group_key(pod),)
+
+
+def _keys_of_change(change: Change, _: Collection[Hashable]) -> Collection[Hashable]:
+    return (_group_of(change),)
+
+
+def _group_of(change: Change) -> str:
+    """Return the key of the pod group that a change concerns; empty for a pod without one."""
+    return key_of_group(change.new) if isinstance(change.new, PodGroup) else group_key(change.new)
+
+
+def _concerns_group(pod: Pod, change: Change, _: Cluster) -> bool:
+    key = group_key(pod)
+    return bool(key) and key == _group_of(change)
+
+
+def _needs_fewer(pod: Pod, change: Change, cluster: Cluster) -> bool:
+    """Return whether an update of a pod's group reduces the number of pods that a gang needs."""
+    before, after = (one.spec.scheduling_policy.gang for one in (change.old, change.new))
+    needs_fewer = before is not None and after is not None and after.min_count < before.min_count
+    return needs_fewer and _concerns_group(pod, change, cluster)
+
+
+_INDEX = HintIndex(_keys_of_pod, _keys_of_change)
+
+
+class GangScheduling(PreEnqueuePlugin):
+    """The GangScheduling plugin.
+
+    Args:
+        names_group: Whether messages name the pod group.
+    """
+
+    name = "GangScheduling"
+    hints = (
+        Hint(Resource.PENDING_POD, Action.ADD, _concerns_group, _INDEX),
+        Hint(Resource.ASSIGNED_POD, Action.ADD, _concerns_group, _INDEX),
+        Hint(Resource.POD_GROUP, Action.ADD, _concerns_group, _INDEX),
+        Hint(Resource.POD_GROUP, Action.UPDATE, _needs_fewer, _INDEX),
+    )
+
+    def __init__(self, *, names_group: bool = True) -> None:
+        self._names_group = names_group
+
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
+        """Reject a pod whose pod group does not exist, or has fewer pods than it has to schedule together."""
+        key = group_key(pod)
+        if not key or cluster.pod_groups is None:
+            return None
+        state = cluster.pod_groups.get(key)
+        if state is None or state.group is None:
+            return unresolvable(self._missing(key.partition("/")[2]))
+        return None if state.has_quorum else unresolvable(self._too_few(key))
+
+    def _missing(self, name: str) -> str:
+        if self._names_group:
+            return f'pod group "{name}" or one of its composite pod group ancestors has not been created yet'
+        return f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
+
+    def _too_few(self, key: str) -> str:
+        if self._names_group:
+            return f"waiting for podgroup/{key} to meet its quorum"
+        return "waiting for minCount pods from a gang to appear in scheduling queue"
