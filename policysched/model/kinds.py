@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from policysched.model.decode import (
@@ -40,6 +41,7 @@ from policysched.model.objects import (
     CSINode,
     CSIStorageCapacity,
     DeviceClass,
+    DeviceTaintRule,
     Namespace,
     Node,
     PersistentVolume,
@@ -142,6 +144,8 @@ class ApiKind(Generic[T]):
     """Sets the API server's defaults in an object from a file."""
     read_by: frozenset[str] | None = None
     """Plugins that read the kind; it is watched only if one of them is enabled. None: it is always watched."""
+    read_in: Callable[[Release], bool] = _everything
+    """Returns whether the scheduler of a release reads the kind."""
     make_decoder: Callable[[], Callable[[Any], T]] | None = None
     """Returns a decoder for many objects which shares equal parts between them; None if there is none."""
     keep: Callable[[T], bool] = _everything
@@ -170,9 +174,9 @@ class ApiKind(Generic[T]):
         """API path that lists objects of all namespaces."""
         return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
 
-    def is_read(self, plugins: frozenset[str]) -> bool:
-        """Return whether a scheduler with these plugins reads objects of the kind."""
-        return self.read_by is None or not self.read_by.isdisjoint(plugins)
+    def is_read(self, plugins: frozenset[str], release: Release) -> bool:
+        """Return whether a release's scheduler with these plugins reads objects of the kind."""
+        return self.read_in(release) and (self.read_by is None or not self.read_by.isdisjoint(plugins))
 
     def key(self, obj: Any) -> str:
         """Return `namespace/name`, or the name for a cluster-scoped kind."""
@@ -224,6 +228,18 @@ RESOURCE_SLICES: Final = _of_devices(
     tolerated=_NO_DEVICES,
 )
 """If listing classes or slices is forbidden, the scheduler assumes that there are no devices."""
+DEVICE_TAINT_RULES: Final[ApiKind[DeviceTaintRule]] = ApiKind(
+    "resource.k8s.io/v1",
+    "DeviceTaintRule",
+    "devicetaintrules",
+    partial(decode, DeviceTaintRule, "DeviceTaintRule"),
+    namespaced=False,
+    read_by=frozenset(("DynamicResources",)),
+    read_in=attrgetter("device_taint_rules_apply"),
+    malformed_is_gone=False,
+    tolerated=_NOT_SERVED,
+)
+"""If listing rules is forbidden, some may taint devices."""
 RESOURCE_CLAIMS: Final = _of_devices(
     "resourceclaims",
     ResourceClaim,
@@ -302,6 +318,7 @@ KINDS: Final[dict[str, ApiKind[Any]]] = {
         NAMESPACES,
         POLICIES,
         DEVICE_CLASSES,
+        DEVICE_TAINT_RULES,
         RESOURCE_SLICES,
         RESOURCE_CLAIMS,
         RESOURCE_CLAIM_TEMPLATES,

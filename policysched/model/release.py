@@ -116,6 +116,11 @@ class Release:
 
     Source: k8s.io/dynamic-resource-allocation/structured, k8s.io/dynamic-resource-allocation/cel/errors.go.
     """
+    device_taint_rules_apply: bool
+    """Whether DeviceTaintRules taint devices, in addition to the taints that drivers publish.
+
+    Source: k8s.io/dynamic-resource-allocation/resourceslice/tracker.
+    """
     configurations_apply_to_all: bool
     """Whether a device configuration for all requests of a claim is allocated once and names no requests.
 
@@ -305,6 +310,7 @@ V1_36: Final = Release(
     no_deallocation_is_reported=True,
     preempted_node_is_reported=False,
     selector_errors_name_devices=False,
+    device_taint_rules_apply=False,
     configurations_apply_to_all=False,
     counters_reach_all_nodes=True,
     all_includes_consumed=False,
@@ -357,6 +363,7 @@ V1_37: Final = replace(
     no_deallocation_is_reported=False,
     preempted_node_is_reported=True,
     selector_errors_name_devices=True,
+    device_taint_rules_apply=True,
     configurations_apply_to_all=True,
     counters_reach_all_nodes=False,
     all_includes_consumed=True,

@@ -18,6 +18,7 @@ from policysched.devices import AllocatedState, DeviceTables, compile_class
 from policysched.model.kinds import FINISHED, Resource
 from policysched.model.objects import (
     DeviceClass,
+    DeviceTaintRule,
     Namespace,
     Node,
     Pod,
@@ -60,6 +61,7 @@ from policysched.state.tables.interner import Strings
 from policysched.state.tables.journal import Aspect, Journal, aspects_of
 from policysched.state.tables.metrics import Metrics
 from policysched.state.tables.nodes import ImageTable, NodeTable
+from policysched.state.tainted_slices import TaintedSlices
 from policysched.state.volumes.attachments import Attachments
 from policysched.state.volumes.storage import Storage
 
@@ -113,6 +115,8 @@ class Cluster:
         self.devices_stamp = 0
         """Changes with ResourceSlices and DeviceClasses."""
         self._device_classes = self.objects.of(DeviceClass)
+        slices, rules = self.objects.of(ResourceSlice), self.objects.of(DeviceTaintRule)
+        self._tainted_slices = TaintedSlices(slices, rules, rules_apply=release.device_taint_rules_apply)
         self.unknown_namespaces: set[str] = set()
         """Namespaces that placed pods name and that are not known."""
         self.namespaces_stamp = 0
@@ -304,15 +308,30 @@ class Cluster:
 
     def set_resource_slice(self, one: ResourceSlice) -> Change:
         """Add or replace a ResourceSlice with its devices."""
-        self.devices.set_slice(one)
+        self.devices.set_slice(self._tainted_slices.tainted(one))
         self.devices_stamp += 1
         return self.objects.put(one)
 
     def remove_resource_slice(self, one: ResourceSlice) -> Change:
         """Remove a ResourceSlice with its devices."""
         self.devices.remove_slice(one.metadata.name)
+        self._tainted_slices.forget(one.metadata.name)
         self.devices_stamp += 1
         return self.objects.drop(one)
+
+    def set_device_taint_rule(self, rule: DeviceTaintRule) -> Change:
+        """Add or replace a DeviceTaintRule; return a change of a slice that gets other taints."""
+        return self._taint_devices(self.objects.put(rule))
+
+    def remove_device_taint_rule(self, rule: DeviceTaintRule) -> Change:
+        """Remove a DeviceTaintRule; return a change of a slice that gets other taints."""
+        return self._taint_devices(self.objects.drop(rule))
+
+    def _taint_devices(self, change: Change) -> Change:
+        changed = self._tainted_slices.follow(change.old, change.new)
+        for _, after in changed:
+            self.devices.set_slice(after)
+        return change_of(Resource.RESOURCE_SLICE, *changed[0]) if changed else _NOTHING
 
     def set_workload(self, workload: Workload) -> Change:
         """Add or replace a Service or controller; this helps no waiting pod."""
@@ -496,6 +515,7 @@ _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Clus
     Pod: (Cluster.set_pod, lambda cluster, pod: cluster.remove_pod(pod_id(pod))),
     Namespace: (Cluster.set_namespace, lambda cluster, one: cluster.remove_namespace(one.metadata.name)),
     DeviceClass: (Cluster.set_device_class, lambda cluster, one: cluster.remove_device_class(one.metadata.name)),
+    DeviceTaintRule: (Cluster.set_device_taint_rule, Cluster.remove_device_taint_rule),
     ResourceSlice: (Cluster.set_resource_slice, Cluster.remove_resource_slice),
     ResourceClaim: (
         lambda cluster, claim: cluster.resource_claims.put(claim),

@@ -173,6 +173,12 @@ def resource_slice(name: str) -> Json:
     return {"metadata": _metadata(name), "spec": spec if name.endswith("0") else {**spec, "devices": []} | counters}
 
 
+def device_taint_rule(name: str) -> Json:
+    selector = {"driver": "d", "pool": "hostile-1", "device": "d0"}
+    taint = {"key": "t", "value": "v", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
+    return {"metadata": _metadata(name), "spec": {"deviceSelector": selector, "taint": taint}}
+
+
 def resource_claim(name: str) -> Json:
     exactly = {"deviceClassName": "m0", "count": 1, "allocationMode": "ExactCount", "selectors": []}
     result: Json = {"request": "r", "driver": "d", "pool": "hostile-1", "device": "d0", "shareID": name}
@@ -190,6 +196,7 @@ MAKERS: dict[str, Callable[[str], Json]] = {
     "namespaces": lambda name: {"metadata": _metadata(name)},
     "schedulingpolicies": policy,
     "deviceclasses": lambda name: {"metadata": _metadata(name), "spec": {"extendedResourceName": "x.io/other"}},
+    "devicetaintrules": device_taint_rule,
     "resourceslices": resource_slice,
     "resourceclaims": resource_claim,
     "services": _workload({"app": "m"}),

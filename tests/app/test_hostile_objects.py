@@ -32,6 +32,7 @@ from policysched.metric_sources.no_source import NoSource
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import KINDS, POLICIES
 from policysched.model.objects import Pod, ResourceSlice
+from policysched.model.release import DEFAULT
 from policysched.reading.lenient_json import identity, shallow
 from policysched.schedule.scheduler import Scheduler
 from tests.app import hostile
@@ -44,10 +45,11 @@ SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 SLOTS = 12
 """How many objects of a kind there are at a time."""
 CHUNK = 40
-FOLLOWED = tuple(kind for kind in KINDS.values() if kind.read_by is None or kind.read_by)
+FOLLOWED = tuple(kind for kind in KINDS.values() if kind.read_by != frozenset() and kind.read_in(DEFAULT))
 PATHS = {one.plural: one.path for one in FOLLOWED}
 KIND_AT = {one.path: one.kind for one in FOLLOWED}
 RESOURCES = {path: name for name, path in PATHS.items()}
+MAKERS = [name for name in hostile.MAKERS if name == "placed" or name in PATHS]
 Slot = tuple[str, str]
 
 
@@ -152,7 +154,7 @@ class Trial:
 
     def _one(self) -> None:
         chance = self.chance
-        maker = chance.choice(list(hostile.MAKERS))
+        maker = chance.choice(MAKERS)
         resource = "pods" if maker == "placed" else maker
         number = chance.randrange(SLOTS)
         slot = f"{maker}-{number}"

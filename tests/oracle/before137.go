@@ -9,6 +9,7 @@ import (
 	policy "k8s.io/api/policy/v1"
 	"k8s.io/client-go/informers"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -20,6 +21,10 @@ import (
 
 // ownUpdates is the resource of events about updates of the waiting pod; here, the events are about all pods.
 const ownUpdates = fwk.Pod
+
+func trackerOptions(factory informers.SharedInformerFactory) (tracker.Options, handlers) {
+	return tracker.Options{SliceInformer: sliceInformer(factory)}, nil
+}
 
 // extraOptions are those that only some releases have.
 func (w *environment) extraOptions() []frameworkruntime.Option { return nil }

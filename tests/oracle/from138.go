@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	draapi "k8s.io/dynamic-resource-allocation/api"
+	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
@@ -45,6 +46,10 @@ func stored(object runtime.Object) runtime.Object {
 		panic(err)
 	}
 	return converted
+}
+
+func trackerOptions(factory informers.SharedInformerFactory) (tracker.Options, handlers) {
+	return tracker.Options{SliceInformer: sliceInformer(factory)}, nil
 }
 
 // extraOptions are those that only some releases have.

@@ -4,12 +4,18 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
@@ -18,6 +24,55 @@ import (
 func sliceInformer(factory informers.SharedInformerFactory) resourceinformers.TypedResourceSliceInformer {
 	return factory.Resource().V1().ResourceSlices()
 }
+
+// trackerOptions has the slice tracker apply taint rules, if the release does. Its informers are never run.
+func trackerOptions(factory informers.SharedInformerFactory) (tracker.Options, handlers) {
+	slices, rules := sliceInformer(factory), factory.Resource().V1().DeviceTaintRules()
+	following := handlers{}
+	return tracker.Options{
+		EnableDeviceTaintRules: utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules),
+		SliceInformer: followedSlices{slices, cache.NewTypedSharedIndexInformer[*resourcev1.ResourceSlice](
+			handed{slices.Informer(), following, reflect.TypeFor[*resourcev1.ResourceSlice]()})},
+		TaintInformer: followedRules{rules, cache.NewTypedSharedIndexInformer[*resourcev1.DeviceTaintRule](
+			handed{rules.Informer(), following, reflect.TypeFor[*resourcev1.DeviceTaintRule]()})},
+	}, following
+}
+
+type followedSlices struct {
+	resourceinformers.TypedResourceSliceInformer
+	typed resourceinformers.ResourceSliceIndexInformer
+}
+
+func (f followedSlices) TypedInformer() resourceinformers.ResourceSliceIndexInformer { return f.typed }
+
+type followedRules struct {
+	resourceinformers.TypedDeviceTaintRuleInformer
+	typed resourceinformers.DeviceTaintRuleIndexInformer
+}
+
+func (f followedRules) TypedInformer() resourceinformers.DeviceTaintRuleIndexInformer { return f.typed }
+
+// handed is an informer whose handler is called by hand.
+type handed struct {
+	cache.SharedIndexInformer
+	following handlers
+	kind      reflect.Type
+}
+
+func (h handed) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	h.following[h.kind] = handler
+	return synced{}, nil
+}
+
+// synced is the registration of a handler that has heard of everything.
+type synced struct{}
+
+func (synced) HasSynced() bool                       { return true }
+func (s synced) HasSyncedChecker() cache.DoneChecker { return s }
+func (synced) Name() string                          { return "handed over" }
+func (synced) Done() <-chan struct{}                 { return closed }
+
+var closed = func() chan struct{} { made := make(chan struct{}); close(made); return made }()
 
 // extraOptions are those that only some releases have.
 func (w *environment) extraOptions() []frameworkruntime.Option {

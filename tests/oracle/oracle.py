@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tests.controlplane.releases import chosen
+from tests.controlplane.releases import RELEASES, chosen
 
 from .build import binary
 from .casefiles import read_case
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Case: TypeAlias = dict[str, Any]
 Record: TypeAlias = dict[str, Any]
 Lists: TypeAlias = dict[str, list[dict[str, Any]]]
+
+
+SINCE = {"DeviceTaintRule": "1.37"}
+"""Kinds that API servers of earlier minors do not serve, with the first minor that does."""
 
 
 class InvalidCaseError(ValueError):
@@ -157,7 +161,7 @@ class Oracle:
     def _ask(self, case: Case) -> dict[str, Any]:
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the oracle was started without pipes")
-        self._process.stdin.write(json.dumps(case) + "\n")
+        self._process.stdin.write(json.dumps(self._served(case)) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
@@ -166,6 +170,21 @@ class Oracle:
         if "invalid" in answer:
             raise InvalidCaseError(answer["invalid"])
         return answer
+
+    def _served(self, case: Case) -> Case:
+        """Leave out the objects of a case whose kinds the release's API server does not serve."""
+        minors = list(RELEASES)
+        later = {kind for kind, since in SINCE.items() if minors.index(since) > minors.index(self.minor)}
+        if not later:
+            return case
+        parts = {"objects": [one for one in case.get("objects", ()) if one["kind"] not in later]}
+        if "between" in case:
+            parts["between"] = [[one for one in several if _kind(one) not in later] for several in case["between"]]
+        return {**case, **parts} if "objects" in case else case
+
+
+def _kind(change: dict[str, Any]) -> str:
+    return str((change.get("set") or change["remove"])["kind"])
 
 
 def main() -> None:

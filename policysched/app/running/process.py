@@ -191,11 +191,11 @@ class Process:
 
     def _kinds(self) -> list[ApiKind[Any]]:
         """Return the kinds that the plugins of the profiles read."""
-        profiles = self._profiles.values()
+        profiles, release = self._profiles.values(), self.scheduler.cluster.release
         plugins = frozenset[str]().union(*(profile.plugin_names for profile in profiles))
         hints = (hint for profile in profiles for several in profile.hints.values() for hint in several)
         custom = dict.fromkeys(hint.resource for hint in hints if isinstance(hint.resource, CustomResource))
-        return [*map(custom_kind, custom), *(kind for kind in KINDS.values() if kind.is_read(plugins))]
+        return [*map(custom_kind, custom), *(kind for kind in KINDS.values() if kind.is_read(plugins, release))]
 
     def _unlisted(self) -> str:
         """Return how many kinds are not listed yet; empty if none. Thread-safe."""

@@ -32,6 +32,7 @@ FIXED: Final[Mapping[str, str]] = {
     "CoordinatedLeaderElection": "the process that acquires the lease leads",
     "DRADerivedAttributes": _ALPHA_DRA,
     "DRADeviceCompatibilityGroups": _ALPHA_DRA,
+    "DRADeviceTaintRules": _BY_MINOR,
     "DRAListTypeAttributes": _ALPHA_DRA,
     "DRANodeAllocatableResources": _ALPHA_DRA,
     "DRAOptionalNodeOperations": _ALPHA_DRA,

@@ -90,6 +90,28 @@ class DeviceTaint(Struct, frozen=True):
     effect: str = ""
 
 
+class DeviceTaintSelector(Struct, frozen=True):
+    """The devices of a taint rule; a field that is not set matches every device."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Struct, frozen=True):
+    """A taint and the devices that have it; without a selector, no device has it."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(Struct, frozen=True):
+    """A taint that an administrator adds to devices, besides the taints that drivers publish."""
+
+    metadata: Metadata = Metadata()
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+
+
 class SliceDevice(Struct, frozen=True):
     """A device of a slice; attribute and capacity names without a domain are in the driver's domain."""
 

@@ -152,7 +152,7 @@ def test_what_cannot_be_used_is_one_line(command: Command, arguments: list[str],
     [
         ["WatchList=false", "kube:DynamicResourceAllocation=true"],
         ["AllAlpha=false"],
-        ["AllBeta=true", "CoordinatedLeaderElection=false"],
+        ["AllBeta=true", "CoordinatedLeaderElection=false", "DRADeviceTaintRules=false"],
         [
             "AllBeta=false",
             *(

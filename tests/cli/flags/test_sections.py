@@ -85,7 +85,8 @@ def test_gates_with_a_meaning_here_are_by_default_as_here(release: Release) -> N
     gates = known_gates(release)
     on = {name for name in FIXED.keys() & gates if gates[name].default}
     of_release = {"StorageCapacityScoring", "VolumeLimitScaling"} if release.scores_storage_capacity else set()
-    assert on == IMPLEMENTED | of_release
+    rules = {"DRADeviceTaintRules"} if release.device_taint_rules_apply else set()
+    assert on == IMPLEMENTED | of_release | rules
 
 
 def test_gates_with_a_meaning_here_are_those_of_a_release() -> None:
@@ -106,6 +107,8 @@ def test_gates_with_a_meaning_here_are_those_of_a_release() -> None:
         ("1.37", "PodGroupPreemptionPolicy=true", "PodGroupPreemptionPolicy=true is not supported: pod groups do not"),
         ("1.37", "StorageCapacityScoring=true", ""),
         ("1.37", "StorageCapacityScoring=false", "StorageCapacityScoring=false is not supported: the Kubernetes minor"),
+        ("1.36", "DRADeviceTaintRules=true", "DRADeviceTaintRules=true is not supported: the Kubernetes minor that is"),
+        ("1.37", "DRADeviceTaintRules=false", "DRADeviceTaintRules=false is not supported: the Kubernetes minor that"),
         ("1.37", "SidecarContainers=true", "unrecognized feature gate: SidecarContainers"),
         ("1.38", "PodSchedulingReadiness=true", "unrecognized feature gate: PodSchedulingReadiness"),
         ("1.37", "AllBeta=true", "AllBeta (CoordinatedLeaderElection)=true is not supported"),

@@ -14,6 +14,7 @@ from tests.oracle import configs
 
 from .claimed import Claims
 from .published import CLASSES, EXTENDED, IMPLICIT, ZONE, ZONES, Devices, classes
+from .taint_rules import Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,10 +61,11 @@ def single(rng: Random, name: str) -> Case:
     world.fill()
     pod = world.pod(POD, UID)
     objects = world.shuffled()
+    rules = Rules(name, objects).draw(is_about_taints="taints" in world.themes)
     return {
         "id": name,
         "themes": sorted(world.themes),
-        "objects": objects,
+        "objects": [*rules, *objects],
         "pod": pod,
         "config": configuration(rng, world.themes, scored=not _repeats_devices(objects)),
     }

@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .cases import World, configuration, drawn_themes
+from .taint_rules import Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,18 +48,20 @@ class Story:
     def case(self) -> Case:
         """Draw the whole sequence."""
         objects = self._world.shuffled()
+        rules, is_about_taints = Rules(self._name, objects), "taints" in self._world.themes
         sequence, between = [], []
         workloads = [self._workload(number) for number in range(self._rng.randint(1, 4))]
         for number in range(LENGTH):
             pod, claims = self._copy(*self._rng.choice(workloads), number)
-            between.append([*self._changes(), *({"set": claim} for claim in claims)])
+            changes = [*self._changes(), *rules.change(is_about_taints=is_about_taints)]
+            between.append([*changes, *({"set": claim} for claim in claims)])
             self._unwritten.append(pod)
             self._claims[pod["metadata"]["name"]] = claims
             sequence.append(pod)
         return {
             "id": self._name,
             "themes": sorted(self._world.themes),
-            "objects": objects,
+            "objects": [*rules.draw(is_about_taints=is_about_taints), *objects],
             "sequence": sequence,
             "between": between,
             "config": self._configuration(),
