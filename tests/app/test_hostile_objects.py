@@ -45,7 +45,7 @@ SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 SLOTS = 12
 """How many objects of a kind there are at a time."""
 CHUNK = 40
-FOLLOWED = tuple(kind for kind in KINDS.values() if kind.read_by != frozenset() and kind.read_in(DEFAULT))
+FOLLOWED = tuple(kind for kind in KINDS.values() if kind.is_read(default_profile().plugin_names, DEFAULT))
 PATHS = {one.plural: one.path for one in FOLLOWED}
 KIND_AT = {one.path: one.kind for one in FOLLOWED}
 RESOURCES = {path: name for name, path in PATHS.items()}
