@@ -43,6 +43,8 @@ SWEEP: Final = 30.0
 class Queue:
     """All pending pods, including pods whose attempt is under way."""
 
+    _make_queues: type[PodQueues] = PodQueues
+
     def __init__(
         self,
         clock: Clock,
@@ -56,7 +58,7 @@ class Queue:
         self._clock, self._cluster = clock, cluster
         self.max_unschedulable = max_unschedulable
         self._pods: dict[str, QueuedPod] = {}
-        self._queues = PodQueues(clock, sort, cluster, profiles, backoff or Backoff())
+        self._queues = self._make_queues(clock, sort, cluster, profiles, backoff or Backoff())
         self._in_flight = InFlight()
         self._timers = Timers(clock, cluster)
         self._judging = Judging(clock, cluster, self._queues, self._in_flight)
@@ -156,12 +158,31 @@ class Queue:
         Raises:
             ValueError: No attempt of this pod is under way.
         """
+        flight = self._note_failure(queued, rejectors, pending)
+        if flight is None:
+            return False
+        for plugin in self._judging.listeners(queued):
+            plugin.on_rejected(queued.pod, self._cluster)
+        verdict = self._judging.missed(flight)
+        self._in_flight.end(queued.identity)
+        self._queues.requeue(queued, verdict, "ScheduleAttemptFailure")
+        self._timers.set(queued, self._judging.listeners(queued))
+        return True
+
+    def _note_failure(
+        self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS
+    ) -> Flight | None:
+        """Note a failure in its pod and return the attempt; None if the pod no longer exists.
+
+        Raises:
+            ValueError: No attempt of this pod is under way.
+        """
         flight = self._in_flight.get(queued.identity)
         if flight is None:
             raise ValueError(f"pod {queued.pod.key} is not in flight")
         if flight.deleted or flight.queued is not queued:
             self.done(queued)
-            return False
+            return None
         queued.pod = flight.latest or queued.pod
         queued.rejectors, queued.pending, queued.gated_by = rejectors, pending, ""
         queued.queued_at, queued.flushed, queued.yields_until = self._clock.monotonic(), False, -math.inf
@@ -170,13 +191,7 @@ class Queue:
             queued.consecutive_errors = 0
         else:
             queued.consecutive_errors += 1
-        for plugin in self._judging.listeners(queued):
-            plugin.on_rejected(queued.pod, self._cluster)
-        verdict = self._judging.missed(flight)
-        self._in_flight.end(queued.identity)
-        self._queues.requeue(queued, verdict, "ScheduleAttemptFailure")
-        self._timers.set(queued, self._judging.listeners(queued))
-        return True
+        return flight
 
     def put_off(self, queued: QueuedPod, plugin: str) -> None:
         """End an attempt before its cycle: the pod waits for a change that the plugin's hints accept.
@@ -317,6 +332,14 @@ class Queue:
     def counts(self) -> QueueCounts:
         """Return the number of pods in each queue."""
         return self._queues.counts()
+
+    def entity_counts(self) -> Mapping[str, QueueCounts]:
+        """Return how many entities are in each queue, by kind; an entity is a pod, or a pod group with its pods."""
+        return {"pod": self.counts()}
+
+    def held_counts(self) -> Mapping[str, int]:
+        """Return how many pods wait for their pod group outside the queues, by reason."""
+        return {"incomplete": 0, "pending": 0}
 
     @property
     def in_flight(self) -> tuple[int, int]:

@@ -25,6 +25,12 @@ class Stage(Enum):
     UNSCHEDULABLE = "unschedulable"
     """Waits for a change that can help, or for its gate."""
     IN_FLIGHT = "in flight"
+    IN_GROUP = "in group"
+    """Is a member of a queued pod group."""
+    INCOMPLETE = "incomplete"
+    """Waits for the object of its pod group."""
+    PENDING = "pending"
+    """Waits for the end of the attempt of its pod group."""
 
 
 class QueuedPod(msgspec.Struct, eq=False, weakref=True):
@@ -61,6 +67,8 @@ class QueuedPod(msgspec.Struct, eq=False, weakref=True):
     """Until this time it is tried only if no other pod is ready."""
     completes_backoff: bool = False
     """Whether it stays in backoff until the end even if no other pod is ready; after expensive attempts."""
+    backoff_factor: float = 1.0
+    """Factor of its longest backoff; larger for pod groups."""
     timer: float = math.inf
     """Time when elapsed time alone may help it."""
     stage: Stage = Stage.NOWHERE

@@ -47,18 +47,18 @@ class Backoff:
     initial: float = 1.0
     maximum: float = 10.0
 
-    def duration(self, count: int) -> float:
-        """Return the waiting time after the count-th failure."""
+    def duration(self, count: int, factor: float = 1.0) -> float:
+        """Return the waiting time after the count-th failure; `factor` multiplies the maximum."""
         if count == 0:
             return 0.0
-        return min(self.initial * 2.0 ** min(count - 1, _MAX_DOUBLINGS), self.maximum)
+        return min(self.initial * 2.0 ** min(count - 1, _MAX_DOUBLINGS), self.maximum * factor)
 
     def last_window(self, queued: QueuedPod) -> float:
         """Return the last whole second of a pod's backoff; minus infinity without one."""
         count = queued.consecutive_errors or queued.unschedulable_count
         ends = queued.yields_until
         if count and self.maximum:
-            ends = max(ends, queued.queued_at + self.duration(count))
+            ends = max(ends, queued.queued_at + self.duration(count, queued.backoff_factor))
         return ends if ends == -math.inf else math.floor(ends)
 
     def holds(self, queued: QueuedPod, now: float) -> bool:

@@ -52,8 +52,9 @@ class StateMetrics(Collector):
         yield from (*self._queues(), size, *self._work())
 
     def _queues(self) -> Iterator[MetricFamily]:
-        """Yield the numbers of pods by queue; queues of groups of pods are empty."""
-        counts = self._scheduler.queue.counts()._asdict()
+        """Yield the numbers of pods and entities by queue."""
+        queue = self._scheduler.queue
+        held = queue.held_counts() if self._entity_label else {}
         waiting = "unschedulableEntities" if self._entity_label else "unschedulablePods"
         groups = (
             "; 'incomplete' means number of pods in incompletePodGroupPods; 'pending' means number of pods in "
@@ -67,17 +68,16 @@ class StateMetrics(Collector):
             f"scheduler never attempted to schedule because they are gated{groups if self._entity_label else ''}.",
             labels=("queue",),
         )
-        for queue, count in (
-            counts | dict.fromkeys(("incomplete", "pending") if self._entity_label else (), 0)
-        ).items():
-            pending.add_metric((queue,), count)
+        for name, count in (queue.counts()._asdict() | held).items():
+            pending.add_metric((name,), count)
         yield pending
         if self._entity_label:
             entities = GaugeMetricFamily(
                 "scheduler_queued_entities", f"[ALPHA] {QUEUED_ENTITIES}", labels=("queue", self._entity_label)
             )
-            for queue, count in counts.items():
-                entities.add_metric((queue, "pod"), count)
+            for entity, counts in queue.entity_counts().items():
+                for name, count in counts._asdict().items():
+                    entities.add_metric((name, entity), count)
             yield entities
 
     def _work(self) -> Iterator[MetricFamily]:
