@@ -68,7 +68,7 @@ class StateMetrics(Collector):
             f"scheduler never attempted to schedule because they are gated{groups if self._entity_label else ''}.",
             labels=("queue",),
         )
-        for name, count in (queue.counts()._asdict() | held).items():
+        for name, count in {**queue.counts()._asdict(), **held}.items():
             pending.add_metric((name,), count)
         yield pending
         if self._entity_label:
