@@ -270,12 +270,12 @@ POD_GROUPS: Final[ApiKind[PodGroup]] = ApiKind(
     partial(decode, PodGroup, "PodGroup"),
     Resource.POD_GROUP,
     read_by=frozenset(("GangScheduling",)),
+    read_in=attrgetter("generic_workload"),
     malformed_is_gone=False,
     tolerated=_NOT_SERVED,
     remedy="pods of pod groups wait; to serve the kind, set the API server's "
     "--feature-gates=GenericWorkload=true and --runtime-config=scheduling.k8s.io/v1beta1=true",
 )
-"""The plugin that reads pod groups is enabled by the feature gate GenericWorkload."""
 PODS: Final[ApiKind[Pod]] = ApiKind(
     "v1",
     "Pod",
