@@ -20,6 +20,7 @@ from policysched.klog import V2, V3, V4, V5
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.queue.queued_pod_group import QueuedPodGroup
 
 log = logging.getLogger(__name__)
 
@@ -63,10 +64,10 @@ class Observer:
         """Called at the end of an attempt."""
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Called when a pod enters a queue.
+        """Called when a pod enters a queue, and when a pod group does, before its members.
 
         Args:
-            queued: The pod.
+            queued: The pod or pod group.
             queue: The queue: active, backoff, unschedulable or gated.
             event: The event's name in kube-scheduler's metrics.
         """
@@ -114,7 +115,7 @@ class LogLines(Observer):
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
         """Log the queue that a pod enters."""
-        if log.isEnabledFor(V5):
+        if log.isEnabledFor(V5) and not isinstance(queued, QueuedPodGroup):
             told = {"pod": queued.pod.key, "event": event, "queue": queue}
             log.log(V5, "Pod moved to an internal scheduling queue", told)
 

@@ -476,17 +476,24 @@ def test_ordinary_pods_are_queued_as_without_groups() -> None:
     assert made.queue.counts() == (1, 0, 0, 0)
 
 
-def test_entering_is_reported_for_each_member() -> None:
+def test_entering_is_reported_for_a_group_and_for_each_member() -> None:
     made, seen = Queued(), []
-    made.queue.report_to(lambda queued, queue, event: seen.append((queued.pod.metadata.name, queue, event)))
+    made.queue.report_to(
+        lambda one, queue, event: seen.append(
+            (one.key if isinstance(one, QueuedPodGroup) else one.pod.metadata.name, queue, event)
+        )
+    )
     made.add(member("a"), group("g", 2), member("b"))
     popped = made.pop("a", "b")
     made.end(popped, REJECTED)
     assert seen == [
+        ("default/g", "gated", "UnschedulablePodAdd"),
         ("a", "gated", "UnschedulablePodAdd"),
         ("b", "gated", "UnschedulablePodAdd"),
+        ("default/g", "active", "UnschedulablePodAdd"),
         ("a", "active", "UnschedulablePodAdd"),
         ("b", "active", "UnschedulablePodAdd"),
+        ("default/g", "backoff", "ScheduleAttemptFailure"),
         ("a", "backoff", "ScheduleAttemptFailure"),
         ("b", "backoff", "ScheduleAttemptFailure"),
     ]

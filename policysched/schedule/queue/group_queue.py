@@ -76,8 +76,9 @@ class EntityQueues(PodQueues):
             member.first_attempt_at = self._clock.monotonic()
 
     def _entered(self, queued: QueuedPod, queue: str, event: str) -> None:
-        for one in queued.members if isinstance(queued, QueuedPodGroup) else (queued,):
-            super()._entered(one, queue, event)
+        super()._entered(queued, queue, event)
+        for member in queued.members if isinstance(queued, QueuedPodGroup) else ():
+            super()._entered(member, queue, event)
 
     def _passes_gates(self, queued: QueuedPod, timing: Timing | None = None) -> bool:
         if not isinstance(queued, QueuedPodGroup):

@@ -25,7 +25,8 @@ from policysched.framework.plugin import PREFIX
 from policysched.model.release import DEFAULT, Release
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
-from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.queue.queued_pod import QueuedPod, Stage
+from policysched.schedule.queue.queued_pod_group import QueuedPodGroup
 from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
 MANY_ATTEMPTS: Final = 15
@@ -102,6 +103,9 @@ class SchedulerMetrics(Observer, Collector):
             of_attempts,
         )
         self._incoming: Counter[Labels] = Counter()
+        self._incoming_members: Counter[Labels] = Counter()
+        """The pods of `_incoming` that are members of pod groups."""
+        self._incoming_groups: Counter[Labels] = Counter()
         self._after_flush = 0
         self._asked: tuple[Counter[Labels], dict[int, _Asked]] = Counter(), {}
         """Counts added up so far, and newer counts by identity of the plugins' names, which are kept alive.
@@ -161,9 +165,14 @@ class SchedulerMetrics(Observer, Collector):
             self._pod_seconds.observe((label,), queued.tried_at + attempt.seconds - queued.first_attempt_at)
         self._after_flush += queued.flushed
 
-    def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:  # noqa: ARG002 - an observer's
-        """Count a pod that enters a queue."""
+    def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
+        """Count a pod or pod group that enters a queue."""
+        if isinstance(queued, QueuedPodGroup):
+            self._incoming_groups[queue, event] += 1
+            return
         self._incoming[queue, event] += 1
+        if queued.stage is Stage.IN_GROUP:
+            self._incoming_members[queue, event] += 1
 
     def on_permit_wait(self, waiting: WaitingPod, status: Status | None, seconds: float) -> None:  # noqa: ARG002 - as above
         """Record the duration of a pod's wait at Permit."""
@@ -218,8 +227,17 @@ class SchedulerMetrics(Observer, Collector):
                 "type. Entity types are either 'pod' (for individual pods that are not members of any podgroup) or "
                 "'podgroup'.",
                 ("queue", "event", self._entity_label),
-                {(queue, self._event(event), "pod"): count for (queue, event), count in dict(self._incoming).items()},
+                {(queue, self._event(event), kind): count for kind, queue, event, count in self._entities()},
             )
+
+    def _entities(self) -> Iterator[tuple[str, str, str, int]]:
+        """Yield how many pods without a group, and how many groups, entered a queue, by queue and event."""
+        for (queue, event), count in dict(self._incoming).items():
+            of_groups = self._incoming_members[queue, event]
+            if count > of_groups:
+                yield "pod", queue, event, count - of_groups
+        for (queue, event), count in dict(self._incoming_groups).items():
+            yield "podgroup", queue, event, count
 
 
 def is_kept(plugin: str, names: frozenset[str]) -> bool:
