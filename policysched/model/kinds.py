@@ -269,7 +269,6 @@ POD_GROUPS: Final[ApiKind[PodGroup]] = ApiKind(
     "podgroups",
     partial(decode, PodGroup, "PodGroup"),
     Resource.POD_GROUP,
-    read_by=frozenset(("GangScheduling",)),
     read_in=attrgetter("generic_workload"),
     malformed_is_gone=False,
     tolerated=_NOT_SERVED,

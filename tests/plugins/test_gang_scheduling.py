@@ -15,6 +15,7 @@ from policysched.app.running.run_options import RunOptions
 from policysched.framework import Action, Change, Cluster, Code, Resource
 from policysched.kube.connection import Connection
 from policysched.metric_sources.no_source import NoSource
+from policysched.model.kinds import POD_GROUPS
 from policysched.model.objects import Pod, PodGroup, PodGroupSpec
 from policysched.model.release import V1_37, V1_38, Release
 from policysched.plugins.gang_scheduling import GangScheduling
@@ -140,3 +141,8 @@ def test_pod_groups_are_watched_with_the_gate(release: Release, watched: bool) -
     process = Process(RunOptions(), connection, NoSource(), CollectorRegistry(), release=release)
     assert ("podgroups" in {one.watched.plural for one in process.reflectors}) is watched
     assert (process.scheduler.cluster.pod_groups is not None) is watched
+
+
+@pytest.mark.parametrize("plugins", [frozenset[str](), frozenset(("GangScheduling",))], ids=["disabled", "enabled"])
+def test_pod_groups_are_read_with_the_gate_whichever_plugins_are_enabled(plugins: frozenset[str]) -> None:
+    assert [POD_GROUPS.is_read(plugins, release) for release in (V1_37, GATED, V1_38, GATED_38)] == [False, True] * 2
