@@ -32,6 +32,7 @@ COLLECTIONS = {
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "PodGroup": "/apis/scheduling.k8s.io/v1beta1/namespaces/{}/podgroups",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
     "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
