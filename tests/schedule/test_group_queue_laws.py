@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -37,7 +38,7 @@ class Life:
     def create(self) -> None:
         self.count += 1
         gates = GATE if self.random.random() < 0.15 else []
-        fields = {"scheduling_gates": gates, "priority": self.random.randrange(2)}
+        fields: dict[str, Any] = {"scheduling_gates": gates, "priority": self.random.randrange(2)}
         name = f"p{self.count}"
         grouped = self.random.random() < 0.9
         self.made.add(member(name, self.random.choice(NAMES), **fields) if grouped else pod(name, **fields))
