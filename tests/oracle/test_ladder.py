@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.ladder import programs, sources
+from tests.oracle.ladder import classes, programs, sources
 from tests.oracle.ladder.answers import Answer, Case, differences
 from tests.oracle.ladder.causes import Comparison, fields, without
 from tests.oracle.ladder.classes import GENERATORS, Outcome, compare, generated
@@ -141,12 +141,47 @@ def test_report_lists_counts_causes_gates_and_files() -> None:
 
 def test_results_are_stored_in_the_order_of_versions(tmp_path: Path) -> None:
     made = [
-        Summary("v1.8.0", new, 1, {"pods": 2}, {}, [], ["c1"], [("A", "-", "GA on")], [("a.go", 1, 2)])
+        Summary("v1.8.0", new, 1, {"pods": 2}, {}, [], 1, ["c1"], [("A", "-", "GA on")], [("a.go", 1, 2)])
         for new in ("v1.10.1", "v1.9.0-beta.1")
     ]
     for one in made:
         store(one, tmp_path)
     assert stored(tmp_path) == made[::-1]
+
+
+def test_cases_with_several_causes_are_told_from_those_without_a_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classes, "MOST_CLASSES", 2)
+    cases = [case(number) for number in range(60)]
+    for number, one in enumerate(cases):
+        places = {"hostNetwork": 3, "hostPID": 4, "hostIPC": 50}
+        one["pod"]["spec"] |= {key: True for key, every in places.items() if number % every == 1}
+
+    def answer(asked: Case) -> Answer:
+        return old(asked) | {key: True for key in asked["pod"]["spec"] if key.startswith("host")}
+
+    found = compare(Comparison(old, answer), [("hosts", one) for one in cases], lambda _: None)
+    assert sorted(one.case["id"] for one in found.several) == ["c13", "c25", "c37", "c49"]
+    assert sorted(one.case["id"] for one in found.unexplained) == ["c1", "c51"]
+
+
+def test_choice_among_equally_good_nodes_is_no_difference() -> None:
+    first = {"record": {"preemption": {"best": ["a", "b"], "nominated": "a", "deleted": ["p"], "candidates": {}}}}
+    second = {"record": {"preemption": {"best": ["a", "b"], "nominated": "b", "deleted": ["q"], "candidates": {}}}}
+    assert differences({}, first, second) == frozenset()
+    first["record"]["preemption"]["best"] = second["record"]["preemption"]["best"] = ["a"]
+    assert differences({}, first, second) == {
+        ".record.preemption.nominated: a -> b",
+        ".record.preemption.deleted: -p",
+        ".record.preemption.deleted: +q",
+    }
+
+
+def test_list_of_resources_is_one_field() -> None:
+    asked = case(1)
+    asked["pod"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    found = set(fields(asked))
+    assert ("Pod", "spec", "containers", "resources", "requests") in found
+    assert ("Pod", "spec", "containers", "resources", "requests", "cpu") not in found
 
 
 def test_names_of_resources_are_hidden_and_the_word_pods_is_not() -> None:

@@ -71,6 +71,7 @@ order of plugins and most differences below stay those of 1.37. `--kube-version 
 
 "Yes" and "no" state whether the sentence is true for a minor. The witness is a test that distinguishes the
 kube-schedulers of two minors, and compares policysched with both. Paths of sources are in the Kubernetes repository.
+[Kubernetes changes](kubernetes-changes.md) lists what random cases show of the newest versions.
 """
 
 

@@ -20,7 +20,7 @@ from tests.oracle.ladder.classes import compare, generated
 from tests.oracle.ladder.programs import VERSION, newest_steps, oracle_of, release_of, running, sources_of
 from tests.oracle.ladder.report import markdown, summarized
 from tests.oracle.ladder.sources import GATES, changed_files, changed_gates, gates, gates_read
-from tests.oracle.ladder.summary import RESULTS, store
+from tests.oracle.ladder.summary import OUTPUT, RESULTS, store
 
 NEWEST: Final = "newest"
 BEGAN: Final = time.monotonic()
@@ -46,7 +46,7 @@ def main() -> int:
     parser.add_argument("--from", dest="old", type=version, default=RELEASES[DEFAULT].version, help="the known version")
     parser.add_argument("--cases", type=int, default=20_000, help="how many cases the first generator makes")
     parser.add_argument("--seed", type=int, default=secrets.randbits(32))
-    parser.add_argument("--output", type=Path, default=Path("build/ladder"), help="the folder of the reports")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the folder of the reports")
     parser.add_argument(
         "--store", action="store_true", help=f"also store the result in {RESULTS.name}/ for the documents"
     )
@@ -73,15 +73,16 @@ def step(old: str, new: str, options: argparse.Namespace) -> None:
     for release in releases:
         progress(f"building the oracle of {release.version}")
         programs.append(oracle_of(release))
-    sources = [sources_of(release) for release in releases]
+    from_sources, to_sources = (sources_of(release) for release in releases)
     before, after = (
-        gates((path / GATES).read_text("utf-8"), release.minor) for path, release in zip(sources, releases, strict=True)
+        gates((path / GATES).read_text("utf-8"), release.minor)
+        for path, release in zip((from_sources, to_sources), releases, strict=True)
     )
-    read = gates_read(*sources)
+    read = gates_read(from_sources, to_sources)
     with running(programs[0]) as ask_old, running(programs[1]) as ask_new:
         outcome = compare(Comparison(ask_old, ask_new), generated(options.seed, options.cases), progress)
     changed = [one for one in changed_gates(before, after) if one[0] in read]
-    summary = summarized((old, new), options.seed, outcome, changed, changed_files(*sources))
+    summary = summarized((old, new), options.seed, outcome, changed, changed_files(from_sources, to_sources))
     if options.store:
         store(summary)
     options.output.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,8 @@ Ask: TypeAlias = Callable[[Case], Answer]
 
 CONSEQUENCES = ("total", "best", "selected", "fitError", "result", "error")
 """Parts of a record that follow from other parts."""
+CHOSEN_AT_RANDOM = {"nominated", "message", "deleted", "cleared"}
+"""Parts of the answer about preemption that follow from the chosen node."""
 RESOURCE_LISTS = {"allocatable", "capacity", "limits", "requests"}
 """The fields of objects whose keys are names of resources."""
 LONGEST = 200
@@ -29,9 +31,19 @@ def differences(case: Case, old: Answer, new: Answer) -> frozenset[str]:
     """Return the differences between two answers, without those that follow from others."""
     names = sorted({*_names(case)}, key=len, reverse=True)
     hide = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)")
-    found = set(_compare("", old, new, hide))
+    found = set(_compare("", _settled(old), _settled(new), hide))
     first = {line for line in found if not any(f".{part}" in line.partition(":")[0] for part in CONSEQUENCES)}
     return frozenset(first or found)
+
+
+def _settled(answer: Answer) -> Answer:
+    """Return an answer without the parts that follow from a random choice among equally good nodes for preemption."""
+    record = answer.get("record") or {}
+    found = record.get("preemption") or {}
+    if len(found.get("best") or ()) < 2:
+        return answer
+    kept = {key: part for key, part in found.items() if key not in CHOSEN_AT_RANDOM}
+    return {**answer, "record": {**record, "preemption": kept}}
 
 
 def _names(case: Case) -> Iterable[str]:

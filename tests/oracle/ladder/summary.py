@@ -1,7 +1,8 @@
-"""The result of a comparison as it is stored, without the cases."""
+"""The result of a comparison without the cases: as it is stored for the documents, and as sections of Markdown."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,11 @@ import msgspec
 
 RESULTS: Final = Path(__file__).with_name("results")
 """The folder of the results that the documents show: one JSON file for each version."""
+
+OUTPUT: Final = Path("build/ladder")
+"""The folder of the reports."""
+FILES: Final = 25
+"""The largest number of changed files that are listed."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -30,6 +36,8 @@ class Summary(msgspec.Struct, frozen=True):
     differing: dict[str, int]
     """The number of cases with another answer, by generator."""
     found: list[Found]
+    several: int
+    """The number of cases that differ for several causes at once."""
     unexplained: list[str]
     """The ids of the cases without a known cause."""
     gates: list[tuple[str, str, str]]
@@ -49,3 +57,46 @@ def store(summary: Summary, folder: Path = RESULTS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.format(msgspec.json.encode(summary), indent=1)
     (folder / f"{summary.new}.json").write_bytes(text + b"\n")
+
+
+def sections(summary: Summary, level: int) -> str:
+    """Return the sections about a comparison with headings of a level."""
+    heading = "#" * level
+    files = summary.files
+    lines = f"+{sum(added for _, added, _ in files):,} -{sum(removed for *_, removed in files):,} lines"
+    rows = [(name, f"{count:,}", f"{summary.differing.get(name, 0):,}") for name, count in summary.asked.items()]
+    shown = [(path, str(added), str(removed)) for path, added, removed in files[:FILES]]
+    parts = [
+        f"{sum(summary.asked.values()):,} cases, seed {summary.seed}: "
+        f"{sum(summary.differing.values()):,} have another answer.\n",
+        _table(("cases", "asked", "differ"), rows),
+        f"{heading} Differences\n",
+        _table(
+            ("difference", "cause", "cases"),
+            [(code(one.difference), one.cause, str(one.cases)) for one in summary.found],
+        ),
+        _left(summary),
+        f"{heading} Feature gates\n",
+        _table(("gate", summary.old, summary.new), summary.gates),
+        f"{heading} Changed files of the scheduler\n",
+        f"{len(files)} files, {lines}.\n",
+        _table(("file", "added", "removed"), shown),
+    ]
+    return "\n".join(parts)
+
+
+def code(text: str) -> str:
+    """Return a text as code of Markdown."""
+    return f"`{text.replace('`', chr(39))}`"
+
+
+def _left(summary: Summary) -> str:
+    several = f"{summary.several:,} more cases have several of these causes. " if summary.several else ""
+    left = summary.unexplained
+    more = f"{len(left):,} cases have another cause: {', '.join(left[:10])}." if left else "Every case is explained."
+    return f"{several}{more}\n"
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
