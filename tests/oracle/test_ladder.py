@@ -70,6 +70,11 @@ def test_equal_answers_have_no_difference() -> None:
     assert differences(case(1), old(case(1)), old(case(1))) == frozenset()
 
 
+def test_texts_with_other_numbers_only_are_not_quoted() -> None:
+    answers = [{"refusals": {"message": f"scheme.go:{line}"}} for line in (1, 2)]
+    assert differences({}, *answers) == {".refusals.message: other names or numbers"}
+
+
 def test_a_difference_of_a_consequence_alone_is_reported() -> None:
     assert differences({}, {"record": {"best": ["a"]}}, {"record": {"best": ["b"]}}) == {
         ".record.best: -a",
@@ -132,7 +137,7 @@ def test_report_lists_counts_causes_gates_and_files() -> None:
     summary = summarized(("v1.36.5", "v1.37.2"), 7, found, gates, changes)
     text = markdown(summary, found.classes)
     assert "8 cases, seed 7: 8 have another answer." in text
-    assert "| `.record.scores.*.VolumeBinding: added` | every case | 6 |" in text
+    assert "| `.record.scores.*.VolumeBinding: added` | – | 6 |" in text
     assert "| `.record.scores.*.ImageLocality: changed` | `Pod.spec.volumes" in text
     assert "| GangScheduling | Alpha off | Beta on |" in text
     assert "1 files, +10 -3 lines." in text

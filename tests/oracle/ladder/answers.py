@@ -101,7 +101,8 @@ def _kind(old: Any, new: Any, hide: re.Pattern[str]) -> str:
         return "added" if old is None else "removed"
     if isinstance(old, int | float) and isinstance(new, int | float):
         return "changed"
-    return f"{_text(old, hide)} -> {_text(new, hide)}"
+    before, after = _text(old, hide), _text(new, hide)
+    return f"{before} -> {after}" if before != after else "other names or numbers"
 
 
 def _text(value: Any, hide: re.Pattern[str]) -> str:

@@ -47,7 +47,7 @@ def markdown(summary: Summary, classes: Sequence[DifferenceClass]) -> str:
 
 
 def _cause(one: DifferenceClass) -> str:
-    return "every case" if one.cause is None else f"{code('.'.join(one.cause))} ({one.share:.0%})"
+    return "–" if one.cause is None else f"{code('.'.join(one.cause))} ({one.share:.0%})"
 
 
 def _witness(number: int, one: DifferenceClass) -> str:
