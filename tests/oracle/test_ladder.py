@@ -141,7 +141,7 @@ def test_report_lists_counts_causes_gates_and_files() -> None:
     assert "| `.record.scores.*.ImageLocality: changed` | `Pod.spec.volumes" in text
     assert "| GangScheduling | Alpha off | Beta on |" in text
     assert "1 files, +10 -3 lines." in text
-    assert "Every case is explained." in text
+    assert "Cases with several of these causes: 0. Cases with another cause: 0." in text
 
 
 def test_results_are_stored_in_the_order_of_versions(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ same random cases, and sorts the different answers by cause. A weekly workflow r
 those in [Kubernetes versions](kubernetes-versions.md), which describes the differences for users.
 
 A difference is a place in the answers, where `*` stands for a name and `N` for a number. Its cause is a field of the
-cases: the percentage states in how many of them the difference ends without the field. Without a cause (–), cases differ
-whatever they contain, or by a field that most cases have. The last column counts the cases that are explained by the
-row, together with the rows above it.
+cases: the percentage states in how many of them the difference ends without the field. Without a cause (–), cases
+differ whatever they contain, or by a field that most cases have. The last column counts the cases that are explained by
+the row, together with the rows above it.
 """
 
 

@@ -157,7 +157,8 @@ def _split(
     comparison: Comparison, left: list[Differing], classes: list[DifferenceClass], always: set[str]
 ) -> tuple[list[Differing], list[Differing]]:
     """Return the cases whose differences end without the causes of all of them, and the other cases."""
-    several, unexplained = [], []
+    several: list[Differing] = []
+    unexplained: list[Differing] = []
     for one in left:
         case = one.case
         for cause in {made.cause for made in classes if made.difference in one.found}:

@@ -91,10 +91,9 @@ def code(text: str) -> str:
 
 
 def _left(summary: Summary) -> str:
-    several = f"{summary.several:,} more cases have several of these causes. " if summary.several else ""
     left = summary.unexplained
-    more = f"{len(left):,} cases have another cause: {', '.join(left[:10])}." if left else "Every case is explained."
-    return f"{several}{more}\n"
+    ids = f" ({', '.join(left[:10])})" if left else ""
+    return f"Cases with several of these causes: {summary.several:,}. Cases with another cause: {len(left):,}{ids}.\n"
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
