@@ -23,6 +23,7 @@ from policysched.model.objects import (
     Pod,
     PodCondition,
     PodExtendedClaimStatus,
+    PodGroup,
     ResourceClaim,
 )
 from policysched.model.policy import MetricAnswer, MetricKey, Policy, PolicyKey
@@ -229,6 +230,13 @@ class Client(Protocol):
 
         Raises:
             ApiError: the server refused.
+        """
+
+    async def set_pod_group_status(self, group: PodGroup, condition: dict[str, Any]) -> None:
+        """Set a condition of a pod group with low priority; conditions of other types keep their values.
+
+        Raises:
+            ApiError: the server refused; status 404 if the group does not exist.
         """
 
     async def delete_pod(self, pod: Pod) -> None:

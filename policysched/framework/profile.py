@@ -25,6 +25,7 @@ from policysched.framework.plugin import (
     QueueSortPlugin,
     ScorePlugin,
 )
+from policysched.framework.pod_groups import PlacementFeasiblePlugin, PodGroupPostFilterPlugin
 from policysched.framework.post_filter import PostFilterPlugin, VictimGuard
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -64,6 +65,8 @@ class Profile:
     pre_score_order: tuple[str, ...] = ()
     """The names of the plugins at PreScore, in their order."""
     post_filters: tuple[PostFilterPlugin, ...] = ()
+    pod_group_post_filters: tuple[PodGroupPostFilterPlugin, ...] = ()
+    placement_feasible: tuple[PlacementFeasiblePlugin, ...] = ()
     victim_guards: tuple[VictimGuard, ...] = ()
     """The guards that protect pods from preemption: policies."""
     shadow_guards: tuple[VictimGuard, ...] = ()

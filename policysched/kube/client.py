@@ -35,8 +35,8 @@ from policysched.kube.transport import (
     Transport,
     passes,
 )
-from policysched.model.kinds import POLICIES
-from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.kinds import POD_GROUPS, POLICIES
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, PodGroup
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from policysched.model.policy import Policy, PolicyKey
 from policysched.reading.lenient_json import UNREADABLE, identity, shallow
@@ -177,6 +177,17 @@ class KubeClient:
         await self._patch(
             _status_path(pod), lambda: _status_body(pod, newest()), STRATEGIC_PATCH, self._conditions, last=True
         )
+
+    async def set_pod_group_status(self, group: PodGroup, condition: dict[str, Any]) -> None:
+        """Write a condition into the status of the pod group with this UID, after requests that decisions wait for.
+
+        Raises:
+            ApiError: the server rejected the request; status 404 if the group does not exist.
+        """
+        of = group.metadata
+        path = f"/apis/{POD_GROUPS.api_version}/namespaces/{of.namespace}/{POD_GROUPS.plural}/{of.name}/status"
+        body = _ENCODER.encode({"metadata": {"uid": of.uid}, "status": {"conditions": [condition]}})
+        await self._patch(path, body, STRATEGIC_PATCH, self._conditions, last=True)
 
     async def delete_pod(self, pod: Pod) -> None:
         """Delete the pod of this UID, in one attempt; a pod that was recreated under the same name stays.

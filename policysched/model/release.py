@@ -111,6 +111,21 @@ class Release:
 
     Source: pkg/scheduler/framework/preemption/preemption.go.
     """
+    gangs_wait_at_permit: bool
+    """Whether members of a gang wait at Permit until enough of them have a node.
+
+    Source: pkg/scheduler/framework/plugins/gangscheduling.
+    """
+    group_generation_is_renewed: bool
+    """Whether a scheduled pod group's condition follows later generations of the group.
+
+    Source: pkg/scheduler/schedule_one_podgroup.go.
+    """
+    lack_of_victims_is_final: bool
+    """Whether the message of a pod group without victims omits the other plugins at PodGroupPostFilter.
+
+    Source: pkg/scheduler/framework/preemption/podgrouppreemption.go.
+    """
     selector_errors_name_devices: bool
     """Whether the error of a device selector names the device, with a hint if an attribute or capacity is missing.
 
@@ -132,13 +147,6 @@ class Release:
     """Whether every node sees a pool of devices with shared counters.
 
     Otherwise, only the nodes that reach one of its slices see the pool: other nodes are not rejected for its faults.
-
-    Source: k8s.io/dynamic-resource-allocation/structured.
-    """
-    incomplete_pool_rejects_node: bool
-    """Whether a pool of devices that is invalid or being updated rejects a request for all devices on its nodes only.
-
-    Otherwise, the pod fails.
 
     Source: k8s.io/dynamic-resource-allocation/structured.
     """
@@ -205,8 +213,8 @@ class Release:
 
     Source: pkg/scheduler/framework/plugins/noderesources/fit.go.
     """
-    gate_names_pod_group: bool
-    """Whether the message of a pod that waits for other pods of its pod group names the group.
+    messages_name_pod_group: bool
+    """Whether messages of pods name their pod group, and a group with unequal members has the reason PodGroupError.
 
     Source: pkg/scheduler/framework/plugins/gangscheduling.
     """
@@ -316,11 +324,13 @@ V1_36: Final = Release(
     exact_capacities=False,
     no_deallocation_is_reported=True,
     preempted_node_is_reported=False,
+    gangs_wait_at_permit=True,
+    group_generation_is_renewed=True,
+    lack_of_victims_is_final=True,
     selector_errors_name_devices=False,
     device_taint_rules_apply=False,
     configurations_apply_to_all=False,
     counters_reach_all_nodes=True,
-    incomplete_pool_rejects_node=False,
     all_includes_consumed=False,
     empty_shares_count=False,
     rounded_capacities_keep_form=False,
@@ -331,7 +341,7 @@ V1_36: Final = Release(
     uid_breaks_ties=False,
     extenders_add_victims=False,
     taint_updates_wake_all=True,
-    gate_names_pod_group=False,
+    messages_name_pod_group=False,
     shrinking_node_wakes=False,
     pending_pod_event="UnschedulablePod",
     own_update_event="UnschedulablePod",
@@ -410,10 +420,12 @@ V1_38: Final = replace(
         "VolumeBindMountOptions",
     ),
     fit_scores_pod_level=True,
+    gangs_wait_at_permit=False,
+    group_generation_is_renewed=False,
+    lack_of_victims_is_final=False,
     exact_capacities=True,
-    incomplete_pool_rejects_node=True,
     empty_budget_selects_all=True,
-    gate_names_pod_group=True,
+    messages_name_pod_group=True,
     uid_breaks_ties=True,
     extenders_add_victims=True,
     shrinking_node_wakes=True,

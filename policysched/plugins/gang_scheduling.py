@@ -1,4 +1,4 @@
-"""GangScheduling (PreEnqueue): keeps the pods of a pod group out of the active queue until enough of them exist.
+"""GangScheduling: the pods of a pod group wait until enough of them exist, and are placed only if enough of them fit.
 
 Source: plugins/gangscheduling/gangscheduling.go, v1.37 and v1.38.
 """
@@ -6,20 +6,31 @@ Source: plugins/gangscheduling/gangscheduling.go, v1.37 and v1.38.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
+from typing import Final
 
 from policysched.framework import (
     Action,
+    AssumedPod,
     Change,
     Cluster,
+    Code,
+    Handle,
     Hint,
     HintIndex,
+    PermitPlugin,
     PreEnqueuePlugin,
     Resource,
     Status,
+    Wait,
     unresolvable,
+    unschedulable,
 )
+from policysched.framework.pod_groups import PlacementFeasiblePlugin, PlacementProgress
 from policysched.model.objects import Pod, PodGroup
-from policysched.state.pod_groups import group_key, key_of_group
+from policysched.state.pod_groups import group_key
+
+LONGEST_WAIT: Final = 5 * 60.0
+"""Time that a member waits at Permit for the other members. Units: seconds."""
 
 
 def _keys_of_pod(pod: Pod) -> Iterable[Hashable]:
@@ -32,7 +43,7 @@ def _keys_of_change(change: Change, _: Collection[Hashable]) -> Collection[Hasha
 
 def _group_of(change: Change) -> str:
     """Return the key of the pod group that a change concerns; empty for a pod without one."""
-    return key_of_group(change.new) if isinstance(change.new, PodGroup) else group_key(change.new)
+    return change.new.key if isinstance(change.new, PodGroup) else group_key(change.new)
 
 
 def _concerns_group(pod: Pod, change: Change, _: Cluster) -> bool:
@@ -50,11 +61,11 @@ def _needs_fewer(pod: Pod, change: Change, cluster: Cluster) -> bool:
 _INDEX = HintIndex(_keys_of_pod, _keys_of_change)
 
 
-class GangScheduling(PreEnqueuePlugin):
+class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
     """The GangScheduling plugin.
 
     Args:
-        names_group: Whether messages name the pod group.
+        names_group: Whether messages have the form of v1.38: they name the pod group.
     """
 
     name = "GangScheduling"
@@ -78,6 +89,23 @@ class GangScheduling(PreEnqueuePlugin):
             return unresolvable(self._missing(key.partition("/")[2]))
         return None if state.has_quorum else unresolvable(self._too_few(key))
 
+    def placement_feasible(self, group: PodGroup, progress: PlacementProgress) -> Status | None:
+        """Reject a group that can no longer reach its minimum count; continue with a group that has not reached it."""
+        least, scheduled = group.min_count, progress.scheduled
+        if scheduled >= least:
+            return None
+        if scheduled + progress.remaining >= least:
+            return Status(Code.WAIT, (self._too_few_placed(least, "is not yet satisfied", progress),))
+        return unschedulable(self._too_few_placed(least, "cannot be satisfied", progress))
+
+    def _too_few_placed(self, least: int, state: str, progress: PlacementProgress) -> str:
+        if self._names_group:
+            return (
+                f"scheduling policy's minimum threshold ({least}) {state}: {progress.scheduled} scheduled, "
+                f"{progress.unschedulable} unschedulable, {progress.remaining} not-evaluated"
+            )
+        return f"minCount ({least}) {state}: {progress.scheduled} scheduled, {progress.remaining} remaining"
+
     def _missing(self, name: str) -> str:
         if self._names_group:
             return f'pod group "{name}" or one of its composite pod group ancestors has not been created yet'
@@ -87,3 +115,21 @@ class GangScheduling(PreEnqueuePlugin):
         if self._names_group:
             return f"waiting for podgroup/{key} to meet its quorum"
         return "waiting for minCount pods from a gang to appear in scheduling queue"
+
+
+class WaitingGangScheduling(GangScheduling, PermitPlugin):
+    """GangScheduling that also lets the members of a gang wait at Permit until enough of them have a node."""
+
+    def permit(self, assumed: AssumedPod, handle: Handle) -> Wait | None:
+        """Wait until as many members as the minimum count have a node, then allow the members that wait."""
+        groups = assumed.cluster.pod_groups
+        state = None if groups is None else groups.of_pod(assumed.pod)
+        if state is None or state.group is None or state.group.spec.scheduling_policy.gang is None:
+            return None
+        if state.scheduled_count < state.group.min_count:
+            handle.activate(tuple(state.unscheduled))
+            return Wait(LONGEST_WAIT)
+        for identity in state.assumed:
+            if identity in handle.waiting:
+                handle.waiting[identity].allow(self.name)
+        return None

@@ -26,7 +26,7 @@ from policysched.plugins.default_preemption.budgets import BudgetRules
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments
 from policysched.plugins.default_preemption.search import SearchRules
 from policysched.plugins.dynamic_resources.plugin import DynamicResourcesArguments, dynamic_resources
-from policysched.plugins.gang_scheduling import GangScheduling
+from policysched.plugins.gang_scheduling import GangScheduling, WaitingGangScheduling
 from policysched.plugins.inter_pod_affinity.plugin import AffinityArguments, inter_pod_affinity
 from policysched.plugins.node_resources.balanced_allocation import BalanceArguments, balanced_allocation
 from policysched.plugins.node_resources.fit import FitArguments, node_resources_fit
@@ -107,6 +107,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         rules=budgets,
         searching=SearchRules(release.uid_breaks_ties, release.extenders_add_victims),
         reports_node=release.preempted_node_is_reported,
+        lack_is_final=release.lack_of_victims_is_final,
     )
     return {
         "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),
@@ -169,10 +170,13 @@ def _optional_entries(release: Release) -> dict[str, PluginEntry]:
     """Return the plugins of a release that are not enabled by default, or only by a feature gate."""
     point = "placementFeasible" if "placementFeasible" in release.configuration_fields else "permit"
     is_on = release.generic_workload
-    gangs = partial(GangScheduling, names_group=release.gate_names_pod_group) if is_on else None
+    gangs = partial(
+        WaitingGangScheduling if release.gangs_wait_at_permit else GangScheduling,
+        names_group=release.messages_name_pod_group,
+    )
     deferred = {"DeferredPodScheduling": PluginEntry("filter+ permit", is_default=False)}
     return {
-        "GangScheduling": PluginEntry(f"preEnqueue {point}", gangs, is_default=is_on),
+        "GangScheduling": PluginEntry(f"preEnqueue {point}", gangs if is_on else None, is_default=is_on),
         "TopologyPlacementGenerator": PluginEntry("placementGenerate", is_default=False),
         "PodGroupPodsCount": PluginEntry("placementScore", is_default=False),
         **(deferred if release.has_deferred_pod_scheduling else {}),

@@ -17,7 +17,6 @@ from policysched.framework import AssumedPod, Client, Clock, Event
 from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.klog import V3
-from policysched.model.objects import Pod
 from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.cluster_changes import ClusterChanges
 from policysched.schedule.cycle import with_extenders
@@ -30,6 +29,7 @@ from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.shadow_guards import ShadowGuards
 from policysched.schedule.timing import CYCLE_POINTS, POST_FILTER, Timing, at_point
 from policysched.state.cluster import Cluster
+from policysched.state.tables.amounts import PodResources
 
 log = logging.getLogger(__name__)
 TURN: Final = 0.003
@@ -99,15 +99,13 @@ class Attempts:
                 return
             self._changes.update_time()
             self._began_at = self._clock.monotonic()
-            decision = await self._decide(queued)
+            if log.isEnabledFor(V3):
+                log.log(V3, "Attempting to schedule pod", {"pod": queued.pod.key})
+            decision = await self.decide(queued)
             if decision is None:
                 self._queue.done(queued)
                 return
             queued.completes_backoff = self._clock.monotonic() - self._began_at >= COSTLY
-            if self._observers:
-                notify(self._observers, lambda one: one.on_decision(queued, decision))
-            if self._timing is not None:
-                self._record_times(self._timing, queued.profile, decision)
             if decision.row < 0:
                 await self._decided_against(queued, decision)
             else:
@@ -129,10 +127,10 @@ class Attempts:
         outside = (*failure.undo, *before)
         if outside:
             failure = self._binder.store_nomination(queued, failure)
-            self._start(queued.pod, self._fail_after(queued, failure, outside))
+            self.start(queued.pod.key, self._fail_after(queued, failure, outside))
             return
         self._binder.requeue(queued, failure)
-        self._start(queued.pod, self._binder.report_failure(queued.pod, failure))
+        self.start(queued.pod.key, self._binder.report_failure(queued.pod, failure))
 
     async def _fail_after(self, queued: QueuedPod, failure: Failure, outside: Iterable[Undo]) -> None:
         """Complete requests, then end a failed attempt. After `LISTENING` seconds, any change brings the pod back."""
@@ -168,7 +166,7 @@ class Attempts:
 
     def _is_tried_now(self, queued: QueuedPod) -> bool:
         """Return whether to run the cycle. Otherwise end the attempt: the pod is skipped, or a plugin puts it off."""
-        if self._skips(queued):
+        if self.skips(queued):
             self._queue.done(queued)
             return False
         if not queued.is_put_off and (plugin := self._profiles[queued.profile].put_off_by(queued.pod, self._cluster)):
@@ -177,7 +175,7 @@ class Attempts:
         queued.is_put_off = False
         return True
 
-    def _skips(self, queued: QueuedPod) -> bool:
+    def skips(self, queued: QueuedPod) -> bool:
         """Return whether a pod needs no attempt: it is being deleted, or is already on a node."""
         pod = queued.pod
         if pod.metadata.deletion_timestamp is None:
@@ -186,11 +184,23 @@ class Attempts:
         self._client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self._clock.now()))
         return True
 
-    async def _decide(self, queued: QueuedPod) -> Decision | None:
-        """Run a scheduling cycle; return None if the pod was deleted or placed while extenders were called."""
+    async def decide(self, queued: QueuedPod) -> Decision | None:
+        """Decide about a pod, and report the decision to observers.
+
+        Returns:
+            The decision, None if the pod was deleted or placed while extenders were called.
+        """
+        decision = await self._decided(queued)
+        if decision is None:
+            return None
+        if self._observers:
+            notify(self._observers, lambda one: one.on_decision(queued, decision))
+        if self._timing is not None:
+            self._record_times(self._timing, queued.profile, decision)
+        return decision
+
+    async def _decided(self, queued: QueuedPod) -> Decision | None:
         pod, engine = queued.pod, self._engines[queued.profile]
-        if log.isEnabledFor(V3):
-            log.log(V3, "Attempting to schedule pod", {"pod": pod.key})
         extenders = self._profiles[queued.profile].extending(pod)
         if not extenders:
             return engine.decide(pod)
@@ -216,22 +226,30 @@ class Attempts:
 
     async def _place(self, queued: QueuedPod, decision: Decision) -> None:
         """Assume a pod on its node and start its binding, unless a Reserve or Permit plugin rejects the pod."""
-        pod, profile = queued.pod, self._profiles[queued.profile]
-        assumed = AssumedPod(pod, decision.node, self._cluster, decision.state)
-        self._cluster.assume(pod, decision.row, decision.evaluation.pod_resources)
-        failure = self._binder.admit(queued, assumed, profile)
+        assumed = AssumedPod(queued.pod, decision.node, self._cluster, decision.state)
+        if self.admit(queued, assumed, decision.row, decision.evaluation.pod_resources):
+            await self.bind(queued, assumed)
+
+    def admit(self, queued: QueuedPod, assumed: AssumedPod, row: int, resources: PodResources) -> bool:
+        """Assume a pod on a row; return False if a Reserve or Permit plugin rejects the pod, which ends its attempt."""
+        self._cluster.assume(assumed.pod, row, resources)
+        failure = self._binder.admit(queued, assumed, self._profiles[queued.profile])
         if failure is not None:
             self.fail(queued, failure)
-            return
+        return failure is None
+
+    async def bind(self, queued: QueuedPod, assumed: AssumedPod) -> None:
+        """Start the binding of an admitted pod; wait for the end of other bindings if `MAX_BINDINGS` are under way."""
+        pod, profile = assumed.pod, self._profiles[queued.profile]
         if self._binder.will_wait(queued, assumed, profile):
-            self._start(pod, self._binder.bind(queued, assumed, profile))
+            self.start(pod.key, self._binder.bind(queued, assumed, profile))
             return
         self._queue.release(queued)
         if profile.extenders and any(one.binds for one in profile.extending(pod)):
-            self._start(pod, self._binder.bind(queued, assumed, profile))
+            self.start(pod.key, self._binder.bind(queued, assumed, profile))
             return
         await self._room.acquire()
-        self._start(pod, self._bind(queued, assumed, profile))
+        self.start(pod.key, self._bind(queued, assumed, profile))
 
     async def _bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         try:
@@ -263,7 +281,7 @@ class Attempts:
         if self._observers and result.victims:
             notify(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:
-            self._start(pod, self._making_room(result.act(self._binder.handle)))
+            self.start(pod.key, self._making_room(result.act(self._binder.handle)))
         self.fail(queued, failure, result.cleanups)
 
     async def _making_room(self, work: Awaitable[bool | None]) -> None:
@@ -275,8 +293,14 @@ class Attempts:
             if timing is not None:
                 timing.preempted(timing.now() - began, succeeded=succeeded)
 
-    def _start(self, pod: Pod, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name=pod.key)
+    def start(self, key: str, work: Coroutine[Any, Any, None]) -> None:
+        """Start requests for a pod; a failure is logged.
+
+        Args:
+            key: `namespace/name` of the pod.
+            work: Sends the requests.
+        """
+        task = asyncio.create_task(work, name=key)
         self.tasks.add(task)
         task.add_done_callback(self._ended)
 

@@ -158,18 +158,22 @@ class Binder:
         status = self._admit(queued, assumed, profile)
         if status is None:
             return None
-        undo = self._unreserve(assumed, profile)
+        undo = self.unreserve(assumed, profile)
         self._cluster.forget(queued.identity)
         return replace_field(Failure.at_permit(status), undo=undo)
 
     def _admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Status | None:
-        reserving = profile.reserving(assumed.pod, assumed.cluster)
-        if reserving and (status := self._at(RESERVE, profile, self._reserve, assumed, reserving)) is not None:
+        if (status := self.reserve(assumed, profile)) is not None:
             return status
         if not profile.permits:
             return None
         answer = self._at(PERMIT, profile, self._permit, queued, assumed, profile.permits)
         return answer if isinstance(answer, Status) else None
+
+    def reserve(self, assumed: AssumedPod, profile: Profile) -> Status | None:
+        """Run Reserve for an assumed pod; after a failure, call `unreserve`."""
+        reserving = profile.reserving(assumed.pod, assumed.cluster)
+        return self._at(RESERVE, profile, self._reserve, assumed, reserving) if reserving else None
 
     def _reserve(self, assumed: AssumedPod, plugins: Iterable[ReservePlugin]) -> Status | None:
         for plugin in plugins:
@@ -206,7 +210,7 @@ class Binder:
             return answer_of(point, plugin, ask, *others)
         return measured(self.timing, plugin.name, point, answer_of, point, plugin, ask, *others)
 
-    def _unreserve(self, assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
+    def unreserve(self, assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
         """Run Unreserve; return the requests that undo what plugins wrote to the API server."""
         if not profile.reserving(assumed.pod, assumed.cluster):
             return ()
@@ -250,7 +254,7 @@ class Binder:
             status = await self._bind(assumed, profile)
             failure = Failure.of(status, node) if status is not None else None
         if failure is not None:
-            await self.undo(pod, self._unreserve(assumed, profile))
+            await self.undo(pod, self.unreserve(assumed, profile))
             await self._binding_failed(queued, assumed, failure)
             return
         self._queue.done(queued)

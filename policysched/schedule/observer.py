@@ -48,6 +48,24 @@ class Attempt:
     """Whether the message differs from the pod's condition."""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupAttempt:
+    """A finished cycle of a pod group; the bindings of its members may be under way."""
+
+    queued: QueuedPodGroup
+    result: AttemptResult
+    message: str
+    """Reason why the group is not scheduled."""
+    scheduled: int
+    """Number of members that are bound."""
+    unschedulable: int
+    """Number of the other members."""
+    algorithm_seconds: float
+    """Duration until the decision."""
+    seconds: float
+    """Duration."""
+
+
 class Observer:
     """Receives events of the scheduler; every method does nothing by default."""
 
@@ -62,6 +80,9 @@ class Observer:
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Called at the end of an attempt."""
+
+    def on_group_attempt(self, attempt: GroupAttempt) -> None:
+        """Called after the cycle of a pod group."""
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
         """Called when a pod enters a queue, and when a pod group does, before its members.
@@ -133,6 +154,19 @@ class LogLines(Observer):
             node = {"node": attempt.node} if attempt.node else {}
             failed = logging.WARNING if attempt.is_news else V4
             log.log(failed, "Error scheduling pod; retrying", {"err": attempt.message, "pod": key} | node)
+
+    def on_group_attempt(self, attempt: GroupAttempt) -> None:
+        """Log the result of a pod group's cycle."""
+        told: dict[str, object] = {"podGroup": attempt.queued.key}
+        if attempt.result is AttemptResult.SCHEDULED:
+            told |= {"scheduledPods": attempt.scheduled, "unschedulablePods": attempt.unschedulable}
+            log.log(V2, "Successfully scheduled a pod group", told)
+        elif attempt.result is AttemptResult.UNSCHEDULABLE:
+            told |= {"unschedulablePods": attempt.unschedulable, "err": attempt.message}
+            log.log(V2, "Unable to schedule a pod group", told)
+        else:
+            told |= {"err": attempt.message, "errorPods": attempt.unschedulable}
+            log.log(logging.WARNING, "Error scheduling pod group", told)
 
 
 LOG_LINES: Observers = (LogLines(),)

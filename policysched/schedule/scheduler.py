@@ -26,7 +26,7 @@ from policysched.framework import (
 from policysched.framework.out_of_tree.watch import PluginWatch
 from policysched.framework.profile import Profile
 from policysched.model.kinds import FINISHED
-from policysched.model.objects import Node, Pod
+from policysched.model.objects import Node, Pod, PodGroup
 from policysched.model.pod_requirements import pod_priority
 from policysched.model.release import Release
 from policysched.rules.policy_set.policy_set import PolicySet
@@ -35,11 +35,14 @@ from policysched.schedule.binding import Binder
 from policysched.schedule.cluster_changes import NOTHING, ClusterChanges
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record
+from policysched.schedule.groups.attempts import GroupAttempts
 from policysched.schedule.live_dry_run import dry_run
 from policysched.schedule.observer import LOG_LINES, Observers, notify
+from policysched.schedule.queue.group_queue import GroupQueue
 from policysched.schedule.queue.hints import Interests, label
 from policysched.schedule.queue.queue import Queue, Waiter
 from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.queue.queued_pod_group import QueuedPodGroup
 from policysched.schedule.shadow_guards import ShadowGuards
 from policysched.schedule.timing import Timing
 from policysched.state.cluster import Cluster
@@ -91,7 +94,8 @@ class Scheduler:
         self._engines = {name: Engine(self.cluster, profile, rng, timing) for name, profile in profiles.items()}
         sort = next(iter(profiles.values())).queue_sort
         self._observers = observers
-        self.queue = Queue(clock, sort, self.cluster, profiles=_interests(self._profiles, self.cluster.release))
+        queue = Queue if self.cluster.pod_groups is None else GroupQueue
+        self.queue = queue(clock, sort, self.cluster, profiles=_interests(self._profiles, self.cluster.release))
         self.queue.measure_with(timing)
         if observers:
             self.queue.report_to(partial(_notify_queued, observers))
@@ -112,8 +116,27 @@ class Scheduler:
             observers,
             timing,
         )
+        self.group_attempts = self._grouped(client)
         self.shadows: ShadowGuards = self.attempts.shadows
         self._connect_plugins()
+
+    def _grouped(self, client: Client) -> GroupAttempts | None:
+        """Return what makes the attempts of pod groups; None if pods are scheduled one by one."""
+        groups, queue = self.cluster.pod_groups, self.queue
+        if groups is None or not isinstance(queue, GroupQueue):
+            return None
+        return GroupAttempts(
+            self.attempts,
+            self.cluster,
+            groups,
+            queue,
+            self._profiles,
+            self._binder,
+            self._changes,
+            client,
+            self._clock,
+            self._observers,
+        )
 
     def use_policies(self, policies: PolicySet, changed: frozenset[str]) -> int:
         """Swap the policy set between two cycles, and requeue the pods that changed policies rejected.
@@ -282,6 +305,8 @@ class Scheduler:
     def _take(self, obj: Any) -> None:
         if isinstance(obj, Pod):
             self.set_pod(obj)
+        elif isinstance(obj, PodGroup):
+            self._set_pod_group(obj)
         else:
             self._changes.publish(self.cluster.take(obj))
 
@@ -292,8 +317,25 @@ class Scheduler:
     def _drop(self, obj: Any) -> None:
         if isinstance(obj, Pod):
             self.remove_pod(pod_id(obj))
+        elif isinstance(obj, PodGroup):
+            self._remove_pod_group(obj)
         else:
             self._changes.publish(self.cluster.drop(obj))
+
+    def _set_pod_group(self, group: PodGroup) -> None:
+        known = self.cluster.objects.of(PodGroup).get(group.key)
+        if known is not None and known.metadata.uid != group.metadata.uid:
+            self._remove_pod_group(known)
+        change = self.cluster.take(group)
+        if isinstance(self.queue, GroupQueue):
+            self.queue.set_group(group)
+        self._changes.publish(change)
+
+    def _remove_pod_group(self, group: PodGroup) -> None:
+        change = self.cluster.drop(group)
+        if isinstance(self.queue, GroupQueue):
+            self.queue.remove_group(group)
+        self._changes.publish(change)
 
     def _handle(self, act: Callable[[Any], None], obj: Any) -> None:
         """Apply an object, and record the duration if it changed something."""
@@ -336,7 +378,10 @@ class Scheduler:
         """Make attempts for `TURN` seconds, or wait for a pod."""
         turn_ends = self._clock.monotonic() + TURN
         while (queued := self.queue.pop()) is not None:
-            await self.attempts.make(queued)
+            if self.group_attempts is not None and isinstance(queued, QueuedPodGroup):
+                await self.group_attempts.make(queued)
+            else:
+                await self.attempts.make(queued)
             if self._clock.monotonic() >= turn_ends:
                 await asyncio.sleep(0)
                 return

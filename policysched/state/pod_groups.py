@@ -25,11 +25,6 @@ def group_key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{named.pod_group_name}"
 
 
-def key_of_group(group: PodGroup) -> str:
-    """Return `namespace/name` of a pod group."""
-    return f"{group.metadata.namespace}/{group.metadata.name}"
-
-
 @dataclass(slots=True, eq=False)
 class GroupState:
     """A pod group: its object, which may not exist yet, and its members by identity, in the order of their changes."""
@@ -93,11 +88,11 @@ class PodGroups:
 
     def put(self, group: PodGroup) -> None:
         """Add or replace the object of a group."""
-        self._state(key_of_group(group)).group = group
+        self._state(group.key).group = group
 
     def drop(self, group: PodGroup) -> None:
         """Remove the object of a group; its members stay."""
-        state = self._states.get(key_of_group(group))
+        state = self._states.get(group.key)
         if state is not None:
             state.group = None
             self._drop_if_empty(state)
@@ -142,7 +137,7 @@ class PodGroups:
 
     def note_scheduled(self, group: PodGroup) -> None:
         """Record that the object of a group has been reported as scheduled."""
-        state = self._states.get(key_of_group(group))
+        state = self._states.get(group.key)
         if state is not None:
             state.initially_scheduled = group.metadata.uid
 

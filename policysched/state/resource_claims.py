@@ -10,6 +10,8 @@ extendeddynamicresources.go (findExtendedResourceClaim), v1.36.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from policysched.devices.inventory.allocated import AllocatedState
@@ -36,7 +38,7 @@ class ResourceClaims:
         allocated: The devices that are allocated to claims.
     """
 
-    __slots__ = ("_allocated", "_in_flight", "_known", "_owned", "_stored", "stamp")
+    __slots__ = ("_allocated", "_in_flight", "_known", "_owned", "_shares", "_sharing", "_stored", "stamp")
 
     def __init__(self, allocated: AllocatedState) -> None:
         self._allocated = allocated
@@ -46,6 +48,10 @@ class ResourceClaims:
         self._known: dict[str, ResourceClaim] = {}
         """The assumed or stored version of each claim, by `namespace/name`."""
         self._in_flight: dict[str, ResourceClaim] = {}
+        self._shares: dict[str, int] = {}
+        """Number of further pods that share the allocation of a claim in flight, by UID."""
+        self._sharing: set[str] | None = None
+        """The claims whose allocation began since `sharing` was entered, by UID; None outside of it."""
         self._owned: dict[str, dict[str, None]] = {}
         """Keys of special claims, by the UID of the owner."""
 
@@ -98,16 +104,39 @@ class ResourceClaims:
         found = self._in_flight.get(uid)
         return None if found is None else found.status.allocation
 
+    @contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Let pods share the allocations that begin from now on: the pods of a group that is decided about."""
+        self._sharing = set()
+        try:
+            yield
+        finally:
+            self._sharing = None
+
+    def shared(self, uid: str) -> ResourceClaim | None:
+        """Return the allocated version of a claim in flight whose allocation pods may share now."""
+        return self._in_flight.get(uid) if self._sharing is not None and uid in self._sharing else None
+
     def begin(self, claim: ResourceClaim) -> None:
-        """Start the allocation of a claim: it is in flight."""
+        """Start the allocation of a claim, which is then in flight, or share an allocation that began before."""
         uid = claim.metadata.uid
-        self._in_flight[uid] = claim
         self.stamp += 1
+        if self.shared(uid) is not None:
+            self._shares[uid] = self._shares.get(uid, 0) + 1
+            return
+        self._in_flight[uid] = claim
+        if self._sharing is not None:
+            self._sharing.add(uid)
         if claim.status.allocation is not None:
             self._allocated.assume(uid, claim.status.allocation)
 
-    def end(self, uid: str) -> bool:
-        """End the allocation of a claim; return whether the claim was in flight."""
+    def end(self, uid: str, *, for_all: bool = False) -> bool:
+        """End the allocation of a claim for one of its pods, or for all; return whether it is no longer in flight."""
+        shares = self._shares.pop(uid, 0)
+        if shares and not for_all:
+            if shares > 1:
+                self._shares[uid] = shares - 1
+            return False
         if self._in_flight.pop(uid, None) is None:
             return False
         self.stamp += 1

@@ -13,6 +13,7 @@ from policysched.model.objects import (
     PersistentVolumeClaim,
     Pod,
     PodExtendedClaimStatus,
+    PodGroup,
     ResourceClaim,
     ResourceClaimStatus,
 )
@@ -97,6 +98,9 @@ class RecordingClient:
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
         """Accept a change of a pod's status that is computed when it is written."""
         await self.set_pod_status(pod, newest())
+
+    async def set_pod_group_status(self, group: PodGroup, condition: dict[str, Any]) -> None:
+        """Accept a condition of a pod group."""
 
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
         """Accept the status of a policy."""

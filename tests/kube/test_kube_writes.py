@@ -16,6 +16,7 @@ from policysched.kube.transport import REPEATS, Transport
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
 from policysched.model.policy import Policy, PolicyKey
+from tests.groups import group
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, reset
 from tests.kube.reflecting import NODE_PATH
 from tests.kube.writing import (
@@ -342,3 +343,12 @@ async def test_version_of_what_was_written_is_read_whatever_else_the_answer_hold
     kube.server.on("PATCH", path, answer(b'{"metadata":{"f":%b}}' % DEEP))
     with pytest.raises(ApiError, match="is not an object"):
         await client(kube).select_node(claim, "n1")
+
+
+async def test_condition_of_a_pod_group_is_patched_alone_for_this_group_only(kube: Kube) -> None:
+    path = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups/g/status"
+    kube.server.on("PATCH", path, OK)
+    condition = {"type": "PodGroupInitiallyScheduled", "status": "True"}
+    await client(kube).set_pod_group_status(group(uid="u-g"), condition)
+    assert kube.server.bodies("PATCH") == [{"metadata": {"uid": "u-g"}, "status": {"conditions": [condition]}}]
+    assert kube.server.asked[0].headers["Content-Type"] == "application/strategic-merge-patch+json"

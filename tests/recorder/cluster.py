@@ -14,7 +14,7 @@ from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import fill, kind_of
-from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, PodGroup
 from policysched.model.policy import Policy
 from policysched.testing.recorded_writes import RecordingClaims
 from tests.recorder.theirs import InvalidScriptError
@@ -123,6 +123,9 @@ class FakeCluster:
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
         """Take such a change in its turn."""
         await self.set_pod_status(pod, newest())
+
+    async def set_pod_group_status(self, group: PodGroup, condition: Thing) -> None:
+        """Take a condition of a pod group."""
 
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
         """Write a condition of a pod, the node that it is nominated to, or both."""

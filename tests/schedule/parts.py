@@ -33,7 +33,7 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.framework.profile import Filter, Profile, Score
-from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, PodGroup
 from policysched.model.policy import Policy
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.queue_plugins import PrioritySort
@@ -135,6 +135,7 @@ class FakeClient:
         self.claims = RecordingClaims()
         self.bound: list[tuple[str, str]] = []
         self.conditions: list[tuple[str, dict[str, Any]]] = []
+        self.group_conditions: list[tuple[str, dict[str, Any]]] = []
         self.nominated: list[tuple[str, str]] = []
         self.deleted: list[str] = []
         self.statuses: list[tuple[str, str, dict[str, Any]]] = []
@@ -145,7 +146,7 @@ class FakeClient:
         self.written: list[tuple[str, str]] = []
         self.errors: dict[str, list[Exception | None]] = {
             "bind": [], "condition": [], "status": [], "annotation": [], "read": [], "volume": [],
-            "deletion": [],
+            "deletion": [], "group": [],
         }  # fmt: skip
         self.nodes: dict[str, str] = {}
         self.on_bind: Any = None
@@ -184,6 +185,10 @@ class FakeClient:
             self.conditions.append((pod.key, change.condition))
         if change.nominated_node is not None:
             self.nominated.append((pod.key, change.nominated_node))
+
+    async def set_pod_group_status(self, group: PodGroup, condition: dict[str, Any]) -> None:
+        self._answer("group")
+        self.group_conditions.append((group.key, condition))
 
     async def delete_pod(self, pod: Pod) -> None:
         self._answer("deletion")

@@ -108,12 +108,12 @@ async def test_failures_that_belong_to_no_plugin_end_neither_the_scheduler_nor_l
             monkeypatch.setattr(of, name, once)
 
         failing(tested.queue, "pop")
-        failing(tested.attempts, "_skips")
+        failing(tested.attempts, "skips")
         failing(tested._binder, "will_wait")
         await stand.settled(pod())
         for _ in range(3):
             await stand.pass_time(20)
-        assert (failed, stand.bound) == (["pop", "_skips", "will_wait"], {"p": "n1"})
+        assert (failed, stand.bound) == (["pop", "skips", "will_wait"], {"p": "n1"})
         assert (tested.queue.in_flight, len(tested.cluster.pods)) == ((0, 0), 1)
 
 

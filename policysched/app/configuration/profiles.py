@@ -35,6 +35,7 @@ from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.out_of_tree.signatures import check_methods
 from policysched.framework.partial_plugins import AlwaysZeroScore, FailingScore, filter_only, score_only
+from policysched.framework.pod_groups import PlacementFeasiblePlugin, PodGroupPostFilterPlugin
 from policysched.framework.profile import Filter, Profile, Score
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
 from policysched.model.release import DEFAULT, Release
@@ -232,6 +233,8 @@ class _Parts:
             pre_scores=tuple(self._pre_scores()),
             pre_score_order=tuple(self._names("preScore")),
             post_filters=tuple(one for one in self._at("postFilter") if isinstance(one, PostFilterPlugin)),
+            pod_group_post_filters=tuple(self._pod_group_post_filters()),
+            placement_feasible=tuple(self._placement_feasible()),
             reserves=tuple(one for one in self._at("reserve") if isinstance(one, ReservePlugin)),
             permits=tuple(one for one in self._at("permit") if isinstance(one, PermitPlugin)),
             pre_binds=tuple(one for one in self._at("preBind") if isinstance(one, PreBindPlugin)),
@@ -240,6 +243,16 @@ class _Parts:
             policies_filter=POLICIES in self._lists.points["filter"],
             policies_score=POLICIES in self._lists.points["score"],
         )
+
+    def _pod_group_post_filters(self) -> Iterable[PodGroupPostFilterPlugin]:
+        named = self._at("podGroupPostFilter") if "podGroupPostFilter" in self._lists.points else ()
+        return (one for one in named if isinstance(one, PodGroupPostFilterPlugin))
+
+    def _placement_feasible(self) -> Iterable[PlacementFeasiblePlugin]:
+        """Return the plugins at PlacementFeasible; if that is no point of configurations, all enabled ones."""
+        is_point = "placementFeasible" in self._lists.points
+        named = self._at("placementFeasible") if is_point else self._plugins.values()
+        return (one for one in named if isinstance(one, PlacementFeasiblePlugin))
 
     def _names(self, point: str) -> list[str]:
         """Return the names of the plugins that are enabled at a point, except those without code."""

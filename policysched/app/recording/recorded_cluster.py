@@ -7,6 +7,7 @@ no cost when it is off.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, TypeVar
 
 from policysched.app.recording.entries import ALLOCATED, ASSUMED, RELEASED, RESTORED
@@ -138,12 +139,17 @@ class RecordedResourceClaims(ResourceClaims):
         return self._change(super().restore, RESTORED, key)
 
     def begin(self, claim: ResourceClaim) -> None:
-        """Add a claim with its allocation in flight."""
-        self._change(super().begin, ALLOCATED, claim)
+        """Add a claim with its allocation in flight; sharing an allocation is no change."""
+        if self.shared(claim.metadata.uid) is None:
+            self._change(super().begin, ALLOCATED, claim)
+        else:
+            super().begin(claim)
 
-    def end(self, uid: str) -> bool:
-        """End the allocation in flight of a claim."""
-        return uid in self._in_flight and self._change(super().end, RELEASED, uid)
+    def end(self, uid: str, *, for_all: bool = False) -> bool:
+        """End the allocation in flight of a claim; while other pods share it, this is no change."""
+        act = partial(super().end, for_all=for_all)
+        ends = uid in self._in_flight and (for_all or uid not in self._shares)
+        return self._change(act, RELEASED, uid) if ends else act(uid)
 
     def assumed(self) -> list[ResourceClaim]:
         """Return the claims that differ from their watched state."""

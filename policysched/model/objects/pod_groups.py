@@ -48,6 +48,11 @@ class PodGroup(Struct, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
     @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
     def priority(self) -> int:
         """The priority; 0 if the group states none."""
         return self.spec.priority or 0

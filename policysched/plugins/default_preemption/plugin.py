@@ -32,10 +32,12 @@ from policysched.framework import (
     Resource,
     Status,
     unresolvable,
+    unschedulable,
 )
 from policysched.framework.extender import ExtenderError, NodeVictims
+from policysched.framework.pod_groups import PodGroupPostFilterPlugin
 from policysched.framework.status import filter_error
-from policysched.model.objects import Pod
+from policysched.model.objects import Pod, PodGroup
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.default_preemption.budgets import BudgetRules, Budgets
@@ -60,6 +62,7 @@ from policysched.plugins.default_preemption.search import ANY_ORDER, Search, Sea
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
+NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
 PERCENTAGE, ABSOLUTE = 10, 100
@@ -138,7 +141,7 @@ def _never_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: A
     return False
 
 
-class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin):
     """The plugin DefaultPreemption.
 
     Args:
@@ -146,6 +149,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         rules: How disruption budgets protect pods.
         searching: How victims are chosen.
         reports_node: Whether the message of a preempting pod names the node and the number of victims.
+        lack_is_final: Whether the result for a pod group without victims replaces those of other plugins.
     """
 
     name = DEFAULT_PREEMPTION
@@ -159,11 +163,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         *,
         searching: SearchRules = ANY_ORDER,
         reports_node: bool = False,
+        lack_is_final: bool = False,
     ) -> None:
         self._given = given or PreemptionArguments()
         self._rules = rules or BudgetRules()
         self._searching = searching
-        self._reports_node = reports_node
+        self._reports_node, self._lack_is_final = reports_node, lack_is_final
         self._evictions = Evictions(self.name)
         self._budgets: Budgets | None = None
 
@@ -212,6 +217,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             return _none_left(guarded, statuses)
         node = failed.rng.choice(least_costly(left, failed.cluster))
         return self._result(pod, failed.cluster, node, left[node].pods)
+
+    def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:
+        """Return why a pod group does not preempt others; groups with possible victims do not preempt them either."""
+        policy = group.spec.preemption_policy
+        if policy == "Never" or (policy is None and any(pod.spec.preemption_policy == "Never" for pod in pods)):
+            return unschedulable(f"pod group preemption: {NEVER}")
+        if cluster.signatures.lowest_priority() < group.priority:
+            return unschedulable()
+        lack = unresolvable if self._lack_is_final else unschedulable
+        return lack(f"pod group preemption: {NO_VICTIMS}")
 
     def _result(
         self, pod: Pod, cluster: Cluster, node: str, victims: Sequence[Pod], details: PreemptionDetails | None = None

@@ -52,7 +52,8 @@ from policysched.framework import (
     unschedulable,
 )
 from policysched.framework.partial_plugins import AlwaysZeroScore
-from policysched.model.objects import AllocationResult, Pod, ResourceClaim
+from policysched.framework.pod_groups import PodGroupPostFilterPlugin
+from policysched.model.objects import AllocationResult, Pod, PodGroup, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Duration, Fault, PluginArguments
 from policysched.plugins.dynamic_resources import claim_writes
@@ -88,6 +89,7 @@ NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
 DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
 DELETED: Final = unschedulable("deletion of ResourceClaim completed")
 NO_HELP: Final = unschedulable("still not schedulable")
+GROUP_DONE: Final = unschedulable("deallocation and deletion of ResourceClaims completed")
 _OF_ONE_POD: Final = Status(Code.ERROR, ("ResourceClaims cannot be allocated",))
 """Status for errors in shared results. No pod gets it, because pods do not share results with errors."""
 
@@ -176,6 +178,7 @@ class DynamicResources(
     Incremental["ClaimRows | Scores"],
     PreEnqueuePlugin,
     PostFilterPlugin,
+    PodGroupPostFilterPlugin,
     ReservePlugin,
     PreBindPlugin,
 ):
@@ -304,6 +307,10 @@ class DynamicResources(
                 DELETED, cleanups=(claim_writes.released(pod, extended.claim, claim_writes.delete_claim),)
             )
         return PostFilterResult(self._no_help)
+
+    def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:  # noqa: ARG002
+        """Return kube-scheduler's reason, which it reports for every pod group that does not fit."""
+        return GROUP_DONE
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Allocate the claims of the pod on its node and mark them as in flight."""

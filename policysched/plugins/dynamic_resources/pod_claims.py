@@ -88,9 +88,12 @@ class PodClaims:
 
 def find_claims(pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
     """Return a pod's claims, None if it has none, or the status with which PreFilter rejects the pod."""
-    user = stated_claims(pod, cluster.resource_claims)
+    known = cluster.resource_claims
+    user = stated_claims(pod, known)
     if isinstance(user, Status):
         return user
+    if known.in_flight:
+        user = [known.shared(claim.metadata.uid) or claim for claim in user]
     extended = extended_requests(pod, cluster)
     if not user and extended is None:
         return None

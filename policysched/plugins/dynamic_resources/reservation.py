@@ -106,6 +106,8 @@ class ClaimReservation:
         """The allocations to write, by the claim's place."""
         self._uids: dict[int, str] = {}
         """The UIDs of the claims in flight, by the claim's place."""
+        self._ended: set[int] = set()
+        """The places of claims that are no longer in flight for the pod."""
         self._special = -1
         """The place of the special claim, -1 if there is none."""
         self._mappings: Mappings = ()
@@ -127,6 +129,16 @@ class ClaimReservation:
         status = replace(claim.status, allocation=allocation)
         self._known.begin(replace(claim, metadata=with_finalizer(claim.metadata), status=status))
 
+    def share(self, claim: ResourceClaim) -> None:
+        """Add a claim in flight that another pod of the group has allocated.
+
+        Args:
+            claim: The allocated version.
+        """
+        stored = self._known.get(claim.key)
+        if stored is not None:
+            self.add(stored, claim.status.allocation)
+
     def add_special(self, claim: ResourceClaim, allocation: AllocationResult, mappings: Mappings) -> None:
         """Add the special claim, with the mapping of containers to its requests."""
         self._special, self._mappings = len(self._claims), mappings
@@ -143,11 +155,20 @@ class ClaimReservation:
         Args:
             turns: Serializes the writes to each claim.
         """
+        shared = set[int]()
         for place, uid in self._uids.items():
+            if place in self._ended:
+                continue
             known = self._known.get(self._claims[place].key)
-            if self._known.end(uid) and (known is None or known.metadata.uid == uid):
+            if not self._known.end(uid):
+                shared.add(place)
+            elif known is None or known.metadata.uid == uid:
                 self._known.restore(self._claims[place].key)
-        freed = [self._claims[place] for place in self._uids if self._claims[place].status.allocation is None]
+        freed = [
+            self._claims[place]
+            for place in self._uids
+            if place not in shared and self._claims[place].status.allocation is None
+        ]
         special = self._claims[self._special] if self._special >= 0 else None
         allocated = [claim for claim in self._claims if claim is not special and claim.status.allocation is not None]
         reserved = [claim for claim in allocated if is_reserved_for(claim, self._pod)]
@@ -182,18 +203,27 @@ class ClaimReservation:
         try:
             if claim.metadata.name == IN_MEMORY:
                 claim = written = self._claims[place] = await writer.create(claim)
-            written = claim = await writer.write(claim, self._allocations.get(place))
+            written = claim = await writer.write(claim, self._unwritten(place, claim))
             if place == self._special:
                 await self._write_pod_status(claim, handle)
             self._claims[place] = claim
         finally:
             change = None if written is None else await self._assume(written, handle, waits=place == self._special)
             if place in self._uids:
-                self._known.end(self._uids[place])
+                self._ended.add(place)
+                self._known.end(self._uids[place], for_all=written is not None)
                 if written is not None and (change is None or change.nothing):
                     change = _settled(before, self._latest(written))
             if change is not None and not change.nothing:
                 handle.changed(change)
+
+    def _unwritten(self, place: int, claim: ResourceClaim) -> AllocationResult | None:
+        """Return the allocation to write; None if another pod of the group has written it, or there is none."""
+        allocation, written = self._allocations.get(place), claim.status.allocation
+        if allocation is None or written is None:
+            return allocation
+        is_written = allocation.devices == written.devices and allocation.node_selector == written.node_selector
+        return None if is_written else allocation
 
     async def _write_pod_status(self, claim: ResourceClaim, handle: Handle) -> None:
         status = PodExtendedClaimStatus(request_mappings=self._mappings, resource_claim_name=claim.metadata.name)
@@ -342,7 +372,10 @@ def reservation(
     made = ClaimReservation(pod, node, cluster, binding_timeout)
     results = iter(taken.results)
     for claim in found.user:
-        made.add(claim, next(results) if claim.status.allocation is None else None)
+        if cluster.resource_claims.shared(claim.metadata.uid) is claim:
+            made.share(claim)
+        else:
+            made.add(claim, next(results) if claim.status.allocation is None else None)
     if taken.special is not None:
         made.add_special(taken.special, next(results), taken.mappings)
     return made

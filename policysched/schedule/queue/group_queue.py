@@ -34,7 +34,7 @@ from policysched.schedule.queue.subqueues import PodQueues, QueueCounts
 from policysched.schedule.timing import Timing
 from policysched.state.cluster_events import pod_difference
 from policysched.state.placed.pods import pod_id
-from policysched.state.pod_groups import group_key, key_of_group
+from policysched.state.pod_groups import group_key
 
 ADDED: Final = "UnschedulablePodAdd"
 """Name of the event of a new pod, or of the object of its group, in logs and metrics."""
@@ -211,7 +211,7 @@ class GroupQueue(Queue):
 
     def set_group(self, group: PodGroup) -> None:
         """Take the object of a group, which the cluster has; pods that waited for the object are queued."""
-        key = key_of_group(group)
+        key = group.key
         queued = self._groups.get(key)
         if queued is not None:
             queued.group = group
@@ -221,7 +221,7 @@ class GroupQueue(Queue):
 
     def remove_group(self, group: PodGroup) -> None:
         """Take the deletion of the object of a group: its pods, except those in flight, wait for a new object."""
-        key = key_of_group(group)
+        key = group.key
         queued = self._groups.pop(key, None)
         if queued is not None:
             self._queues.leave(queued)

@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from policysched.app.running.metrics.claim_metrics import ClaimMetrics
+from policysched.app.running.metrics.group_metrics import GroupMetrics
 from policysched.app.running.metrics.plugin_times import PluginTimes
 from policysched.app.running.metrics.policy_metrics import PolicyMetrics
 from policysched.app.running.metrics.request_metrics import RequestMetrics
@@ -43,7 +44,8 @@ class ProcessMetrics:
         self._kept = frozenset[str]()
         """Policies that can have series."""
         self._shadows: ShadowGuards | None = None
-        for one in (self._attempts, self._claims, self.timing, self.requests):
+        self._groups = (GroupMetrics(release),) if release.generic_workload else ()
+        for one in (self._attempts, self._claims, *self._groups, self.timing, self.requests):
             registry.register(one)
         ProcessCollector(registry=registry)
         _show_build(registry, release)
@@ -51,7 +53,7 @@ class ProcessMetrics:
     @property
     def observers(self) -> tuple[Observer, ...]:
         """Observers of the scheduler."""
-        return self._attempts, self._claims, self._policies
+        return self._attempts, self._claims, *self._groups, self._policies
 
     def show(self, scheduler: Scheduler, store: PolicyStore, ages: Callable[[], Mapping[str, float]]) -> None:
         """Register the metrics of a scheduler, its policies and the ages of their metrics."""

@@ -1,0 +1,12 @@
+"""Scheduling attempts of pod groups: one cycle for all members, which are placed together or not at all.
+
+| module | contents |
+|---|---|
+| `attempts` | attempts of pod groups |
+| `validation` | reasons why a group is not tried |
+| `cycle` | the cycle: decides about the members one after another |
+| `outcomes` | how the members of a group end |
+| `conditions` | writes of the condition PodGroupInitiallyScheduled |
+
+Source: pkg/scheduler/schedule_one_podgroup.go, pkg/scheduler/algorithm_podgroup.go, v1.37 and v1.38.
+"""

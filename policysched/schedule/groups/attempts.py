@@ -1,0 +1,213 @@
+"""`GroupAttempts`: scheduling attempts of pod groups. Each decides about all members, then binds or rejects each.
+
+An exception ends the attempt of the group with an error: its members are retried together after a backoff.
+
+Source: pkg/scheduler/schedule_one_podgroup.go (scheduleOnePodGroup, podGroupCycle, submitPodGroupAlgorithmResult).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from policysched.framework import Client, Clock
+from policysched.framework.profile import Profile
+from policysched.klog import V3
+from policysched.model.objects import PodCondition, PodGroup
+from policysched.schedule.attempts import Attempts
+from policysched.schedule.binding import Binder, Failure
+from policysched.schedule.cluster_changes import ClusterChanges
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.groups.conditions import INVALID, GroupConditions, condition_for
+from policysched.schedule.groups.cycle import Evaluated, Placement, Steps, run_cycle
+from policysched.schedule.groups.outcomes import GroupResult, post_filtered
+from policysched.schedule.groups.validation import refusal_of
+from policysched.schedule.observer import AttemptResult, GroupAttempt, Observers, notify
+from policysched.schedule.queue.group_queue import GroupQueue
+from policysched.schedule.queue.queued_pod import QueuedPod, Stage
+from policysched.schedule.queue.queued_pod_group import GroupOutcome, QueuedPodGroup
+from policysched.state.cluster import Cluster
+from policysched.state.pod_groups import PodGroups
+
+log = logging.getLogger(__name__)
+OUTCOMES: Final = {
+    AttemptResult.SCHEDULED: GroupOutcome.SCHEDULED,
+    AttemptResult.UNSCHEDULABLE: GroupOutcome.REJECTED,
+    AttemptResult.ERROR: GroupOutcome.ERROR,
+}
+"""Outcome of a group for the queue by the result of its attempt."""
+Open = dict[str, QueuedPod]
+"""The members whose attempt has not ended and whose binding has not begun, by identity."""
+
+
+class GroupAttempts:
+    """Makes the scheduling attempts of pod groups.
+
+    Args:
+        attempts: Decides about single pods, binds and rejects them.
+        cluster: The cluster, in which pods are assumed.
+        groups: The pod groups of the cluster.
+        queue: The queue, to which rejected groups return.
+        profiles: The profiles by name.
+        binder: Runs Reserve plugins.
+        changes: Sets the time of the cluster.
+        client: Writes to the API server.
+        clock: The time.
+        observers: Are told about attempts.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - dependencies are passed in
+        self,
+        attempts: Attempts,
+        cluster: Cluster,
+        groups: PodGroups,
+        queue: GroupQueue,
+        profiles: Mapping[str, Profile],
+        binder: Binder,
+        changes: ClusterChanges,
+        client: Client,
+        clock: Clock,
+        observers: Observers,
+    ) -> None:
+        self._attempts, self._cluster, self._groups, self._queue = attempts, cluster, groups, queue
+        self._profiles, self._binder, self._changes, self._clock = profiles, binder, changes, clock
+        self._observers = observers
+        renews = cluster.release.group_generation_is_renewed
+        self._conditions = GroupConditions(groups, client, clock, renews_generation=renews)
+
+    async def make(self, queued: QueuedPodGroup) -> None:
+        """Run the cycle of a popped group, and start the bindings of its members or return the group to the queue."""
+        members: Open = {member.identity: member for member in queued.members}
+        result = AttemptResult.ERROR
+        try:
+            result = await self._try(queued, members)
+        except Exception as error:
+            log.exception('the scheduling cycle of pod group "%s" failed; the group is retried', queued.key)
+            failure = Failure(AttemptResult.ERROR, f"the scheduling cycle failed: {error!r}")
+            for member in members.values():
+                self._cluster.forget(member.identity)  # its binding has not begun
+                self._fail(member, failure)
+        finally:
+            self._queue.end_group(queued, OUTCOMES[result])
+
+    async def _try(self, queued: QueuedPodGroup, members: Open) -> AttemptResult:
+        """Validate a group, decide about it, and bind or reject its members."""
+        began = self._clock.monotonic()
+        self._changes.update_time()
+        group = self._valid(queued, members)
+        if group is None:
+            return AttemptResult.ERROR
+        for member in queued.members:
+            if self._attempts.skips(member):
+                self._queue.done(members.pop(member.identity))
+        if not members:
+            return AttemptResult.SCHEDULED
+        count = len(members)
+        with self._cluster.resource_claims.sharing():
+            outcome = await self._decide(group, list(members.values()))
+            decided = self._clock.monotonic()
+            admitted = self._submit(outcome, members)
+        self._set_condition(group, condition_for(outcome.result, outcome.message))
+        if self._observers:
+            placed, ended = len(admitted), self._clock.monotonic()
+            counts, seconds = (placed, count - placed), (decided - began, ended - began)
+            attempt = GroupAttempt(queued, outcome.result, outcome.message, *counts, *seconds)
+            notify(self._observers, lambda one: one.on_group_attempt(attempt))
+        await self._bind(admitted, members)
+        return outcome.result
+
+    def _valid(self, queued: QueuedPodGroup, members: Open) -> PodGroup | None:
+        """Return the object of a group; fail the members if there is none, or if they do not belong together."""
+        state = self._groups.get(queued.key)
+        if state is None or (group := state.group) is None:
+            self._fail_all(members, f"pod group object not found for pod group podgroup/{queued.key}")
+            return None
+        pods = [member.pod for member in queued.members]
+        named = self._cluster.release.messages_name_pod_group
+        refusal = refusal_of(group, pods, state.scheduled, self._profiles, names_group=named)
+        if refusal is None:
+            return group
+        self._fail_all(members, refusal.message)
+        reason = INVALID if refusal.is_invalid else ""
+        self._set_condition(group, condition_for(AttemptResult.ERROR, refusal.message, reason))
+        return None
+
+    async def _decide(self, group: PodGroup, members: Sequence[QueuedPod]) -> GroupResult:
+        """Run the cycle of a group, and PodGroupPostFilter if the group does not fit."""
+        if log.isEnabledFor(V3):
+            log.log(V3, "Attempting to schedule pod group", {"podGroupType": "podgroup", "podGroup": group.key})
+        state, profile = self._groups.get(group.key), self._profiles[members[0].profile]
+        scheduled = 0 if state is None else state.scheduled_count
+        decision = await run_cycle(group, scheduled, members, self._steps(profile))
+        message = decision.verdict.message
+        if decision.verdict.result is AttemptResult.UNSCHEDULABLE:
+            pods = [member.pod for member in members]
+            message = post_filtered(decision.verdict, profile.pod_group_post_filters, group, pods, self._cluster)
+        return GroupResult(group.metadata.name, decision, message, self._cluster.release.messages_name_pod_group)
+
+    def _fail_all(self, members: Open, message: str) -> None:
+        """Fail the members of a group that is not tried."""
+        failure = Failure(AttemptResult.ERROR, message)
+        for identity in list(members):
+            self._fail(members[identity], failure)
+            del members[identity]
+
+    def _steps(self, profile: Profile) -> Steps:
+        return Steps(
+            cluster=self._cluster,
+            plugins=profile.placement_feasible,
+            decide=self._decide_member,
+            reserve=partial(self._binder.reserve, profile=profile),
+            unreserve=partial(self._binder.unreserve, profile=profile),
+            now=self._clock.monotonic,
+            names_group=self._cluster.release.messages_name_pod_group,
+        )
+
+    async def _decide_member(self, member: QueuedPod) -> Decision | None:
+        member.tried_at = self._clock.monotonic()
+        return await self._attempts.decide(member)
+
+    def _submit(self, outcome: GroupResult, members: Open) -> Sequence[Evaluated]:
+        """Place the members that fit, and fail the others; return the placed members, which are to be bound."""
+        admitted = []
+        for one in outcome.decision.members:
+            member, failure = one.queued, outcome.failure_of(one)
+            member.tried_at = self._clock.monotonic() - one.seconds
+            if failure is None and one.placement is not None:
+                if self._admit(one.queued, one.placement):
+                    admitted.append(one)
+                    continue
+            elif failure is not None:
+                self._fail(member, failure)
+            del members[member.identity]
+        bound = {one.queued.identity for one in admitted}
+        for identity in [identity for identity in members if identity not in bound]:
+            self._fail(members[identity], outcome.failure_of_others())
+            del members[identity]
+        return admitted
+
+    def _admit(self, member: QueuedPod, placement: Placement) -> bool:
+        """Place a member on its node; return False if a Reserve or Permit plugin rejects it, which ends its attempt."""
+        row = self._cluster.nodes.row_of[placement.assumed.node]
+        return self._attempts.admit(member, placement.assumed, row, placement.resources)
+
+    async def _bind(self, admitted: Sequence[Evaluated], members: Open) -> None:
+        for one in admitted:
+            if one.placement is not None:
+                await self._attempts.bind(one.queued, one.placement.assumed)
+                del members[one.queued.identity]
+
+    def _fail(self, member: QueuedPod, failure: Failure) -> None:
+        """End the attempt of a member that failed; a member that was deleted or placed meanwhile is dropped."""
+        if member.stage is not Stage.IN_FLIGHT:
+            return
+        if self._queue.get(member.identity) is not member or member.identity in self._cluster.pods.by_id:
+            self._queue.done(member)
+        else:
+            self._attempts.fail(member, failure)
+
+    def _set_condition(self, group: PodGroup, told: PodCondition) -> None:
+        if self._conditions.request(group, told):
+            self._attempts.start(group.key, self._conditions.write(group))

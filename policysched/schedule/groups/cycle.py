@@ -1,0 +1,244 @@
+"""`run_cycle`: decide about the members of a pod group one after another, each with the earlier members in place.
+
+A member that fits is assumed in the cluster, and its Reserve plugins run, until the end of the cycle. At the end, all
+members are removed again: the caller places the members of a group that fits.
+
+Source: pkg/scheduler/algorithm_podgroup.go (podGroupSchedulingDefaultAlgorithm, podGroupPotentiallyFeasible),
+framework/runtime/framework.go (RunPlacementFeasiblePlugins), v1.37 and v1.38.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from policysched.framework import AssumedPod, Code, Status
+from policysched.framework.binding import Undo
+from policysched.framework.pod_groups import PlacementFeasiblePlugin, PlacementProgress
+from policysched.model.objects import PodGroup
+from policysched.schedule.binding import Failure
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.observer import AttemptResult
+from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
+from policysched.state.cluster import Cluster
+from policysched.state.nominated.columns import Nomination
+from policysched.state.tables.amounts import PodResources
+
+log = logging.getLogger(__name__)
+REJECTED: Final = "pod group is unschedulable"
+NOTHING_PLACED: Final = "no pods were schedulable"
+CHANGED: Final = "a member of the pod group or its node was deleted while extenders were called"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The state of a pod group during or after its cycle."""
+
+    result: AttemptResult
+    message: str = ""
+    rejectors: frozenset[str] = NO_PLUGINS
+    """The plugins that reject the group."""
+    proceeds: bool = False
+    """Whether to evaluate the next member."""
+
+
+PROCEED: Final = Verdict(AttemptResult.SCHEDULED, proceeds=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The node on which a member fits."""
+
+    assumed: AssumedPod
+    resources: PodResources
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A member that was evaluated: it has either a placement or a failure."""
+
+    queued: QueuedPod
+    seconds: float
+    """Duration of the evaluation."""
+    placement: Placement | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDecision:
+    """The outcome of a pod group's cycle."""
+
+    verdict: Verdict
+    members: tuple[Evaluated, ...] = ()
+    """The evaluated members in order; the cycle may end before it evaluates all members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a cycle that the scheduler provides."""
+
+    cluster: Cluster
+    plugins: Sequence[PlacementFeasiblePlugin]
+    decide: Callable[[QueuedPod], Awaitable[Decision | None]]
+    """Runs the filters and scores for a member; None if the member was deleted or placed meanwhile."""
+    reserve: Callable[[AssumedPod], Status | None]
+    unreserve: Callable[[AssumedPod], tuple[Undo, ...]]
+    now: Callable[[], float]
+    """A monotonic clock. Units: seconds."""
+    names_group: bool
+    """Whether members name their group, see `Release.messages_name_pod_group`; else `REJECTED` precedes the reason."""
+
+
+async def run_cycle(group: PodGroup, scheduled: int, members: Sequence[QueuedPod], steps: Steps) -> GroupDecision:
+    """Decide about a pod group; the cluster is the same afterwards.
+
+    Args:
+        group: The group.
+        scheduled: Number of its members that are placed or assumed.
+        members: The members to place, in order of evaluation.
+        steps: The steps of the cycle.
+    """
+    cycle = _Cycle(group, steps)
+    progress = PlacementProgress(scheduled, 0, len(members))
+    verdict, found = cycle.feasible(progress, is_first=True), list[Evaluated]()
+    if not verdict.proceeds:
+        return GroupDecision(verdict)
+    try:
+        for member in members:
+            one = await cycle.evaluate(member)
+            if one is None:
+                progress = progress._replace(remaining=progress.remaining - 1)
+            else:
+                found.append(one)
+                if one.failure is not None and one.failure.result is AttemptResult.ERROR:
+                    verdict = _error(f"failed to schedule other pod from a pod group: {one.failure.message}")
+                    break
+                progress = progress.after(fits=one.failure is None)
+            verdict = cycle.feasible(progress)
+            if not verdict.proceeds:
+                break
+        if verdict.result is AttemptResult.SCHEDULED:
+            verdict = cycle.last_verdict()
+    finally:
+        cycle.undo()
+    return GroupDecision(verdict, tuple(found))
+
+
+class _Cycle:
+    """A cycle under way, with the members that are in place."""
+
+    def __init__(self, group: PodGroup, steps: Steps) -> None:
+        self._group, self._steps, self._cluster = group, steps, steps.cluster
+        self._placed: list[tuple[QueuedPod, AssumedPod, Nomination | None]] = []
+        """The members in place, with their nominations before."""
+
+    def feasible(self, progress: PlacementProgress, *, is_first: bool = False) -> Verdict:
+        """Return whether the group can still be scheduled; `is_first` before the first member is evaluated."""
+        waiting: Status | None = None
+        for plugin in self._steps.plugins:
+            status = _answer(plugin, self._group, progress)
+            if status is None or status.code is Code.SUCCESS:
+                continue
+            if status.code is Code.WAIT:
+                waiting = status
+            elif status.code is Code.UNSCHEDULABLE:
+                return self._rejection(status, is_prefixed=is_first)
+            else:
+                return _error(f"failed to evaluate placement feasibility: {_fault(status)}")
+        return PROCEED if waiting is None else self._rejection(waiting, is_prefixed=True, proceeds=True)
+
+    def _rejection(self, status: Status, *, is_prefixed: bool, proceeds: bool = False) -> Verdict:
+        message = status.message
+        if is_prefixed and not self._steps.names_group:
+            message = f"{REJECTED}, {message}"
+        return Verdict(AttemptResult.UNSCHEDULABLE, message, frozenset((status.plugin,)), proceeds)
+
+    async def evaluate(self, member: QueuedPod) -> Evaluated | None:
+        """Decide about a member, and put it in place if it fits; return None if it was deleted or placed meanwhile."""
+        began = self._steps.now()
+        decision = await self._steps.decide(member)
+        if decision is None:
+            return None
+        placement, failure = None, _failure_of(decision)
+        if failure is None:
+            assumed = AssumedPod(member.pod, decision.node, self._cluster, decision.state)
+            placement = Placement(assumed, decision.evaluation.pod_resources)
+            failure = self._place(member, placement, decision.row)
+        seconds = self._steps.now() - began
+        return Evaluated(member, seconds, placement if failure is None else None, failure)
+
+    def _place(self, member: QueuedPod, placement: Placement, row: int) -> Failure | None:
+        """Assume a member and run its Reserve plugins; return the failure of Reserve."""
+        assumed, nomination = placement.assumed, self._cluster.nominations.get(member.identity)
+        self._cluster.assume(assumed.pod, row, placement.resources)
+        self._placed.append((member, assumed, nomination))
+        status = self._steps.reserve(assumed)
+        if status is None:
+            return None
+        self._remove(*self._placed.pop())
+        return Failure.at_permit(status)
+
+    def last_verdict(self) -> Verdict:
+        """Return the verdict on a feasible group: at least one member is in place, and none was deleted meanwhile."""
+        if not self._placed:
+            message = NOTHING_PLACED if self._steps.names_group else REJECTED
+            return Verdict(AttemptResult.UNSCHEDULABLE, message)
+        stay = (self._is_in_place(member, assumed) for member, assumed, _ in self._placed)
+        return PROCEED if all(stay) else _error(CHANGED)
+
+    def _is_in_place(self, member: QueuedPod, assumed: AssumedPod) -> bool:
+        nodes = self._cluster.nodes
+        row = nodes.row_of.get(assumed.node, -1)
+        return row >= 0 and bool(nodes.present.data[row]) and self._cluster.is_assumed(member.identity)
+
+    def undo(self) -> None:
+        """Remove the members in reverse order."""
+        while self._placed:
+            self._remove(*self._placed.pop())
+
+    def _remove(self, member: QueuedPod, assumed: AssumedPod, nomination: Nomination | None) -> None:
+        """Remove a member from its node, and restore its nomination.
+
+        Nothing was written to the API server for the member: the requests that Unreserve returns are dropped.
+        """
+        self._steps.unreserve(assumed)
+        change = self._cluster.forget(member.identity)
+        if nomination is not None and not change.nothing:
+            self._cluster.nominations.set(nomination.pod, nomination.node)
+
+
+def _answer(plugin: PlacementFeasiblePlugin, group: PodGroup, progress: PlacementProgress) -> Status | None:
+    try:
+        status = plugin.placement_feasible(group, progress)
+    except Exception as error:
+        log.exception('PlacementFeasible plugin "%s" failed', plugin.name)
+        return Status(Code.ERROR, (repr(error),), plugin.name)
+    return None if status is None else status.by(plugin.name)
+
+
+def _fault(status: Status) -> str:
+    if status.code is Code.ERROR:
+        return f"running PlacementFeasible plugin: {status.message}"
+    return f"unexpected status code ({status.code.text}) from PlacementFeasible plugin: {status.message}"
+
+
+def _error(message: str) -> Verdict:
+    return Verdict(AttemptResult.ERROR, message)
+
+
+def _failure_of(decision: Decision) -> Failure | None:
+    """Return the failure of a member without a feasible node; its nomination stays if other nodes may become free."""
+    if decision.row >= 0:
+        return None
+    if decision.failed:
+        return Failure(AttemptResult.ERROR, decision.error())
+    nominated = None if decision.cluster.nodes.count else ""
+    return Failure(
+        AttemptResult.UNSCHEDULABLE,
+        decision.fit_error(),
+        decision.rejectors(),
+        decision.pending(),
+        nominated=nominated,
+    )
