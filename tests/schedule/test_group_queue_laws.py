@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from policysched.schedule.queue.group_queue import GroupQueue
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.queued_pod_group import GroupOutcome, QueuedPodGroup, evaluation_key
+from policysched.state.pod_groups import group_key
 from tests.build import pod
 from tests.groups import group, member
 from tests.schedule.test_group_queue import FIT, GATE, Queued
@@ -110,32 +112,7 @@ class Life:
             self.made.queue.activate([one.identity])
 
     def check(self) -> None:
-        """Each pod is at one place, which its stage names, and the counts are those of the places."""
-        queue = self.made.queue
-        known = queue._pods
-        groups = queue._groups
-        members = [one for each in groups.values() for one in each.members]
-        assert len({one.identity for one in members}) == len(members)
-        by_stage = {stage: [one for one in known.values() if one.stage is stage] for stage in Stage}
-        assert {id(one) for one in members} == {id(one) for one in by_stage[Stage.IN_GROUP]}
-        held = by_stage[Stage.INCOMPLETE], by_stage[Stage.PENDING]
-        assert queue.held_counts() == {"incomplete": len(held[0]), "pending": len(held[1])}
-        assert sum(queue.counts()) + sum(map(len, held)) == len(known) - len(by_stage[Stage.IN_FLIGHT])
-        in_flight = {one.key for one in self.attempts}
-        assert queue._popped == in_flight
-        assert not in_flight & groups.keys()
-        assert {self.key(one) for one in held[1]} <= in_flight
-        for key, each in groups.items():
-            assert each.members == sorted(each.members, key=evaluation_key)
-            assert each.pod.spec.priority == each.group.priority
-            assert (each.stage is Stage.UNSCHEDULABLE) == bool(each.gated_by)
-            assert queue._object(key) == each.group
-        for one in held[0]:
-            assert queue._object(self.key(one)) is None
-
-    def key(self, one: QueuedPod) -> str:
-        assert one.pod.spec.scheduling_group is not None
-        return f"default/{one.pod.spec.scheduling_group.pod_group_name}"
+        check(self.made.queue, {one.key for one in self.attempts})
 
     def finish(self) -> None:
         """Every group that no gate holds is tried after the attempts under way and the backoffs have ended."""
@@ -160,6 +137,28 @@ class Life:
             and not any(one.spec.scheduling_gates for one in state.unscheduled.values())
         }
         assert tried == expected
+
+
+def check(queue: GroupQueue, in_flight: set[str]) -> None:
+    """Each pod is at one place, which its stage names, and the counts are those of the places."""
+    known, groups = queue._pods, queue._groups
+    members = [one for each in groups.values() for one in each.members]
+    assert len({one.identity for one in members}) == len(members)
+    by_stage = {stage: [one for one in known.values() if one.stage is stage] for stage in Stage}
+    assert {id(one) for one in members} == {id(one) for one in by_stage[Stage.IN_GROUP]}
+    held = by_stage[Stage.INCOMPLETE], by_stage[Stage.PENDING]
+    assert queue.held_counts() == {"incomplete": len(held[0]), "pending": len(held[1])}
+    assert sum(queue.counts()) + sum(map(len, held)) == len(known) - len(by_stage[Stage.IN_FLIGHT])
+    assert queue._popped == in_flight
+    assert not in_flight & groups.keys()
+    assert {group_key(one.pod) for one in held[1]} <= in_flight
+    for key, each in groups.items():
+        assert each.members == sorted(each.members, key=evaluation_key)
+        assert (each.pod.spec.priority or 0) == each.group.priority
+        assert (each.stage is Stage.UNSCHEDULABLE) == bool(each.gated_by)
+        assert queue._object(key) == each.group
+    for one in held[0]:
+        assert queue._object(group_key(one.pod)) is None
 
 
 @pytest.mark.parametrize("seed", range(25))
