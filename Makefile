@@ -10,7 +10,7 @@ QUICK := tests/language tests/model tests/rules tests/framework tests/state
 LOCK := pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
     --custom-compile-command "make lock"
 
-.PHONY: demo test test-fast quick e2e faults check bench bench-cluster docs pages chart grammar lock clean
+.PHONY: demo test test-fast quick e2e faults ladder check bench bench-cluster docs pages chart grammar lock clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -38,6 +38,12 @@ e2e: $(VENV)/.dev
 faults: $(VENV)/.dev
 	$(BIN)/python -m tests.controlplane.build
 	$(BIN)/python -m tests.faults $(FAULTS)
+
+# Compares kube-scheduler's decisions with those of all newer Kubernetes versions, in an hour for each; needs the Go of
+# each version. LADDER takes arguments, such as LADDER="v1.39.0-alpha.1 --from v1.38.0 --cases 2000".
+LADDER ?= newest
+ladder: $(VENV)/.dev
+	$(BIN)/python -m tests.oracle.ladder $(LADDER)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

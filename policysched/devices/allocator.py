@@ -158,7 +158,7 @@ class Allocator:
             new_share_id: Makes the UUID of a share of a device.
 
         Raises:
-            NodeAllocationError: The claims cannot be allocated, and some pool of the node is invalid.
+            NodeAllocationError: The claims cannot be allocated because some pool of the node is invalid.
             AllocationTimeoutError: The search used up its step limit.
             AllocationError: The claims are wrong, or a selector fails on a device.
             KeyError: The row has no node.
@@ -198,7 +198,8 @@ class Allocator:
             return NodeAllocationError("invalid resource pools were encountered")
         if outcome.failure is None:
             return None
-        return AllocationError(self._text(outcome.failure, self._prepared().search.pools(self._tables.node(row)[1])))
+        kind = NodeAllocationError if outcome.failure.rejects_node else AllocationError
+        return kind(self._text(outcome.failure, self._prepared().search.pools(self._tables.node(row)[1])))
 
     def _text(self, failure: AllocationFailure, pools: Sequence[SeenPool]) -> str:
         text = failure.text

@@ -164,7 +164,8 @@ class DeviceSearch:
             if not view.is_usable:
                 state = "being updated" if view.is_incomplete else "invalid"
                 text = f", request {ask.own_name}: asks for all devices, but resource pool "
-                return AllocationFailure.of_claim(text, ask.claim).about(place, f" is currently {state}")
+                failure = AllocationFailure.of_claim(text, ask.claim).about(place, f" is currently {state}")
+                return failure._replace(rejects_node=self._plans.release.incomplete_pool_rejects_node)
             self._steps.left -= 1 + view.size
             for device in range(at, at + view.size):
                 if space.failing[ask.requirement] >> device & 1:

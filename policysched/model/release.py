@@ -150,6 +150,13 @@ class Release:
 
     Source: k8s.io/dynamic-resource-allocation/structured.
     """
+    incomplete_pool_rejects_node: bool
+    """Whether a pool of devices that is invalid or being updated rejects a request for all devices on its nodes only.
+
+    Otherwise, the pod fails.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
     all_includes_consumed: bool
     """Whether a request for all devices includes devices without enough free capacity, so that it is not satisfied.
 
@@ -331,6 +338,7 @@ V1_36: Final = Release(
     device_taint_rules_apply=False,
     configurations_apply_to_all=False,
     counters_reach_all_nodes=True,
+    incomplete_pool_rejects_node=False,
     all_includes_consumed=False,
     empty_shares_count=False,
     rounded_capacities_keep_form=False,
@@ -424,6 +432,7 @@ V1_38: Final = replace(
     group_generation_is_renewed=False,
     lack_of_victims_is_final=False,
     exact_capacities=True,
+    incomplete_pool_rejects_node=True,
     empty_budget_selects_all=True,
     messages_name_pod_group=True,
     uid_breaks_ties=True,

@@ -132,6 +132,19 @@ def download(release: Release, version: str) -> dict[str, str]:
     return found
 
 
+def published(release: Release) -> list[str]:
+    """Return the published versions of Kubernetes.
+
+    Args:
+        release: The release whose Go is used.
+
+    Raises:
+        BuildError: The module proxy does not answer.
+    """
+    with tempfile.TemporaryDirectory() as nowhere:
+        return _go(release, Path(nowhere), "list", "-m", "-versions", f"{KUBERNETES}@latest").split()[1:]
+
+
 def _go(release: Release, folder: Path, *arguments: str) -> str:
     command = ["nice", str(find_go(release.go)), *arguments]
     environment = os.environ | SETTINGS | {"GOFLAGS": "-buildvcs=false"}

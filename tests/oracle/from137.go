@@ -11,7 +11,6 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	podutil "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
@@ -33,10 +32,6 @@ func completeResources(pod *v1.Pod) {
 		panic(err)
 	}
 	pod.Spec.Resources = completed.Spec.Resources
-}
-
-func addPoints(sets map[string]config.PluginSet, plugins *config.Plugins) {
-	sets["podGroupPostFilter"] = plugins.PodGroupPostFilter
 }
 
 func podEvents(pod, old *v1.Pod) []fwk.ClusterEvent {

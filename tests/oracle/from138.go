@@ -15,6 +15,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
@@ -49,7 +50,13 @@ func stored(object runtime.Object) runtime.Object {
 }
 
 func trackerOptions(factory informers.SharedInformerFactory) (tracker.Options, handlers) {
-	return tracker.Options{SliceInformer: sliceInformer(factory)}, nil
+	slices := sliceInformer(factory)
+	return tracker.Options{SliceInformer: slices, SliceLister: draapi.NewResourceSliceLister(slices.GetIndexer())}, nil
+}
+
+func addPoints(sets map[string]config.PluginSet, plugins *config.Plugins) {
+	sets["placementFeasible"] = plugins.PlacementFeasible
+	sets["podGroupPostFilter"] = plugins.PodGroupPostFilter
 }
 
 // extraOptions are those that only some releases have.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
@@ -73,6 +74,10 @@ func (synced) Name() string                          { return "handed over" }
 func (synced) Done() <-chan struct{}                 { return closed }
 
 var closed = func() chan struct{} { made := make(chan struct{}); close(made); return made }()
+
+func addPoints(sets map[string]config.PluginSet, plugins *config.Plugins) {
+	sets["podGroupPostFilter"] = plugins.PodGroupPostFilter
+}
 
 // extraOptions are those that only some releases have.
 func (w *environment) extraOptions() []frameworkruntime.Option {

@@ -172,7 +172,7 @@ def test_about_a_sixth_of_the_wild_configurations_is_refused(oracle: Oracle) -> 
     refused = 0
     for index in range(200):
         try:
-            oracle.profiles(wild(Random(index)))
+            oracle.profiles(wild(Random(index), release_of(oracle)))
         except InvalidCaseError:
             refused += 1
     assert 15 < refused < 60

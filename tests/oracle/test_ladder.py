@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.ladder import programs, sources
+from tests.oracle.ladder import classes, programs, sources
 from tests.oracle.ladder.answers import Answer, Case, differences
 from tests.oracle.ladder.causes import Comparison, fields, without
 from tests.oracle.ladder.classes import GENERATORS, Outcome, compare, generated
-from tests.oracle.ladder.report import markdown
+from tests.oracle.ladder.report import markdown, summarized
+from tests.oracle.ladder.summary import Summary, store, stored
 
 FEATURES = """var gates = map[featuregate.Feature]featuregate.VersionedSpecs{
 \tGangScheduling: {
@@ -67,6 +68,11 @@ def test_differences_hide_names_and_numbers_and_leave_out_totals() -> None:
 
 def test_equal_answers_have_no_difference() -> None:
     assert differences(case(1), old(case(1)), old(case(1))) == frozenset()
+
+
+def test_texts_with_other_numbers_only_are_not_quoted() -> None:
+    answers = [{"refusals": {"message": f"scheme.go:{line}"}} for line in (1, 2)]
+    assert differences({}, *answers) == {".refusals.message: other names or numbers"}
 
 
 def test_a_difference_of_a_consequence_alone_is_reported() -> None:
@@ -127,12 +133,90 @@ def test_fields_are_left_out_of_all_objects_of_a_kind() -> None:
 def test_report_lists_counts_causes_gates_and_files() -> None:
     found = outcome([case(number, *(["i"] if number % 4 == 0 else [])) for number in range(8)])
     changes = [sources.FileChange("schedule_one.go", 10, 3)]
-    text = markdown("v1.36.5", "v1.37.2", 7, found, [("GangScheduling", "Alpha off", "Beta on")], changes)
+    gates = [("GangScheduling", "Alpha off", "Beta on")]
+    summary = summarized(("v1.36.5", "v1.37.2"), 7, found, gates, changes)
+    text = markdown(summary, found.classes)
     assert "8 cases, seed 7: 8 have another answer." in text
-    assert "| .record.scores.*.VolumeBinding: added | every case |" in text
+    assert "| `.record.scores.*.VolumeBinding: added` | – | 6 |" in text
+    assert "| `.record.scores.*.ImageLocality: changed` | `Pod.spec.volumes" in text
     assert "| GangScheduling | Alpha off | Beta on |" in text
     assert "1 files, +10 -3 lines." in text
-    assert "Every case is explained." in text
+    assert "Cases with several of these causes: 0. Cases with another cause: 0." in text
+
+
+def test_results_are_stored_in_the_order_of_versions(tmp_path: Path) -> None:
+    made = [
+        Summary("v1.8.0", new, 1, {"pods": 2}, {}, [], 1, ["c1"], [("A", "-", "GA on")], [("a.go", 1, 2)])
+        for new in ("v1.10.1", "v1.9.0-beta.1")
+    ]
+    for one in made:
+        store(one, tmp_path)
+    assert stored(tmp_path) == made[::-1]
+
+
+def test_cases_with_several_causes_are_told_from_those_without_a_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classes, "MOST_CLASSES", 2)
+    cases = [case(number) for number in range(60)]
+    for number, one in enumerate(cases):
+        places = {"hostNetwork": 3, "hostPID": 4, "hostIPC": 50}
+        one["pod"]["spec"] |= {key: True for key, every in places.items() if number % every == 1}
+
+    def answer(asked: Case) -> Answer:
+        return old(asked) | {key: True for key in asked["pod"]["spec"] if key.startswith("host")}
+
+    found = compare(Comparison(old, answer), [("hosts", one) for one in cases], lambda _: None)
+    assert sorted(one.case["id"] for one in found.several) == ["c13", "c25", "c37", "c49"]
+    assert sorted(one.case["id"] for one in found.unexplained) == ["c1", "c51"]
+
+
+def test_choice_among_equally_good_nodes_is_no_difference() -> None:
+    first = {"record": {"preemption": {"best": ["a", "b"], "nominated": "a", "deleted": ["p"], "candidates": {}}}}
+    second = {"record": {"preemption": {"best": ["a", "b"], "nominated": "b", "deleted": ["q"], "candidates": {}}}}
+    assert differences({}, first, second) == frozenset()
+    first["record"]["preemption"]["best"] = second["record"]["preemption"]["best"] = ["a"]
+    assert differences({}, first, second) == {
+        ".record.preemption.nominated: a -> b",
+        ".record.preemption.deleted: -p",
+        ".record.preemption.deleted: +q",
+    }
+
+
+def test_list_of_resources_is_one_field() -> None:
+    asked = case(1)
+    asked["pod"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    found = set(fields(asked))
+    assert ("Pod", "spec", "containers", "resources", "requests") in found
+    assert ("Pod", "spec", "containers", "resources", "requests", "cpu") not in found
+
+
+def test_names_of_resources_are_hidden_and_the_word_pods_is_not() -> None:
+    asked = case(1)
+    asked["objects"][0]["status"]["allocatable"] = {"pods": "1", "example.com/gpu": "1"}
+    answers = [{"record": {"reasons": reasons}} for reasons in ([], ["Too many pods", "Insufficient example.com/gpu"])]
+    assert differences(asked, *answers) == {".record.reasons: +Too many pods", ".record.reasons: +Insufficient *"}
+
+
+def test_newer_versions_are_compared_with_the_known_ones_of_their_minor() -> None:
+    known = ["v1.36.5", "v1.37.2", "v1.38.0-beta.0"]
+    published = ["v1.36.10", "v1.36.9", "v1.37.2", "v1.38.0-alpha.3", "v1.38.0-beta.0", "v1.5.0", "v0.9.0", "v1.37.x"]
+    assert programs.steps_to(published, known) == [("v1.36.5", "v1.36.10")]
+    later = [*published, "v1.38.0-rc.1", "v1.39.0-alpha.2", "v1.39.0-alpha.10"]
+    assert programs.steps_to(later, known)[1:] == [
+        ("v1.38.0-beta.0", "v1.38.0-rc.1"),
+        ("v1.38.0-beta.0", "v1.39.0-alpha.10"),
+    ]
+    assert programs.steps_to([*later, "v1.38.0", "v1.39.0"], known)[1:] == [
+        ("v1.38.0-beta.0", "v1.38.0"),
+        ("v1.38.0-beta.0", "v1.39.0"),
+    ]
+
+
+def test_gates_that_the_scheduler_reads_are_found(tmp_path: Path) -> None:
+    folder = tmp_path / "pkg/scheduler/queue"
+    folder.mkdir(parents=True)
+    (folder / "queue.go").write_text("if enabled(features.Fast) && !enabled(genericfeatures.Other) {\n")
+    (folder / "queue_test.go").write_text("features.Tested\n")
+    assert sources.gates_read(tmp_path, tmp_path / "none") == {"Fast"}
 
 
 def test_gates_are_those_of_the_minor() -> None:
@@ -191,4 +275,4 @@ def test_wrong_version_is_a_usage_error() -> None:
         [sys.executable, "-m", "tests.oracle.ladder", "latest"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "'latest' is no version of Kubernetes such as v1.37.2 or v1.39.0-alpha.1" in done.stderr
+    assert "'latest' is no version of Kubernetes such as v1.37.2 or v1.39.0-alpha.1, and not 'newest'" in done.stderr

@@ -10,8 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.reference import commands, configuration, errors, fields, functions, kubernetes_versions, metrics
+from tools.reference import (
+    commands,
+    configuration,
+    errors,
+    fields,
+    functions,
+    kubernetes_changes,
+    kubernetes_versions,
+    metrics,
+)
 
-_MODULES: Final = (commands, configuration, errors, fields, functions, kubernetes_versions, metrics)
+_MODULES: Final = (commands, configuration, errors, fields, functions, kubernetes_changes, kubernetes_versions, metrics)
 GENERATED: Final[dict[Path, Callable[[], str]]] = {module.PAGE: module.page for module in _MODULES}
 """The text of every generated page, by its file."""

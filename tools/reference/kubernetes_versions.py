@@ -28,7 +28,8 @@ description: Which Kubernetes versions policysched follows, how to choose one, a
 For operators who choose or upgrade a Kubernetes version. policysched decides as the kube-scheduler of one Kubernetes
 minor. One installation has the rules of all minors in this table:
 """
-CHOICE: Final = """The preview is incomplete: devices and amounts beyond 64 bits follow 1.37.
+CHOICE: Final = """In the preview, qualified names of device capacities, amounts beyond 64 bits and the help
+texts of metrics follow 1.37.
 
 ## Choose a version
 
@@ -71,6 +72,7 @@ order of plugins and most differences below stay those of 1.37. `--kube-version 
 
 "Yes" and "no" state whether the sentence is true for a minor. The witness is a test that distinguishes the
 kube-schedulers of two minors, and compares policysched with both. Paths of sources are in the Kubernetes repository.
+[Kubernetes changes](kubernetes-changes.md) lists what random cases show of the newest versions.
 """
 
 

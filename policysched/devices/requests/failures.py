@@ -17,6 +17,7 @@ class AllocationFailure(NamedTuple):
         names_request: Whether the search inserts the name of the request before the text.
         names_pool: Whether the pool precedes the name of the device.
         rest: The message after the pool or device. With a rest and no pool, the device is added by the search.
+        rejects_node: Whether the error rejects only the node, instead of failing the pod.
     """
 
     text: str
@@ -27,6 +28,7 @@ class AllocationFailure(NamedTuple):
     names_request: bool = False
     names_pool: bool = True
     rest: str = ""
+    rejects_node: bool = False
 
     @classmethod
     def of_claim(cls, text: str, claim: int = -1) -> AllocationFailure:

@@ -15,7 +15,14 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from policysched.devices import AllocationAnswer, AllocationAnswers, Allocator
+from policysched.devices import (
+    AllocationAnswer,
+    AllocationAnswers,
+    AllocationError,
+    AllocationTimeoutError,
+    Allocator,
+    NodeAllocationError,
+)
 from policysched.framework import Cluster, Code, Codes, FailedDecision, Mask, RowNumbers, Scores, Status, unresolvable
 from policysched.model.objects import NodeSelector, Pod, ResourceClaim
 from policysched.model.selection.node_selectors import node_selector
@@ -176,14 +183,23 @@ class ClaimRows:
         self._add_scores(answers, claims, asked & (codes == AllocationAnswer.YES))
 
     def _fail(self, answers: AllocationAnswers, answer: AllocationAnswer, rows: RowNumbers) -> None:
-        """Set the errors of rows; after MOST_FAILURES rows, all get the error of the last one."""
+        """Set the errors of rows; after MOST_FAILURES errors of a kind, rows get the last one of their kind."""
         if answer is AllocationAnswer.INVALID_POOLS:
             self.codes[rows] = self._code(unresolvable(str(answers.error(int(rows[0])))))
             return
-        for row in rows[:MOST_FAILURES].tolist():
-            of = f"node {self.cluster.nodes.names[row]}: " if answer is AllocationAnswer.TIMEOUT else ""
-            self.codes[row] = self._code(Status(Code.ERROR, (f"{of}{answers.error(row)}",)))
-        self.codes[rows[MOST_FAILURES:]] = len(self._statuses)
+        known: dict[bool, list[int]] = {False: [], True: []}
+        for row in rows.tolist():
+            error = answers.error(row)
+            codes = known[isinstance(error, NodeAllocationError)]
+            if len(codes) < MOST_FAILURES:
+                codes.append(self._code(self._status_of(error, row)))
+            self.codes[row] = codes[-1]
+
+    def _status_of(self, error: AllocationError | None, row: int) -> Status:
+        if isinstance(error, NodeAllocationError):
+            return unresolvable(str(error))
+        of = f"node {self.cluster.nodes.names[row]}: " if isinstance(error, AllocationTimeoutError) else ""
+        return Status(Code.ERROR, (f"{of}{error}",))
 
     def _add_scores(self, answers: AllocationAnswers, claims: Sequence[ResourceClaim], rows: Mask) -> None:
         self._score_allocated(rows)

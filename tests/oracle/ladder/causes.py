@@ -1,6 +1,6 @@
 """The smallest case that shows a difference, and the field of a case without which the difference goes.
 
-A field is named by its kind and path, without list indices: `Pod.spec.volumes.image`.
+A field is named by its kind and path, without list indices: `Pod.spec.volumes.image`. Lists of resources are one field.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from tests.oracle.ladder.answers import Ask, Case, differences
+from tests.oracle.ladder.answers import RESOURCE_LISTS, Ask, Case, differences
 from tests.oracle.shrink import shrink
 
 Field: TypeAlias = tuple[str, ...]
@@ -105,7 +105,8 @@ def _paths(value: Any, path: Field = ()) -> Iterator[Field]:
         for key, part in value.items():
             if key not in NEVER_CAUSES:
                 yield (*path, key)
-            yield from _paths(part, (*path, key))
+            if key not in RESOURCE_LISTS:
+                yield from _paths(part, (*path, key))
     elif isinstance(value, list):
         for part in value:
             yield from _paths(part, path)

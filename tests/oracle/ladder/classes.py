@@ -2,7 +2,8 @@
 
 The most frequent difference among the unexplained cases becomes a class: its smallest case is the witness. The field
 that causes it explains every case whose differences all end without that field. This repeats until every case is
-explained or no class is left to make.
+explained or no class is left to make. A case that is left has several causes if all its differences end without the
+causes of all of them.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ class Outcome:
     """By generator, how many cases were asked."""
     differing: list[Differing]
     classes: list[DifferenceClass]
+    several: list[Differing]
+    """The cases that differ for several causes at once."""
     unexplained: list[Differing]
 
 
@@ -115,8 +118,10 @@ def compare(comparison: Comparison, cases: Iterable[tuple[str, Case]], progress:
         if asked.total() % 1000 == 0:
             progress(f"{asked.total()} cases, {len(differing)} differ")
     progress(f"{asked.total()} cases, {len(differing)} differ; sorting by cause")
-    classes, unexplained = _classes(comparison, differing, usual, progress)
-    return Outcome(asked, differing, classes, unexplained)
+    classes, left, always = _classes(comparison, differing, usual, progress)
+    several, unexplained = _split(comparison, left, classes, always)
+    progress(f"{len(several)} cases have several causes, {len(unexplained)} are unexplained")
+    return Outcome(asked, differing, classes, several, unexplained)
 
 
 def generated(seed: int, count: int) -> Iterator[tuple[str, Case]]:
@@ -128,7 +133,8 @@ def generated(seed: int, count: int) -> Iterator[tuple[str, Case]]:
 
 def _classes(
     comparison: Comparison, differing: list[Differing], usual: Usual, progress: Callable[[str], None]
-) -> tuple[list[DifferenceClass], list[Differing]]:
+) -> tuple[list[DifferenceClass], list[Differing], set[str]]:
+    """Return the classes, the cases that are left, and the differences that nearly every case has."""
     classes: list[DifferenceClass] = []
     unexplained, always = differing, set[str]()
     while unexplained and len(classes) < MOST_CLASSES:
@@ -144,7 +150,21 @@ def _classes(
         progress(f"{len(classes)} classes, {len(unexplained)} cases unexplained")
         if not made.explained and made.cause is not None:
             always.add(difference)
-    return classes, unexplained
+    return classes, unexplained, always
+
+
+def _split(
+    comparison: Comparison, left: list[Differing], classes: list[DifferenceClass], always: set[str]
+) -> tuple[list[Differing], list[Differing]]:
+    """Return the cases whose differences end without the causes of all of them, and the other cases."""
+    several: list[Differing] = []
+    unexplained: list[Differing] = []
+    for one in left:
+        case = one.case
+        for cause in {made.cause for made in classes if made.difference in one.found}:
+            case = case if cause is None else without(case, cause)
+        (unexplained if comparison.differences(case) - always else several).append(one)
+    return several, unexplained
 
 
 def _class(comparison: Comparison, differing: list[Differing], difference: str, usual: Usual) -> DifferenceClass:

@@ -11,17 +11,18 @@ import re
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from tests.controlplane.golang import BuildError, cache_root, go_build
-from tests.controlplane.modules import download, go_mod_for, resolve
+from tests.controlplane.modules import download, go_mod_for, published, resolve
 from tests.controlplane.releases import RELEASES, Release
 from tests.oracle.build import SOURCES
 from tests.oracle.ladder.answers import Answer, Ask, Case
 
+VERSION: Final = re.compile(r"v1\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?")
 _ERROR: Final = re.compile(r"^\./([\w.]+):\d+:\d+: (.+)$", re.M)
 
 
@@ -40,6 +41,45 @@ def release_of(version: str) -> Release:
     if found is None:
         raise BuildError(f"the go.mod of {version} names no version of Go")
     return Release(version, (int(found[1]), int(found[2])))
+
+
+def newest_steps(known: Mapping[str, Release] = RELEASES) -> list[tuple[str, str]]:
+    """Return the comparisons with versions that are newer than the known ones: old and new version.
+
+    Each known minor is compared with its newest patch, and the last one also with the newest version of a later minor.
+
+    Raises:
+        BuildError: The module proxy does not answer.
+    """
+    return steps_to(published(known[max(known)]), [one.version for one in known.values()])
+
+
+def steps_to(versions: Iterable[str], known: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the comparisons of known versions, the oldest first, with newer ones.
+
+    Args:
+        versions: All published versions.
+        known: The known versions, one for each minor.
+    """
+    ordered = sorted(filter(VERSION.fullmatch, versions), key=_order)
+    steps = []
+    for old in known:
+        later = [one for one in ordered if _minor(one) == _minor(old) and _order(one) > _order(old)]
+        steps += [(old, later[-1])] if later else []
+    beyond = [one for one in ordered if _minor(one) > _minor(known[-1])]
+    return [*steps, (known[-1], beyond[-1])] if beyond else steps
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return _order(version)[:2]
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """Return a key that sorts versions: alpha, beta and release candidates before their release."""
+    numbers, _, stage = version.removeprefix("v").partition("-")
+    name, _, count = stage.partition(".")
+    place = ("alpha", "beta", "rc", "").index(name)
+    return (*map(int, numbers.split(".")), place, int(count or 0))
 
 
 def sources_of(release: Release) -> Path:

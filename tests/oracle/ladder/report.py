@@ -8,68 +8,48 @@ from collections.abc import Sequence
 
 from tests.oracle.ladder.classes import DifferenceClass, Outcome
 from tests.oracle.ladder.sources import FileChange
-
-FILES = 25
-"""How many changed files the report lists."""
+from tests.oracle.ladder.summary import Found, Summary, code, sections
 
 
-def markdown(
-    old: str, new: str, seed: int, outcome: Outcome, gates: list[tuple[str, str, str]], files: list[FileChange]
-) -> str:
-    """Write the report.
+def summarized(
+    versions: tuple[str, str],
+    seed: int,
+    outcome: Outcome,
+    gates: list[tuple[str, str, str]],
+    files: Sequence[FileChange],
+) -> Summary:
+    """Summarize a comparison.
 
     Args:
-        old: The known version.
-        new: The compared version.
+        versions: The known version and the compared one.
         seed: The seed of the cases.
         outcome: What the cases showed.
         gates: The changed feature gates.
         files: The changed files of the scheduler.
     """
-    parts = [
-        f"# From {old} to {new}\n",
-        f"{outcome.asked.total():,} cases, seed {seed}: {len(outcome.differing):,} have another answer.\n",
-        _by_generator(outcome),
-        "## Differences\n",
-        _table(outcome.classes),
-        _unexplained(outcome),
-        "## Feature gates\n",
-        _rows(("gate", old, new), gates),
-        "## Changed files of the scheduler\n",
-        f"{len(files)} files, +{sum(one.added for one in files):,} -{sum(one.removed for one in files):,} lines.\n",
-        _rows(("file", "added", "removed"), [(one.path, str(one.added), str(one.removed)) for one in files[:FILES]]),
-        "## Witnesses\n",
-        *(_witness(number, one) for number, one in enumerate(outcome.classes, 1)),
-    ]
-    return "\n".join(parts)
+    return Summary(
+        *versions,
+        seed,
+        dict(outcome.asked),
+        dict(Counter(one.generator for one in outcome.differing)),
+        [Found(one.difference, _cause(one), len(one.explained)) for one in outcome.classes],
+        len(outcome.several),
+        [one.case["id"] for one in outcome.unexplained],
+        gates,
+        [(one.path, one.added, one.removed) for one in files],
+    )
 
 
-def _by_generator(outcome: Outcome) -> str:
-    differing = Counter(one.generator for one in outcome.differing)
-    rows = [(name, f"{count:,}", f"{differing[name]:,}") for name, count in outcome.asked.items()]
-    return _rows(("cases", "asked", "differ"), rows)
+def markdown(summary: Summary, classes: Sequence[DifferenceClass]) -> str:
+    """Write the report: the sections of a summary, and a witness of each class."""
+    witnesses = (_witness(number, one) for number, one in enumerate(classes, 1))
+    return "\n".join([f"# From {summary.old} to {summary.new}\n", sections(summary, 2), "## Witnesses\n", *witnesses])
 
 
-def _table(classes: list[DifferenceClass]) -> str:
-    rows = []
-    for number, one in enumerate(classes, 1):
-        cause = "every case" if one.cause is None else f"{'.'.join(one.cause)} ({one.share:.0%})"
-        rows.append((str(number), one.difference, cause, str(len(one.explained))))
-    return _rows(("witness", "difference", "ends without the field (in)", "cases explained"), rows)
-
-
-def _unexplained(outcome: Outcome) -> str:
-    if not outcome.unexplained:
-        return "Every case is explained.\n"
-    ids = ", ".join(one.case["id"] for one in outcome.unexplained[:10])
-    return f"{len(outcome.unexplained)} cases have more than one of these causes, or another one: {ids}\n"
+def _cause(one: DifferenceClass) -> str:
+    return "–" if one.cause is None else f"{code('.'.join(one.cause))} ({one.share:.0%})"
 
 
 def _witness(number: int, one: DifferenceClass) -> str:
     case = json.dumps({key: value for key, value in one.witness.items() if key != "themes"}, indent=1)
-    return f"### Witness {number}\n\n`{one.difference}`\n\n```json\n{case}\n```\n"
-
-
-def _rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    return f"### Witness {number}\n\n{code(one.difference)}\n\n```json\n{case}\n```\n"

@@ -17,6 +17,9 @@ _SPEC: Final = re.compile(
 )
 
 
+_READ: Final = re.compile(r"\bfeatures\.([A-Z]\w+)")
+
+
 @dataclass(frozen=True)
 class Gate:
     """A feature gate as a version of Kubernetes has it."""
@@ -60,6 +63,16 @@ def changed_gates(old: dict[str, Gate], new: dict[str, Gate]) -> list[tuple[str,
     return [
         (name, str(old.get(name, "-")), str(new.get(name, "-"))) for name in names if old.get(name) != new.get(name)
     ]
+
+
+def gates_read(*sources: Path) -> frozenset[str]:
+    """Return the feature gates that the scheduler of any of some versions reads.
+
+    Args:
+        sources: The folders of Kubernetes' sources.
+    """
+    files = (path for one in sources for path in (one / SCHEDULER).rglob("*.go") if not path.stem.endswith("_test"))
+    return frozenset(name for path in files for name in _READ.findall(path.read_text("utf-8")))
 
 
 def changed_files(old: Path, new: Path, folder: str = SCHEDULER) -> list[FileChange]:
