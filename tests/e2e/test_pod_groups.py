@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from policysched.sandbox import Sandbox
 from tests.e2e.objects import Json, node, pod
 from tests.e2e.schedulers import spawned
 from tests.e2e.server import Server, scheduled_condition
+from tests.e2e.waiting import until
 
 GATE = "--feature-gates=GenericWorkload=true"
 SERVED = ("scheduling.k8s.io", "v1beta1", "podgroups")
@@ -40,6 +44,35 @@ async def test_gang_waits_until_it_is_complete(server: Server, sandbox: Sandbox,
         assert waiting == {"a": {}, "b": {}}
         await server.load(member("c", "g"))
         await server.placed("a", "b", "c")
+
+
+@pytest.mark.parametrize("version", ["v1.37.2", "v1.38.0-beta.0"])
+async def test_gang_that_does_not_fit_says_so_and_is_placed_whole(
+    server: Server, sandbox: Sandbox, tmp_path: Path, version: str
+) -> None:
+    sandbox.kubernetes = version
+    members = [member(name, "g", requests={"cpu": "1"}) for name in ("a", "b", "c")]
+    await server.load(node("n1", cpu="2"), gang("g", 3), *members)
+    async with spawned(*flags(server), f"--record={tmp_path}"):
+        told = await until(lambda: initially_scheduled(server), bool)
+        assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+        assert "cannot be satisfied: 2 scheduled" in told["message"]
+        fitting = scheduled_condition(await server.get("Pod", "a"))
+        assert (fitting["status"], "pod group" in fitting["message"]) == ("False", True)
+        assert await server.nodes_of() == {"a": "", "b": "", "c": ""}
+        await server.load(node("n2", cpu="1"))
+        await server.placed("a", "b", "c")
+        await until(lambda: initially_scheduled(server), lambda found: found["status"] == "True")
+    command = (sys.executable, "-m", "policysched", "replay", str(tmp_path))
+    replayed = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    output, _ = await replayed.communicate()
+    assert (replayed.returncode, "equal" in output.decode()) == (0, True)
+
+
+async def initially_scheduled(server: Server) -> Json:
+    """Return the condition of a group that the scheduler writes; empty without one."""
+    found = (await server.get("PodGroup", "g")).get("status", {}).get("conditions", ())
+    return next((one for one in found if one["type"] == "PodGroupInitiallyScheduled"), {})
 
 
 async def test_pods_of_groups_wait_if_the_server_lacks_the_kind(server: Server, sandbox: Sandbox) -> None:
