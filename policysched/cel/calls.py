@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from policysched.budget import Budget
-from policysched.cel.declarations import Overload, functions
+from policysched.cel.declarations import Overload
 from policysched.cel.libraries import clocks, conversions, kubernetes, lists, patterns, strings
 from policysched.cel.libraries.operators import OPERATORS, SPENDING_OPERATORS, no_overload
 from policysched.cel.values.kinds import GO_NAMES, KINDS, LISTS, fits
@@ -97,8 +97,17 @@ def measured(overload: str, arguments: list[Closure]) -> list[Closure]:
     return [checked if at == place else one for at, one in enumerate(arguments)]
 
 
-def implementation(name: str, fitting: Sequence[Overload], work: Budget) -> Callable[..., Any]:
-    """Return the function of a call: an operator, the only overload, or a search for the first fitting overload."""
+def implementation(
+    name: str, fitting: Sequence[Overload], work: Budget, every: Sequence[Overload]
+) -> Callable[..., Any]:
+    """Return the function of a call: an operator, the only overload, or a search for the first fitting overload.
+
+    Args:
+        name: The name of the function.
+        fitting: The overloads that fit the types of the arguments.
+        work: The budget.
+        every: All overloads of the function.
+    """
     if name in OPERATORS:
         return OPERATORS[name]
     if name in SPENDING_OPERATORS:
@@ -106,8 +115,7 @@ def implementation(name: str, fitting: Sequence[Overload], work: Budget) -> Call
     if name == "matches":
         return partial(_matches, work)
     overloads = [
-        (one, _function(one.name, work), effort_of(one.name))
-        for one in (fitting if len(fitting) == 1 else functions()[name])
+        (one, _function(one.name, work), effort_of(one.name)) for one in (fitting if len(fitting) == 1 else every)
     ]
 
     def call(*values: Any) -> Any:

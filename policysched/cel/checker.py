@@ -1,6 +1,6 @@
 """The checker: types of all parts of an expression, and the possible overloads of each call.
 
-Source: cel-go v0.26 checker/checker.go, checker/types.go, checker/errors.go.
+Source: cel-go v0.26 and v0.29 checker/checker.go, checker/types.go, checker/errors.go.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from policysched.budget import Budget
 from policysched.cel import types
-from policysched.cel.declarations import FIELDS, Overload, declared, functions
+from policysched.cel.declarations import FIELDS, FIELDS_WITH_LISTS, Overload, declared, functions
 from policysched.cel.issues import Issues
 from policysched.cel.syntax.tree import (
     CallNode,
@@ -49,9 +49,14 @@ _LITERALS: Final = {
 
 
 class Checked:
-    """The results of the checker: the type of each node, the overloads of each call, and names that are types."""
+    """The results of the checker: the type of each node, the overloads of each call, and names that are types.
 
-    def __init__(self) -> None:
+    Args:
+        cel_0_29: Whether the rules are those of cel-go 0.29, instead of 0.26.
+    """
+
+    def __init__(self, *, cel_0_29: bool) -> None:
+        self.cel_0_29 = cel_0_29
         self.types: dict[CelNode, CelType] = {}
         self.overloads: dict[CelNode, list[Overload]] = {}
         self.names: dict[CelNode, str] = {}
@@ -60,13 +65,19 @@ class Checked:
         """Qualified function names of calls that look like methods."""
 
 
-def check(node: CelNode, issues: Issues, work: Budget) -> Checked:
+def check(node: CelNode, issues: Issues, work: Budget, *, cel_0_29: bool) -> Checked:
     """Check an expression and report its errors.
+
+    Args:
+        node: The expression.
+        issues: Receives the errors.
+        work: The budget.
+        cel_0_29: Whether the rules are those of cel-go 0.29, instead of 0.26.
 
     Raises:
         BudgetExceededError: the types have too many parts.
     """
-    checker = _Checker(issues, work)
+    checker = _Checker(issues, work, cel_0_29=cel_0_29)
     checker.check(node)
     found = checker.found
     found.types = dict(zip(found.types, closed(checker.known, found.types.values()), strict=True))
@@ -74,9 +85,11 @@ def check(node: CelNode, issues: Issues, work: Budget) -> Checked:
 
 
 class _Checker:
-    def __init__(self, issues: Issues, work: Budget) -> None:
+    def __init__(self, issues: Issues, work: Budget, *, cel_0_29: bool) -> None:
         self._work = work
-        self.found = Checked()
+        self._fields = FIELDS_WITH_LISTS if cel_0_29 else FIELDS
+        self._functions = functions(cel_0_29=cel_0_29)
+        self.found = Checked(cel_0_29=cel_0_29)
         self.known: Substitutions = {}
         self._issues = issues
         self._scopes: list[dict[str, CelType]] = []
@@ -137,8 +150,8 @@ class _Checker:
     def _struct_field(self, node: CelNode, of: CelType, name: str) -> CelType:
         if of is not types.DEVICE:
             self._issues.report(node.at, f"unexpected failed resolution of '{of.name}'")
-        elif name in FIELDS:
-            return FIELDS[name]
+        elif name in self._fields:
+            return self._fields[name]
         else:
             self._issues.report(node.at, f"undefined field '{name}'")
         return types.ERROR
@@ -156,14 +169,14 @@ class _Checker:
         if node.target is None:
             return self._resolve(node, node.function, None)
         prefix = qualified_name(node.target)
-        if prefix is not None and (whole := f"{prefix}.{node.function}".removeprefix(".")) in functions():
+        if prefix is not None and (whole := f"{prefix}.{node.function}".removeprefix(".")) in self._functions:
             self.found.functions[node] = whole
             return self._resolve(node, whole, None)
         self.check(node.target)
         return self._resolve(node, node.function, node.target)
 
     def _resolve(self, node: CallNode, name: str, target: CelNode | None) -> CelType:
-        overloads = functions().get(name.removeprefix("."))
+        overloads = self._functions.get(name.removeprefix("."))
         if overloads is None:
             self._undeclared(node, name)
             return types.ERROR
@@ -180,7 +193,7 @@ class _Checker:
     def _overload(self, node: CallNode, name: str, given: list[CelType], *, is_method: bool) -> CelType:
         result: CelType | None = None
         fitting: list[Overload] = []
-        for one in functions()[name]:
+        for one in self._functions[name]:
             if one.member is not is_method:
                 continue
             fresh = {parameter: self._fresh() for parameter in one.parameters}
@@ -260,7 +273,7 @@ class _Checker:
 
     def _message_field(self, one: Entry, of: CelType) -> None:
         given = self.check(one.value)
-        found = FIELDS.get(str(one.key)) if of is types.DEVICE else None
+        found = self._fields.get(str(one.key)) if of is types.DEVICE else None
         if of.kind in {"struct", "timestamp", "duration"} and of is not types.DEVICE:
             self._issues.report(one.at, f"unexpected failed resolution of '{of.name}'")
         elif found is None:

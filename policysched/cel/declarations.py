@@ -3,14 +3,15 @@
 functions.txt lists the functions, one overload per line: the name, with a leading dot for a method, the name of the
 overload, the types of its arguments and of its result.
 
-Source: cel-go v0.26 common/stdlib, ext, cel/library.go; k8s.io/apiserver v0.36 pkg/cel/library, pkg/cel/environment;
-k8s.io/dynamic-resource-allocation v0.36 cel/compile.go.
+Source: cel-go v0.26 and v0.29 common/stdlib, ext, cel/library.go; k8s.io/apiserver v0.36 pkg/cel/library,
+pkg/cel/environment; k8s.io/dynamic-resource-allocation v0.36 and v0.37 cel/compile.go.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import resources
 from typing import Final
 
@@ -39,9 +40,17 @@ _NAMED: Final = {
 }
 
 
-@cache
-def functions() -> dict[str, tuple[Overload, ...]]:
-    """Return all functions, each with its overloads in order of precedence."""
+_REMOVED: Final = frozenset(("int64_to_duration",))
+"""The overloads that cel-go 0.29 does not have."""
+_CHANGED: Final = frozenset(("lists_range", "string_index_of_string_int", "string_last_index_of_string_int"))
+"""The overloads that cel-go 0.29 evaluates otherwise."""
+
+
+@lru_cache(maxsize=2)
+def functions(*, cel_0_29: bool = False) -> dict[str, tuple[Overload, ...]]:
+    """Return all functions of a version of cel-go, each with its overloads in order of precedence."""
+    if cel_0_29:
+        return {name: tuple(_in_0_29(overloads)) for name, overloads in functions().items()}
     text = resources.files("policysched.cel").joinpath("functions.txt").read_text(encoding="utf-8")
     found: dict[str, list[Overload]] = {}
     for line in text.splitlines():
@@ -53,6 +62,14 @@ def functions() -> dict[str, tuple[Overload, ...]]:
             Overload(overload, name.startswith("."), takes, gives, parameters)
         )
     return {name: tuple(overloads) for name, overloads in found.items()}
+
+
+def _in_0_29(overloads: Iterable[Overload]) -> Iterator[Overload]:
+    for one in overloads:
+        if one.name in _CHANGED:
+            yield replace(one, name=f"{one.name}_0_29")
+        elif one.name not in _REMOVED:
+            yield one
 
 
 def _parsed(text: str) -> CelType:
@@ -116,7 +133,9 @@ FIELDS: Final[dict[str, CelType]] = {
     "attributes": map_of(types.STRING, map_of(types.STRING, types.ANY)),
     "capacity": map_of(types.STRING, map_of(types.STRING, types.QUANTITY)),
 }
-"""The fields of a device."""
+"""The fields of a device whose attributes are single values."""
+FIELDS_WITH_LISTS: Final = {**FIELDS, "attributes": map_of(types.STRING, map_of(types.STRING, types.DYN))}
+"""The fields of a device whose attributes can be lists."""
 VARIABLE: Final = "device"
 
 

@@ -8,7 +8,7 @@ Source: k8s.io/dynamic-resource-allocation v0.36 cel/compile.go; k8s.io/api/reso
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -39,7 +39,6 @@ COST_LIMIT: Final = "operation cancelled: actual cost limit exceeded"
 TOO_LARGE: Final = "program instantiation failed: its types, patterns and constants take too much to compile"
 _CHECKING: Final = LIMIT // 4
 """Cost limit of the checker's walks through types; long selectors of users need a tenth of it."""
-_OUTPUTS: Final = frozenset({types.BOOL, types.ANY})
 
 
 class InvalidDeviceSelectorError(ValueError):
@@ -56,7 +55,8 @@ class Device:
     """The data of a device that selectors can read.
 
     Attributes:
-        attributes: By name, with or without a domain: `bool`, `int`, `string` or `version` with the value.
+        attributes: By name, with or without a domain: `bool`, `int`, `string` or `version` with the value, or `bools`,
+            `ints`, `strings` or `versions` with the values.
         capacity: Quantities by name.
     """
 
@@ -134,20 +134,24 @@ class CompiledSelector:
             return self._closure(slots)
 
 
-def compile_selector(text: str) -> CompiledSelector:
+def compile_selector(text: str, *, cel_0_29: bool = False) -> CompiledSelector:
     """Compile a selector.
+
+    Args:
+        text: The selector.
+        cel_0_29: Whether the rules are those of cel-go 0.29, instead of 0.26: attributes can be lists.
 
     Raises:
         InvalidDeviceSelectorError: the selector is invalid.
     """
     try:
         with _deep_recursion():
-            return _compiled(text)
+            return _compiled(text, cel_0_29)
     except BudgetExceededError:
         raise InvalidDeviceSelectorError(TOO_LARGE) from None
 
 
-def _compiled(text: str) -> CompiledSelector:
+def _compiled(text: str, cel_0_29: bool) -> CompiledSelector:
     issues = Issues(text)
     if len(text) > _MOST_CHARACTERS:
         size = f"size: {len(text)}, limit {_MOST_CHARACTERS}"
@@ -155,12 +159,12 @@ def _compiled(text: str) -> CompiledSelector:
         _refuse(issues)
     node = parse(text, issues)
     _refuse(issues)
-    checked = check(node, issues, Budget(_CHECKING))
+    checked = check(node, issues, Budget(_CHECKING), cel_0_29=cel_0_29)
     _refuse(issues)
     work = Budget(LIMIT)
     validate(node, checked, issues, work)
     _refuse(issues)
-    if checked.types[node] not in _OUTPUTS:
+    if checked.types[node] not in {types.BOOL, types.DYN if cel_0_29 else types.ANY}:
         raise InvalidDeviceSelectorError(
             f"must evaluate to bool or the unknown type, not {checked.types[node].shown(work)}"
         )
@@ -190,10 +194,21 @@ def _attribute(given: Mapping[str, Any]) -> Any:
     for kind in ("int", "bool", "string"):
         if given.get(kind) is not None:
             return given[kind]
+    for kind in ("ints", "bools", "strings"):
+        if given.get(kind) is not None:
+            return [*given[kind]]
+    if given.get("versions") is not None:
+        return _versions(given["versions"])
     if given.get("version") is None:
         return Error("unsupported attribute value")
     version = semver_of(given["version"])
     return Error(f"parse semantic version: {version.message}") if isinstance(version, Error) else version
+
+
+def _versions(given: Sequence[str]) -> Any:
+    versions = [semver_of(one) for one in given]
+    wrong = next((one for one in versions if isinstance(one, Error)), None)
+    return versions if wrong is None else Error(f"parse semantic version: {wrong.message}")
 
 
 def _put(into: Map, name: str, driver: str, value: Any) -> None:

@@ -3,7 +3,7 @@
 A closure takes the slots of all variables of the expression and returns a value, which can be an error. Constants,
 lists of constants and conversions of constants are computed once; a constant pattern is compiled once.
 
-Source: cel-go v0.26 interpreter/planner.go, interpretable.go, attributes.go, decorators.go.
+Source: cel-go v0.26 and v0.29 interpreter/planner.go, interpretable.go, attributes.go, decorators.go.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from policysched.budget import Budget
 from policysched.cel.calls import NO_OVERLOAD, Closure, Slots, applied, implementation, measured
 from policysched.cel.checker import Checked
-from policysched.cel.declarations import RUNTIME_TYPES
+from policysched.cel.declarations import RUNTIME_TYPES, functions
 from policysched.cel.libraries import patterns
 from policysched.cel.libraries.operators import contained_in
 from policysched.cel.lookups import has_field, look_up, look_up_optional
@@ -172,7 +172,8 @@ class _Compiler:
             return self._with_pattern(name, arguments)
         if len(overloads) == 1:
             arguments = measured(overloads[0].name, arguments)
-        call = implementation(name, overloads, self._work)
+        every = functions(cel_0_29=self._checked.cel_0_29).get(name, ())
+        call = implementation(name, overloads, self._work, every)
         if name in _CONVERSIONS and self._all_constant(arguments) and len(arguments) == 1:
             return self._converted(call(*(self._constants[one] for one in arguments)))
         return applied(call, arguments)
@@ -274,12 +275,12 @@ class _Compiler:
         if node.target is None:
             raise ProgramError(f"no such overload: {node.function}(...)")
         operand, other = self.of(node.target), self.of(node.arguments[0])
-        unwrap = node.function == "orValue"
+        unwrap, is_strict = node.function == "orValue", self._checked.cel_0_29
 
         def or_else(slots: Slots) -> Any:
             value = operand(slots)
             if type(value) is not Optional:
-                return value
+                return Error("no such overload") if is_strict and type(value) is not Error else value
             if not value.present:
                 return other(slots)
             return value.value if unwrap else value

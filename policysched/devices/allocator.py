@@ -23,6 +23,7 @@ from policysched.devices.requests.failures import AllocationFailure
 from policysched.devices.requests.plans import selectors_of
 from policysched.devices.requests.requirements import compile_ahead
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim
+from policysched.model.release import Release
 
 STEPS: Final = 300_000
 """Step limit of one call of an allocator. Units: about a microsecond each."""
@@ -36,17 +37,17 @@ TIMED_OUT: Final = "timed out trying to allocate devices"
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
-def compile_class(device_class: DeviceClass) -> None:
-    """Compile the selectors of a device class before the first claim uses it."""
+def compile_class(device_class: DeviceClass, release: Release) -> None:
+    """Compile the selectors of a device class before the first claim uses it, with the rules of a release."""
     texts = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
     with suppress(BudgetExceededError):
-        compile_ahead(texts, Budget(_STEPS_TO_COMPILE))
+        compile_ahead(texts, Budget(_STEPS_TO_COMPILE), release)
 
 
 def compile_claims(claims: Sequence[ResourceClaim], tables: DeviceTables) -> None:
     """Compile the selectors of claims before the claims are evaluated, within a step limit."""
     with suppress(BudgetExceededError):
-        compile_ahead(selectors_of(claims, tables.classes), Budget(_STEPS_TO_COMPILE))
+        compile_ahead(selectors_of(claims, tables.classes), Budget(_STEPS_TO_COMPILE), tables.release)
 
 
 class AllocationAnswers:
@@ -227,7 +228,8 @@ class Allocator:
         found = kept.pop(self._key, None)
         if not isinstance(found, PreparedClaims) or not found.is_current:
             try:
-                compile_ahead(selectors_of(self.claims, self._tables.classes), Budget(self._steps))
+                texts = selectors_of(self.claims, self._tables.classes)
+                compile_ahead(texts, Budget(self._steps), self._tables.release)
             except BudgetExceededError:
                 raise AllocationTimeoutError(TIMED_OUT) from None
             found = PreparedClaims(self._tables, self.claims, self._length)

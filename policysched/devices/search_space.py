@@ -36,7 +36,7 @@ class SearchSpace:
         able: For each requirement, the devices that its selectors match, that the node reaches and that have the
             capacities.
         fit: For each requirement, the able devices whose taints are tolerated.
-        failing: For each requirement, the devices on which a selector fails with an error.
+        failing: For each requirement, the devices on which a selector or the computation of capacities fails.
         lacking: For each requirement, the lacking devices.
         consumed: By device, the amounts that allocated shares of it consume.
         shared: The devices of which shares consume anything.
@@ -73,12 +73,12 @@ class SearchSpace:
             if shape is None:
                 continue
             for requirement in range(requirements):
-                able, fit = shape.able[requirement], shape.fit[requirement]
+                able, fit, exceeding = shape.able[requirement], shape.fit[requirement], shape.exceeding[requirement]
                 if reached is not None:
-                    able, fit = able & reached, fit & reached
+                    able, fit, exceeding = able & reached, fit & reached, exceeding & reached
                 self.able[requirement] |= able << at
                 self.fit[requirement] |= fit << at
-                self.failing[requirement] |= shape.failing[requirement] << at
+                self.failing[requirement] |= (shape.failing[requirement] | exceeding) << at
             self.kinds += shape.kinds
             self._views += [place] * len(shape.kinds)
 

@@ -25,9 +25,11 @@ class ViewShape:
         able: For each requirement, the devices that its selectors match and that have the capacities.
         fit: For each requirement, the able devices whose taints are tolerated.
         failing: For each requirement, the devices on which a selector fails with an error.
+        exceeding: For each requirement, the devices whose capacities cannot be computed, an error where the device is
+            reached.
     """
 
-    __slots__ = ("_equal", "_places", "able", "failing", "fit", "kinds")
+    __slots__ = ("_equal", "_places", "able", "exceeding", "failing", "fit", "kinds")
 
     def __init__(self, kinds: Sequence[DeviceKind], known: Sequence[Mapping[int, Suitability]]) -> None:
         self.kinds = kinds
@@ -36,7 +38,8 @@ class ViewShape:
         answers = [[suitabilities[number] for number in places] for suitabilities in known]
         self.able = [bit_set((one.is_able for one in each), of) for each in answers]
         self.fit = [bit_set((one.is_able and one.is_tolerated for one in each), of) for each in answers]
-        self.failing = [bit_set((one.failure is not None for one in each), of) for each in answers]
+        self.failing = [bit_set((one.selector_failed for one in each), of) for each in answers]
+        self.exceeding = [bit_set((one.capacity_failed for one in each), of) for each in answers]
         self._equal: dict[int, int] = {}
         self._places: dict[int, list[int]] | None = None
 
@@ -62,6 +65,7 @@ class JoinedShape(ViewShape):
     def __init__(self, parts: Sequence[ViewShape], requirements: int) -> None:
         self.kinds = list(chain.from_iterable([one.kinds for one in parts]))
         self.able, self.fit, self.failing = [0] * requirements, [0] * requirements, [0] * requirements
+        self.exceeding = [0] * requirements
         self._parts = parts
         at = 0
         for one in parts:
@@ -69,6 +73,7 @@ class JoinedShape(ViewShape):
                 self.able[place] |= one.able[place] << at
                 self.fit[place] |= one.fit[place] << at
                 self.failing[place] |= one.failing[place] << at
+                self.exceeding[place] |= one.exceeding[place] << at
             at += len(one.kinds)
 
     def equal(self, kind: DeviceKind) -> int:

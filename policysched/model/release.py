@@ -131,6 +131,14 @@ class Release:
 
     Source: k8s.io/dynamic-resource-allocation/structured, k8s.io/dynamic-resource-allocation/cel/errors.go.
     """
+    selectors_follow_cel_0_29: bool
+    """Whether device selectors can read attributes that are lists, which have the type `dyn`, and follow cel-go 0.29.
+
+    Otherwise, an attribute that is a list fails every selector, attributes have the type `any`, `duration` takes
+    integers, and `or` and `orValue` return a value that is not optional.
+
+    Source: k8s.io/dynamic-resource-allocation/cel/compile.go, github.com/google/cel-go.
+    """
     device_taint_rules_apply: bool
     """Whether DeviceTaintRules taint devices, in addition to the taints that drivers publish.
 
@@ -164,6 +172,16 @@ class Release:
 
     Source: k8s.io/dynamic-resource-allocation/structured.
     """
+    ignores_compatibility_groups: bool
+    """Whether slices with devices in compatibility groups are ignored, so that their pools are incomplete.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
+    refuses_derived_attributes: bool
+    """Whether a request for devices with derived attributes fails the pod, instead of being treated as one without.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
     empty_shares_count: bool
     """Whether another share of a device takes no shared counters, even if the allocated shares consume no capacity.
 
@@ -173,6 +191,11 @@ class Release:
     """Whether a device capacity that is rounded to a step is written in the form of the step.
 
     Otherwise, it is written in binary form: 3000 instead of 3k.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
+    capacities_are_fractional: bool
+    """Whether requested device capacities are rounded to steps of thousandths if possible, instead of whole units.
 
     Source: k8s.io/dynamic-resource-allocation/structured.
     """
@@ -335,13 +358,17 @@ V1_36: Final = Release(
     group_generation_is_renewed=True,
     lack_of_victims_is_final=True,
     selector_errors_name_devices=False,
+    selectors_follow_cel_0_29=False,
     device_taint_rules_apply=False,
     configurations_apply_to_all=False,
     counters_reach_all_nodes=True,
     incomplete_pool_rejects_node=False,
     all_includes_consumed=False,
+    ignores_compatibility_groups=False,
+    refuses_derived_attributes=False,
     empty_shares_count=False,
     rounded_capacities_keep_form=False,
+    capacities_are_fractional=False,
     capacity_errors_fail=False,
     distinct_compares_all=False,
     budgets_stop_at_violation=False,
@@ -389,10 +416,13 @@ V1_37: Final = replace(
     no_deallocation_is_reported=False,
     preempted_node_is_reported=True,
     selector_errors_name_devices=True,
+    selectors_follow_cel_0_29=True,
     device_taint_rules_apply=True,
     configurations_apply_to_all=True,
     counters_reach_all_nodes=False,
     all_includes_consumed=True,
+    ignores_compatibility_groups=True,
+    refuses_derived_attributes=True,
     empty_shares_count=True,
     rounded_capacities_keep_form=True,
     capacity_errors_fail=True,
@@ -431,6 +461,7 @@ V1_38: Final = replace(
     gangs_wait_at_permit=False,
     group_generation_is_renewed=False,
     lack_of_victims_is_final=False,
+    capacities_are_fractional=True,
     exact_capacities=True,
     incomplete_pool_rejects_node=True,
     empty_budget_selects_all=True,

@@ -294,7 +294,7 @@ class Cluster:
         change = self.objects.put(device_class)
         self.mapped_resources.follow(old, device_class)
         self.devices.set_class(device_class)
-        compile_class(device_class)
+        compile_class(device_class, self.release)
         self.devices_stamp += 1
         return change
 

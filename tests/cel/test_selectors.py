@@ -43,7 +43,7 @@ def test_cases_have_verdicts_and_all_kinds_of_errors() -> None:
     ("attribute", "trouble"),
     [
         ({}, "unsupported attribute value"),
-        ({"strings": ["a"]}, "unsupported attribute value"),
+        ({"versions": ["1.0.0", "1.x"]}, "parse semantic version: No Major.Minor.Patch elements found"),
         ({"version": "1.x"}, "parse semantic version: No Major.Minor.Patch elements found"),
     ],
 )

@@ -18,6 +18,7 @@ CLASSES: Final = ("c0", "c1", "c2")
 FEATURES: Final = (
     "admin",
     "all",
+    "alpha",
     "alternatives",
     "binding",
     "config",
@@ -50,6 +51,13 @@ SELECTORS: Final = (
     'device.attributes["b.io"].exists(name, name == "on")',
     *("true",) * 8,
     "false",
+)
+LISTS: Final[tuple[Json, ...]] = (
+    {"strings": ["A", "B"]},
+    {"strings": ["r0"]},
+    {"ints": [0, 1]},
+    {"bools": [True]},
+    {"versions": ["1.2.3"]},
 )
 FAILING: Final = (
     'device.attributes["a.io"].model == "A"',
@@ -213,7 +221,9 @@ class Cases:
                 full = f"{driver}/{name}" if "/" not in name and random.random() < 0.2 else name
                 found[full] = random.choice(values)
         if self._is("errors", 0.06):
-            found["bad"] = random.choice(({"version": "1.x"}, {"strings": ["a"]}, {}))
+            found["bad"] = random.choice(({"version": "1.x"}, {"strings": ["a"]}, {"versions": ["1.0.0", "1.x"]}, {}))
+        if self._is("alpha", 0.2):
+            found[random.choice(("model", "x.io/root", "numa"))] = random.choice(LISTS)
         return found
 
     def _consumed_counters(self) -> list[Json]:
@@ -221,8 +231,10 @@ class Cases:
         counters = {each: {"value": str(random.randint(0, 3))} for each in random.sample(("c0", "c1"), 1)}
         if self._is("duplicates", 0.1):
             counters["c9"] = {"value": "1"}
+        groups = {"compatibilityGroups": ["g"]} if self._is("alpha", 0.1) else {}
         return [
-            {"counterSet": name, "counters": counters} for name in random.sample(("s0", "s1"), random.randint(1, 2))
+            {"counterSet": name, "counters": counters, **groups}
+            for name in random.sample(("s0", "s1"), random.randint(1, 2))
         ]
 
     def _capacity(self) -> Json:
@@ -235,6 +247,8 @@ class Cases:
                     {"default": "1Gi", "validRange": {"min": "1Gi", "max": "3Gi"}},
                     {"default": "1024Mi", "validRange": {"min": "512Mi", "step": "512Mi"}},
                     {"default": "500m", "validRange": {"min": "1", "max": "8Gi", "step": "3"}},
+                    {"default": "1", "validRange": {"min": "500m", "max": "8Gi", "step": "250m"}},
+                    {"default": "1", "validRange": {"min": "0.1", "step": "300m"}},
                     {"default": "1k", "validValues": ["1000", "2k", "1e4"]},
                 )
             )
@@ -299,8 +313,10 @@ class Cases:
         if self._is("taints"):
             asked["tolerations"] = [self._toleration() for _ in range(random.randint(0, 2))]
         if self._is("shares", 0.5):
-            amounts = ("1", "2", "1Gi", "1500Mi", "2Gi", "5Gi", "0.5", "1000", "1k", "1e3")
+            amounts = ("1", "2", "1Gi", "1500Mi", "2Gi", "5Gi", "0.5", "1.2", "1000", "1k", "1e3", "10P", "100u")
             asked["capacity"] = {"requests": {"memory": random.choice(amounts)}}
+        if self._is("alpha", 0.06):
+            asked["derivedAttributes"] = [{"name": "sum", "expression": "1"}]
         return asked
 
     def _toleration(self) -> Json:

@@ -1,6 +1,6 @@
 """Kubernetes' own allocator as a program: it answers cases, and tells those of its own tests.
 
-It is built from k8s.io/dynamic-resource-allocation of the chosen release, inside a copy of the module, because its
+It is built from k8s.io/dynamic-resource-allocation of a release, inside a copy of the module, because its
 table tests are internal there.
 """
 
@@ -28,7 +28,7 @@ from tests.controlplane.golang import (
     program_folder,
 )
 from tests.controlplane.modules import ORACLE, staging_version
-from tests.controlplane.releases import Release, chosen
+from tests.controlplane.releases import Release
 from tests.devices.playing import Case
 
 MODULE: Final = "k8s.io/dynamic-resource-allocation"
@@ -38,13 +38,12 @@ KEPT: Final = 2
 """How many programs stay: those of the sources that were used last."""
 
 
-def program() -> Path:
-    """Give the path of the judge of the chosen release, building it if its source has changed.
+def program(release: Release) -> Path:
+    """Give the path of the judge of a release, building it if its source has changed.
 
     Raises:
         BuildError: Go or a module is missing, or the build fails.
     """
-    release = chosen()
     source = b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))
     digest = hashlib.sha256(link_flags(release).encode() + source).hexdigest()[:16]
     made = program_folder(release) / f"allocator-{digest}"
@@ -84,18 +83,19 @@ def _module(release: Release) -> Path:
     return Path(found["Dir"])
 
 
-def tables(into: Path) -> list[dict[str, Any]]:
+def tables(into: Path, release: Release) -> list[dict[str, Any]]:
     """Run the allocator's own tests, and return each case with what the allocator answered.
 
     Args:
         into: a folder to work in.
+        release: the release of the allocator.
 
     Raises:
         AssertionError: the tests fail.
     """
     told = into / "tables.jsonl"
     done = subprocess.run(
-        [program(), "-test.count=1"],
+        [program(release), "-test.count=1"],
         cwd=into,
         env=os.environ | {"POLICYSCHED_TABLES": str(told)},
         capture_output=True,
@@ -107,10 +107,15 @@ def tables(into: Path) -> list[dict[str, Any]]:
 
 
 class Judge:
-    """A running judge: one question is on its way at a time."""
+    """A running judge: one question is on its way at a time.
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    Attributes:
+        release: The Kubernetes release of the allocator.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], release: Release) -> None:
         self._process = process
+        self.release = release
 
     def ask(self, case: Case) -> list[dict[str, Any]]:
         """Return what Kubernetes' allocator says of each node of a case."""
@@ -125,14 +130,14 @@ class Judge:
 
 
 @contextmanager
-def judge() -> Iterator[Judge]:
-    """Run a judge."""
+def judge(release: Release) -> Iterator[Judge]:
+    """Run the judge of a release."""
     environment = os.environ | {"POLICYSCHED_SERVE": "1"}
     with subprocess.Popen(
-        [program()], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        [program(release)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
         try:
-            yield Judge(process)
+            yield Judge(process, release)
         finally:
             assert process.stdin is not None
             process.stdin.close()

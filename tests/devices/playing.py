@@ -19,6 +19,7 @@ from policysched.devices import (
 from policysched.model.decode import decode
 from policysched.model.device_decoding import decode_devices
 from policysched.model.objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from policysched.model.release import Release
 
 Case = Mapping[str, Any]
 
@@ -28,9 +29,9 @@ def claims_of(case: Case) -> list[ResourceClaim]:
     return [decode_devices(ResourceClaim, one) for one in case["claims"] or ()]
 
 
-def tables_of(case: Case) -> DeviceTables:
-    """The case's devices, classes, nodes and allocated claims."""
-    tables = DeviceTables()
+def tables_of(case: Case, release: Release) -> DeviceTables:
+    """The case's devices, classes, nodes and allocated claims, for the allocator of a release."""
+    tables = DeviceTables(release=release)
     for row, node in enumerate(case["nodes"]):
         tables.set_node(row, node["metadata"]["name"], node["metadata"].get("labels") or {})
     for one in case["classes"] or ():

@@ -185,3 +185,123 @@ def test_negative_capacity_fails_the_request() -> None:
     with pytest.raises(AllocationError, match='capacity "memory": capacity value is neg'):
         allocate(made, asking("-1"))
     assert allocate(tables(slice_of("n0", parts)), asking("-1")) is not None
+
+
+FRACTIONS: dict[str, tuple[tuple[str, str, str], str, str, str]] = {
+    "steps below one": (("4", "500m", "250m"), "600m", "1", "750m"),
+    "whole result": (("4", "500m", "250m"), "900m", "1", "1"),
+    "least amount": (("4", "500m", "250m"), "100m", "500m", "500m"),
+    "whole steps": (("8Gi", "1Gi", "1Gi"), "1500Mi", "2Gi", "2Gi"),
+    "bounds without thousandths": (("10", "1", "1000001u"), "1500m", "3", "3"),
+}
+"""Value, least amount and step of a capacity; the requested amount; the taken amounts: whole units, and fractions."""
+
+
+@pytest.mark.parametrize("is_fractional", [False, True])
+@pytest.mark.parametrize("case", FRACTIONS)
+def test_capacity_is_rounded_to_whole_units_or_to_thousandths(case: str, is_fractional: bool) -> None:
+    (value, least, step), amount, whole, fraction = FRACTIONS[case]
+    of = release(capacities_are_fractional=is_fractional, rounded_capacities_keep_form=True)
+    made = tables(slice_of("n0", [stepping(value, least, step)]), release=of)
+    found = allocate(made, asking(amount))
+    assert found is not None
+    assert found[0].devices.results[0].consumed_capacity == {"memory": fraction if is_fractional else whole}
+
+
+@pytest.mark.parametrize(
+    ("least", "step", "amount", "reason"),
+    [
+        ("1", "500m", "1.0001", "request 1000100u is not a representable milli value"),
+        ("1Gi", "500m", "10P", "request 10P is not a representable milli value"),
+        ("1", "5P", "6P", "rounding request 6P up to the next step passes the milli-value range"),
+    ],
+)
+def test_capacity_beyond_thousandths_fails_the_request(least: str, step: str, amount: str, reason: str) -> None:
+    of = release(capacities_are_fractional=True, capacity_errors_fail=True)
+    made = tables(slice_of("n0", [stepping("20P", least, step)]), release=of)
+    with pytest.raises(AllocationError, match=f"range arithmetic: {reason}$"):
+        allocate(made, asking(amount))
+
+
+def test_capacity_fails_the_request_only_on_nodes_that_reach_the_device() -> None:
+    parts = [{**stepping("9E", "10P", "7E"), "nodeName": "n1"}, {**device("y"), "allNodes": True}]
+    spread = slice_of("", parts, pool="all", perDeviceNodeSelection=True)
+    made = tables(spread, nodes=["n0", "n1"], release=release(capacity_errors_fail=True))
+    wanted = asking("9E", allocationMode="All")
+    assert allocate(made, wanted) is None
+    with pytest.raises(AllocationError, match=r"passes MaxInt64$"):
+        allocate(made, wanted, row=1)
+
+
+@pytest.mark.parametrize("ignores", [False, True])
+def test_compatibility_groups_make_a_pool_incomplete(ignores: bool) -> None:
+    taken = [{"counterSet": "set", "counters": {"memory": {"value": "5"}}, "compatibilityGroups": ["g"]}]
+    parts = [device("x", consumesCounters=taken), device("y")]
+    other = slice_of("n0", [device("z")], name="other", slices=3)
+    made = tables(slice_of("n0", parts, slices=3), other, release=release(ignores_compatibility_groups=ignores))
+    sets = [{"name": "set", "counters": {"memory": {"value": "10"}}}]
+    made.set_slice(slice_of("", [], name="sets", pool="n0", slices=3, sharedCounters=sets, allNodes=True))
+    assert names(allocate(made, claim(request()))) == (None if ignores else [["z"]])
+    made.set_slice(slice_of("n0", [device("x")], slices=3))
+    assert names(allocate(made, claim(request(3)))) is None
+    assert names(allocate(made, claim(request(2)))) == [["z", "x"]]
+
+
+def test_a_newer_slice_with_compatibility_groups_still_replaces_a_pool() -> None:
+    taken = [{"counterSet": "set", "counters": {}, "compatibilityGroups": ["g"]}]
+    newer = slice_of("n9", [device("x", consumesCounters=taken)], name="newer", pool="n0", generation=2)
+    made = tables(slice_of("n0", [device("z")], slices=2), newer, release=release(ignores_compatibility_groups=True))
+    wanted = claim(request(allocationMode="All"))
+    assert allocate(made, wanted) is None
+    made.remove_slice("newer")
+    with pytest.raises(AllocationError, match="is currently being updated"):
+        allocate(made, wanted)
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_derived_attributes_fail_the_request(refuses: bool) -> None:
+    made = tables(slice_of("n0", devices(1)), release=release(refuses_derived_attributes=refuses))
+    wanted = claim(request(derivedAttributes=[{"name": "a", "expression": "1"}]))
+    if not refuses:
+        assert allocate(made, wanted) is not None
+        return
+    with pytest.raises(
+        AllocationError, match=r"^claim ns/c, request r: cannot handle request with derived attributes, "
+    ):
+        allocate(made, wanted)
+
+
+LISTS: dict[str, tuple[dict[str, Any], str]] = {
+    "strings": ({"strings": ["A", "B"]}, 'device.attributes["gpu.example.com"].model.includes("B")'),
+    "integers": ({"ints": [1, 2]}, '2 in device.attributes["gpu.example.com"].model'),
+    "booleans": ({"bools": [True]}, 'device.attributes["gpu.example.com"].model[0] == true'),
+    "versions": ({"versions": ["1.2.0"]}, 'device.attributes["gpu.example.com"].model[0].minor() == 2'),
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_attributes_that_are_lists_are_read_or_fail(case: str) -> None:
+    attribute, expression = LISTS[case]
+    parts = [device("x", attributes={"model": {"strings": ["C"]}}), device("y", attributes={"model": attribute})]
+    wanted = claim(request(1, expression))
+    made = tables(slice_of("n0", parts[1:]), release=release(selectors_follow_cel_0_29=True))
+    assert names(allocate(made, wanted)) == [["y"]]
+    made = tables(slice_of("n0", parts[1:]))
+    with pytest.raises(AllocationError, match="attribute model: unsupported attribute value"):
+        allocate(made, wanted)
+
+
+def test_devices_with_different_lists_are_different() -> None:
+    parts = [device(name, attributes={"model": {"strings": [name]}}) for name in "xyz"]
+    made = tables(slice_of("n0", parts), release=release(selectors_follow_cel_0_29=True))
+    wanted = claim(request(1, 'device.attributes["gpu.example.com"].model.includes("y")'))
+    assert names(allocate(made, wanted)) == [["y"]]
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_list_with_a_malformed_version_fails_every_selector(reads: bool) -> None:
+    parts = [device("x", attributes={"model": {"versions": ["1.0.0", "1.x"]}})]
+    made = tables(slice_of("n0", parts), release=release(selectors_follow_cel_0_29=reads))
+    reason = "parse semantic version: " if reads else "unsupported attribute value"
+    with pytest.raises(AllocationError, match=f"attribute model: {reason}"):
+        allocate(made, claim(request(1, "true")))

@@ -195,9 +195,9 @@ def test_selectors_are_compiled_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch)
     compiled: list[str] = []
     compile_one = requirements._compile
 
-    def counted(text: str) -> object:
+    def counted(text: str, cel_0_29: bool) -> object:
         compiled.append(text)
-        return compile_one(text)
+        return compile_one(text, cel_0_29)
 
     monkeypatch.setattr(requirements, "_PROGRAMS", requirements.Programs(1 << 19))
     monkeypatch.setattr(requirements, "_compile", counted)
@@ -222,11 +222,12 @@ def test_programs_are_kept_by_their_length() -> None:
     texts = [f"{'true || ' * 4}device.driver == '{place}'" for place in range(4)]
     assert len(texts[0]) == 52
     for text in (texts[0], texts[1], texts[0], texts[2]):
-        programs.compiled(text)
-    assert [text in programs for text in texts] == [True, False, True, False]
-    programs.compiled(long := " || ".join(["true"] * 100))
-    assert long in programs
-    assert not any(text in programs for text in texts)
+        programs.compiled(text, False)
+    assert [programs.knows(text, False) for text in texts] == [True, False, True, False]
+    assert not any(programs.knows(text, True) for text in texts)
+    programs.compiled(long := " || ".join(["true"] * 100), False)
+    assert programs.knows(long, False)
+    assert not any(programs.knows(text, False) for text in texts)
 
 
 def test_an_error_that_a_selector_makes_long_is_cut() -> None:

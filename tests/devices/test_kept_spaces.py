@@ -14,6 +14,7 @@ from policysched.devices.answers.group_search import GroupSearch
 from policysched.devices.search_space import SearchSpace
 from policysched.model.decode import decode
 from policysched.model.objects import AllocationResult
+from policysched.model.release import DEFAULT
 from tests import work
 from tests.devices.build import allocate, claim, device, request, slice_of, tables
 from tests.devices.generate import Cases
@@ -25,7 +26,7 @@ Taken = dict[str, AllocationResult]
 
 def _searched_anew(case: Case, taken: Taken) -> list[Any]:
     """What a search finds on each node that begins with everything."""
-    made = tables_of(case)
+    made = tables_of(case, DEFAULT)
     for uid, one in taken.items():
         made.allocated.assume(uid, one)
     return [said(Allocator(made, claims_of(case), steps=STEPS), row) for row in range(len(case["nodes"]))]
@@ -36,7 +37,7 @@ def _differing() -> Iterator[Case]:
     for seed in range(40):
         rng = Random(seed)
         case = Cases(rng).case()
-        kept, taken = tables_of(case), Taken()
+        kept, taken = tables_of(case, DEFAULT), Taken()
         for number in range(6):
             found = [said(Allocator(kept, claims_of(case), steps=STEPS), row) for row in range(len(case["nodes"]))]
             anew = _searched_anew(case, taken)

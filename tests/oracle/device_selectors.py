@@ -18,15 +18,24 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from tests.controlplane.releases import Release
+
 Answer = list[bool | str]
 
 
 class KubernetesSelectors:
-    """A context manager around one process that answers in Kubernetes' name."""
+    """A context manager around one process that answers in the name of a release of Kubernetes."""
+
+    def __init__(self, release: Release) -> None:
+        self.release = release
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [binary("selectors")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+            [binary("selectors", self.release)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
         )
         return self
 
@@ -49,17 +58,22 @@ class KubernetesSelectors:
         return [one.get("error", one["matches"]) for one in said["results"]]
 
 
-def device_of(raw: dict[str, Any]) -> Variables:
-    """Make a device of what the API says of it."""
+def device_of(raw: dict[str, Any], *, cel_0_29: bool) -> Variables:
+    """Make a device of what the API says of it; an attribute that is a list has no value for who does not read it."""
     capacity = {name: amount["value"] for name, amount in raw.get("capacity", {}).items()}
     allow = raw.get("allowMultipleAllocations", False)
-    return Variables(Device(raw["driver"], raw.get("attributes", {}), capacity, allow))
+    known = None if cel_0_29 else ("bool", "int", "string", "version")
+    attributes = {
+        name: {kind: value for kind, value in one.items() if known is None or kind in known}
+        for name, one in raw.get("attributes", {}).items()
+    }
+    return Variables(Device(raw["driver"], attributes, capacity, allow))
 
 
-def ours(text: str, devices: list[dict[str, Any]]) -> Answer:
+def ours(text: str, devices: list[dict[str, Any]], *, cel_0_29: bool) -> Answer:
     """Answer a question with our package."""
     try:
-        selector = compile_selector(text)
+        selector = compile_selector(text, cel_0_29=cel_0_29)
     except InvalidDeviceSelectorError as error:
         return [str(error)]
-    return [selector.matches(device_of(one)) for one in devices]
+    return [selector.matches(device_of(one, cel_0_29=cel_0_29)) for one in devices]

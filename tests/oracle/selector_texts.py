@@ -29,7 +29,11 @@ def device(random: Random) -> dict[str, Any]:
             domain = random.choice(["", "", "other.example.com/"])
             attributes[domain + name] = make() if random.random() < 0.9 else random.choice(list(kinds.values()))()
     if random.random() < 0.02:
-        attributes["broken"] = random.choice([{}, {"version": "1.x"}])
+        attributes["broken"] = random.choice([{}, {"version": "1.x"}, {"versions": ["1.0.0", "1.x"]}])
+    elif random.random() < 0.05:
+        attributes[random.choice(list(kinds))] = random.choice(
+            [{"strings": ["abc", "a,b"]}, {"ints": [0, 5]}, {"bools": [True, False]}, {"versions": ["1.2.3"]}]
+        )
     capacity = {
         name: {"value": random.choice(["80Gi", "1", "500m", "0", "10G"])}
         for name in ("memory", "cores")
@@ -295,6 +299,10 @@ GROWN: Final[dict[str, list[Grow]]] = {
             lambda grown, depth, sign=sign, kind=kind: f"{attribute(grown, depth)} {sign} {grown.of(kind, depth)}"
             for sign in ("==", "!=", "<", ">=")
             for kind in ("int", "string", "bool", "semver")
+        ),
+        *(
+            lambda grown, depth, form=form: form.format(attribute(grown, depth), grown.of("string", depth))
+            for form in ("{0}.includes({1})", "{1} in {0}", "{0}.exists(x, x == {1})", "size({0}) > 1", "{0}[0] == {1}")
         ),
         attribute,
     ],

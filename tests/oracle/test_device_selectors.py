@@ -12,6 +12,9 @@ from random import Random
 
 import pytest
 
+from policysched.model.release import RELEASES as OURS
+from tests.controlplane.releases import RELEASES, chosen, compared
+
 from .device_selectors import Answer, KubernetesSelectors, ours
 from .seed import seed
 from .selector_texts import Expressions, device
@@ -51,30 +54,32 @@ def beside(mine: Answer, theirs: Answer) -> Answer:
     return [other if isinstance(one, str) and str(other).startswith(CRASHED) else one for one, other in pairs]
 
 
+@pytest.mark.parametrize("minor", compared())
 @pytest.mark.parametrize("part", range(PARTS))
-def test_selectors_say_what_kubernetes_says(part: int) -> None:
-    random = Random(f"{SEED}-{part}")
+def test_selectors_say_what_kubernetes_says(part: int, minor: str) -> None:
+    cel_0_29 = OURS[minor].selectors_follow_cel_0_29
+    random = Random(f"{SEED}-{part}-{minor}")
     grown = Expressions(random)
     differing: list[str] = []
     refused = evaluated = failed = 0
-    with KubernetesSelectors() as kubernetes:
-        for _ in range(CASES // PARTS):
+    with KubernetesSelectors(RELEASES[minor]) as kubernetes:
+        for _ in range(CASES // PARTS // len(compared())):
             text, devices = grown.selector(), [device(random) for _ in range(DEVICES)]
             theirs = kubernetes.ask(text, devices)
             if theirs is None:
                 continue
-            mine = beside(ours(text, devices), theirs)
+            mine = beside(ours(text, devices, cel_0_29=cel_0_29), theirs)
             refused += len(theirs) == 1
             evaluated += sum(isinstance(one, bool) for one in theirs)
             failed += len(theirs) > 1 and any(isinstance(one, str) for one in theirs)
             if told(mine, text) != told(theirs, text):
                 differing.append(f"{text!r}\n  Kubernetes: {theirs}\n  ours: {mine}")
     assert not differing, f"POLICYSCHED_SEED={SEED}: {len(differing)} differ\n" + "\n".join(differing[:REPORTED])
-    assert min(refused, evaluated, failed) > CASES // PARTS // 20
+    assert min(refused, evaluated, failed) > CASES // PARTS // len(compared()) // 20
 
 
 def test_comparison_notices_another_verdict() -> None:
-    with KubernetesSelectors() as kubernetes:
+    with KubernetesSelectors(chosen()) as kubernetes:
         theirs = kubernetes.ask('device.driver == "a"', [{"driver": "a"}, {"driver": "b"}])
     assert theirs == [True, False]
     assert told([True, True]) != told(theirs)

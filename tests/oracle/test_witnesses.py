@@ -48,6 +48,7 @@ LACKING: Mapping[str, frozenset[str]] = {"1.38": frozenset({"capacity_errors_fai
 """By minor, the fields whose witnesses differ for another reason: capacity names, and an oracle without taint rules."""
 ELSEWHERE: Mapping[str, str] = {
     "budgets_stop_at_violation": "tests/oracle/test_preemption_releases.py",
+    "capacities_are_fractional": "tests/devices/test_allocator_releases.py",
     "configuration_fields": "tests/app/configuration/test_release_differences.py",
     "counts_claims_by_owner": "tests/app/test_metrics_of_releases.py",
     "empty_budget_selects_all": "tests/oracle/test_preemption_releases.py",

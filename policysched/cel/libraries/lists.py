@@ -1,6 +1,6 @@
 """Functions of lists, maps and optional values.
 
-Source: cel-go v0.26 ext/lists.go, ext/sets.go, ext/comprehensions.go, cel/library.go; k8s.io/apiserver v0.36
+Source: cel-go v0.26 and v0.29 ext/lists.go, ext/sets.go, ext/comprehensions.go, cel/library.go; k8s.io/apiserver v0.36
 pkg/cel/library/lists.go; k8s.io/dynamic-resource-allocation v0.36 cel/compile.go (includes).
 """
 
@@ -26,6 +26,8 @@ from policysched.cel.values.scalars import (
 )
 from policysched.cel.values.texts import shown
 
+_LONGEST_RANGE: Final = 1_000_000
+"""Largest size of a range in cel-go 0.29."""
 _MOST_INCLUDED: Final = 48
 _TYPES: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _ORDERED: Final = frozenset({int, Uint, float, bool, Duration, Timestamp, str, bytes})
@@ -103,6 +105,14 @@ def _flatten(work: Budget, values: list[Any], depth: int = 1) -> Any:
 def _range(work: Budget, number: int) -> list[int]:
     work.spend(max(number, 0))
     return list(range(number))
+
+
+def _bounded_range(work: Budget, number: int) -> list[int] | Error:
+    if number < 0:
+        return Error(f"lists.range: size must be non-negative, got {number}")
+    if number > _LONGEST_RANGE:
+        return Error(f"lists.range: size {number} exceeds maximum allowed ({_LONGEST_RANGE})")
+    return _range(work, number)
 
 
 def _distinct(work: Budget, values: list[Any]) -> list[Any]:
@@ -210,6 +220,7 @@ SPENDING: Final[dict[str, Callable[..., Any]]] = {
     "list_flatten": _flatten,
     "list_flatten_int": _flatten,
     "lists_range": _range,
+    "lists_range_0_29": _bounded_range,
     "list_distinct": _distinct,
     "list_sets_contains_list": _contains_all,
     "list_sets_equivalent_list": _are_equivalent,

@@ -1,6 +1,6 @@
 """Functions of strings; offsets are in code points.
 
-Source: cel-go v0.26 ext/strings.go, common/types/string.go.
+Source: cel-go v0.26 and v0.29 ext/strings.go, common/types/string.go.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ def _index_of(text: str, part: str, start: int = 0) -> Any:
     return text.find(part, start)
 
 
+def _index_from(text: str, part: str, start: int) -> Any:
+    if not part and start >= 0:
+        return min(start, len(text))
+    return _outside(start) if start < 0 else text.find(part, start)
+
+
 def _last_index_of(text: str, part: str) -> Any:
     return text.rfind(part) if part else len(text)
 
@@ -49,6 +55,12 @@ def _last_index_before(text: str, part: str, start: int) -> Any:
     if start >= len(text):
         return -1
     return text.rfind(part, 0, start + len(part))
+
+
+def _last_index_up_to(text: str, part: str, start: int) -> Any:
+    if start < 0:
+        return _outside(start)
+    return _last_index_before(text, part, start) if part else min(start, len(text))
 
 
 def _replace(work: Budget, text: str, old: str, new: str, times: int = -1) -> str:
@@ -109,8 +121,10 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_char_at_int": _char_at,
     "string_index_of_string": _index_of,
     "string_index_of_string_int": _index_of,
+    "string_index_of_string_int_0_29": _index_from,
     "string_last_index_of_string": _last_index_of,
     "string_last_index_of_string_int": _last_index_before,
+    "string_last_index_of_string_int_0_29": _last_index_up_to,
     "string_lower_ascii": lambda text: text.translate(_LOWER),
     "string_upper_ascii": lambda text: text.translate(_UPPER),
     "string_substring_int": _substring,

@@ -33,6 +33,7 @@ FIXED: Final[Mapping[str, str]] = {
     "DRADerivedAttributes": _ALPHA_DRA,
     "DRADeviceCompatibilityGroups": _ALPHA_DRA,
     "DRADeviceTaintRules": _BY_MINOR,
+    "DRAFractionalCapacityRange": _BY_MINOR,
     "DRAListTypeAttributes": _ALPHA_DRA,
     "DRANodeAllocatableResources": _ALPHA_DRA,
     "DRAOptionalNodeOperations": _ALPHA_DRA,

@@ -139,6 +139,9 @@ class FreedRows:
 class DeviceColumns:
     """All devices of all slices.
 
+    Args:
+        reads_lists: Whether selectors can read attributes that are lists.
+
     Attributes:
         size: Number of rows, rounded up to a power of two for each slice.
         freed: The log of freed rows.
@@ -147,7 +150,8 @@ class DeviceColumns:
         consumed: Whether shares of a device consume anything.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, reads_lists: bool = False) -> None:
+        self._reads_lists = reads_lists
         self.size = 0
         self.freed = FreedRows()
         self.added = 0
@@ -178,7 +182,7 @@ class DeviceColumns:
         start = self._place(len(made))
         self.added += 1
         for row, (one, (key, traits)) in enumerate(zip(devices, made, strict=True), start):
-            codes = {name: self._values.use(typed(value), value) for name, value in one.attributes.items()}
+            codes = {name: self._values.use(_identity(value), value) for name, value in one.attributes.items()}
             self._attributes[row] = codes
             self._traits_of[row] = self._traits.use(key, traits)
             self._write(row, codes)
@@ -252,7 +256,7 @@ class DeviceColumns:
         common = msgspec.structs.replace(
             device, name=driver, attributes={}, node_name=None, node_selector=None, all_nodes=None
         )
-        trouble = _trouble(device)
+        trouble = _trouble(device, self._reads_lists)
         key = _ENCODER.encode(common), trouble
         known = self._traits.codes.get(key)
         return key, _traits(driver, device, trouble) if known is None else self._traits.value(known)
@@ -301,21 +305,29 @@ def _grown(column: Codes, size: int) -> Codes:
     return grown
 
 
-def _trouble(device: SliceDevice) -> str | None:
+def _trouble(device: SliceDevice, reads_lists: bool) -> str | None:
     """Return the error of selectors for a device with a malformed version or a value of unknown type, or None."""
     suspects = tuple(
         sorted(
-            (name, one.version)
+            (name, one.version, one.versions if reads_lists else None)
             for name, one in device.attributes.items()
             if one.string is None and one.number is None and one.flag is None
+            if not reads_lists or one.lists[:3] == (None, None, None)
         )
     )
     return _trouble_of(suspects) if suspects else None
 
 
 @lru_cache(maxsize=4096)
-def _trouble_of(versions: tuple[tuple[str, str | None], ...]) -> str | None:
-    return Variables(SelectorDevice("", {name: {"version": version} for name, version in versions})).trouble
+def _trouble_of(suspects: tuple[tuple[str, str | None, tuple[str, ...] | None], ...]) -> str | None:
+    attributes = {name: {"version": version, "versions": versions} for name, version, versions in suspects}
+    return Variables(SelectorDevice("", attributes)).trouble
+
+
+def _identity(attribute: DeviceAttribute) -> Hashable:
+    """Return a value that is equal only for attributes that selectors and constraints cannot distinguish."""
+    kind, value = typed(attribute)
+    return (kind, value) if value is not None else (kind, attribute.lists)
 
 
 def _traits(driver: str, device: SliceDevice, trouble: str | None) -> DeviceTraits:

@@ -46,6 +46,8 @@ class Pool:
         self._local: dict[str, list[KeptSlice]] = {}
         self._selective: list[KeptSlice] = []
         self._generations: Counter[int] = Counter()
+        self._ignored: Counter[int] = Counter()
+        """Number of ignored slices by generation."""
         self._with_counters = 0
         self.views: dict[Hashable, PoolView] = {}
         self._reach: Reach | None = None
@@ -75,6 +77,8 @@ class Pool:
         self._slices[one.name] = one
         self._take_over(one, taken)
         self._generations[one.generation] += 1
+        if one.is_ignored:
+            self._ignored[one.generation] += 1
         self._with_counters += bool(one.counts or one.counter_sets)
         where = self._place_of(one)
         if where is not None:
@@ -88,6 +92,8 @@ class Pool:
         self._drop_caches()
         self._taken.pop(one, None)
         self._generations[one.generation] -= 1
+        if one.is_ignored:
+            self._ignored -= Counter((one.generation,))  # drops generations without ignored slices
         self._generations += Counter()  # drops generations without slices
         self._with_counters -= bool(one.counts or one.counter_sets)
         where = self._place_of(one)
@@ -168,7 +174,7 @@ class Pool:
         if len(slices) != slices[0].slice_count:
             if max(self._generations) > generation:
                 return None  # the pool is being replaced, and the node reaches no slice of the new generation yet
-            if self._generations[generation] != slices[0].slice_count:
+            if self._generations[generation] - self._ignored[generation] != slices[0].slice_count:
                 return self._incomplete()
             if self.has_counters:
                 seen = {one.name for one in slices}

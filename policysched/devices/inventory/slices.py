@@ -1,12 +1,12 @@
 """`KeptSlice`: the fields of a resource slice that the allocator needs: pool, device names and rows, and nodes.
 
-Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/pools_incubating.go (NodeMatches,
-GatherPools).
+Source: k8s.io/dynamic-resource-allocation v0.36 and v0.37 structured/internal/incubating/pools_incubating.go
+(NodeMatches, GatherPools), compatibility_groups.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -15,7 +15,8 @@ import numpy as np
 from policysched.devices.inventory.allocated import PoolId
 from policysched.devices.inventory.amounts import Number, number_of
 from policysched.devices.inventory.columns import Codes, DeviceColumns
-from policysched.model.objects import NodeSelector, ResourceSlice, SliceDevice
+from policysched.model.objects import NodeSelector, ResourceSlice, ResourceSliceSpec, SliceDevice
+from policysched.model.release import Release
 from policysched.model.selection.node_selectors import NodeSelectorMatcher, lenient_node_selector
 from policysched.model.selection.selectors import Operator
 
@@ -144,6 +145,7 @@ class KeptSlice:
         number: A number that no other slice, and no other version of the slice, ever has.
         counts: Whether a device takes counters.
         charges: The counters that the devices take.
+        is_ignored: Whether the slice is not counted among the slices of its pool.
     """
 
     name: str
@@ -164,6 +166,7 @@ class KeptSlice:
     has_binding_conditions: bool
     stated_node: str | None
     stated_selector: NodeSelector | None
+    is_ignored: bool
     _places: dict[str, int] = field(default_factory=dict)
     """The places of the devices by name, filled at the first lookup."""
 
@@ -216,23 +219,26 @@ class KeptSlice:
         return self._places.get(device)
 
 
-def keep(one: ResourceSlice, columns: DeviceColumns, *, counters_reach_all: bool) -> KeptSlice:
+def keep(one: ResourceSlice, columns: DeviceColumns, release: Release) -> KeptSlice:
     """Add a slice's devices to the columns.
 
     Args:
         one: The slice.
         columns: The devices.
-        counters_reach_all: Whether every node reaches a slice with shared counters.
+        release: The Kubernetes release whose allocator is reproduced.
 
     Raises:
         QuantityError: An amount is malformed; nothing is added.
     """
     spec = one.spec
+    is_ignored = release.ignores_compatibility_groups and _has_compatibility_groups(spec.devices)
+    if is_ignored:
+        spec = ResourceSliceSpec(driver=spec.driver, pool=spec.pool)
     sets = tuple(
         (each.name, {name: number_of(counter.value) for name, counter in each.counters.items()})
         for each in spec.shared_counters
     )
-    everywhere = (bool(sets) and counters_reach_all) or (not spec.node_name and bool(spec.all_nodes))
+    everywhere = (bool(sets) and release.counters_reach_all_nodes) or (not spec.node_name and bool(spec.all_nodes))
     local_to = "" if everywhere else spec.node_name or ""
     by_labels = not everywhere and not local_to and spec.node_selector is not None
     names = tuple([device.name for device in spec.devices])
@@ -256,4 +262,9 @@ def keep(one: ResourceSlice, columns: DeviceColumns, *, counters_reach_all: bool
         has_binding_conditions=any(device.binding_conditions for device in spec.devices),
         stated_node=spec.node_name,
         stated_selector=spec.node_selector,
+        is_ignored=is_ignored,
     )
+
+
+def _has_compatibility_groups(devices: Iterable[SliceDevice]) -> bool:
+    return any(taken.compatibility_groups for device in devices for taken in device.consumes_counters)

@@ -58,7 +58,7 @@ class DeviceTables:
         self.classes: dict[str, DeviceClass] = {}
         self.classes_stamp = 0
         self._changes = 0
-        self.columns = DeviceColumns()
+        self.columns = DeviceColumns(reads_lists=release.selectors_follow_cel_0_29)
         self._slices: dict[str, KeptSlice] = {}
         self._pools: dict[PoolId, Pool] = {}
         self._wide: set[PoolId] = set()
@@ -87,7 +87,7 @@ class DeviceTables:
         Raises:
             QuantityError: An amount is malformed; nothing changes.
         """
-        kept = keep(one, self.columns, counters_reach_all=self.release.counters_reach_all_nodes)
+        kept = keep(one, self.columns, self.release)
         self._changes += 1
         before = self._slices.get(kept.name)
         if before is not None and before.pool != kept.pool:

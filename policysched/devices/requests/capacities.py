@@ -16,7 +16,7 @@ from policysched.model.objects import (
     CapacityRequirements,
     DeviceCapacity,
 )
-from policysched.model.quantity import MAX, wrap
+from policysched.model.quantity import MAX, MIN, Quantity, wrap
 from policysched.model.release import Release
 
 _NOT_REPRESENTABLE: Final = "capacity request cannot be represented in the device's range arithmetic"
@@ -69,7 +69,7 @@ def consumption(
     if any(name not in capacities for name in requests):
         return None
     amounts = {name: _checked(name, requests.get(name), one, release) for name, one in capacities.items()}
-    if not all(_is_allowed(amounts[name], one.request_policy) for name, one in capacities.items()):
+    if not all(_is_allowed(amounts[name], one.request_policy, release) for name, one in capacities.items()):
         return None
     return Consumption(amounts, {name: number_of(one.value) for name, one in capacities.items()})
 
@@ -112,31 +112,75 @@ def _rounded_to_step(
     if allowed.step is None:
         return requested
     step = read(allowed.step)
+    if release.capacities_are_fractional and _is_in_thousandths(allowed):
+        return _rounded_to_thousandths(requested, least, step)
     if step.whole == 0:
         return requested
+    if release.capacity_errors_fail and requested.number > MAX:
+        raise CapacityError(f"{_NOT_REPRESENTABLE}: request {requested.text()} exceeds MaxInt64")
     steps = -(-(requested.whole - least.whole) // step.whole)
     amount = least.whole + step.whole * steps
     if release.capacity_errors_fail and least.number >= 0 and amount > MAX:
-        reason = f"rounding request {requested.text()} up to the next step passes MaxInt64"
-        raise CapacityError(f"{_NOT_REPRESENTABLE}: {reason}")
+        raise CapacityError(_passing(requested, "MaxInt64"))
     return whole(wrap(amount), step.form if release.rounded_capacities_keep_form else BINARY)
 
 
-def _is_allowed(amount: FormattedQuantity, policy: CapacityRequestPolicy | None) -> bool:
+def _rounded_to_thousandths(
+    requested: FormattedQuantity, least: FormattedQuantity, step: FormattedQuantity
+) -> FormattedQuantity:
+    wanted = _thousandths(requested)
+    if wanted is None:
+        raise CapacityError(f"{_NOT_REPRESENTABLE}: request {requested.text()} is not a representable milli value")
+    first, each = int(least.number * 1000), int(step.number * 1000)
+    amount = first - (first - wanted) // each * each
+    if amount > MAX:
+        raise CapacityError(_passing(requested, "the milli-value range"))
+    if amount % 1000 == 0:
+        return whole(amount // 1000, step.form)
+    return FormattedQuantity(Quantity(amount, -3), step.form)
+
+
+def _passing(requested: FormattedQuantity, limit: str) -> str:
+    return f"{_NOT_REPRESENTABLE}: rounding request {requested.text()} up to the next step passes {limit}"
+
+
+def _thousandths(amount: FormattedQuantity) -> int | None:
+    """Return an amount in thousandths, None if it is no int64."""
+    number = amount.number * 1000
+    return int(number) if number == int(number) and MIN <= number <= MAX else None
+
+
+def _is_in_thousandths(allowed: CapacityRange) -> bool:
+    """Return whether the bounds and the step of a range are int64 in thousandths, and the step is at least one."""
+    amounts = [_thousandths(read(one)) for one in (allowed.min, allowed.max) if one is not None]
+    step = _thousandths(read(allowed.step)) if allowed.step is not None else None
+    return None not in amounts and step is not None and step >= 1
+
+
+def _is_allowed(amount: FormattedQuantity, policy: CapacityRequestPolicy | None, release: Release) -> bool:
     if policy is None or (policy.default is not None and amount.is_identical(read(policy.default))):
         return True
     if policy.valid_range is not None:
-        return _is_in_range(amount, policy.valid_range)
+        return _is_in_range(amount, policy.valid_range, release)
     if policy.valid_values:
         return any(amount.number == number_of(one) for one in policy.valid_values)
     return True
 
 
-def _is_in_range(amount: FormattedQuantity, allowed: CapacityRange) -> bool:
+def _is_in_range(amount: FormattedQuantity, allowed: CapacityRange, release: Release) -> bool:
     if allowed.max is not None and amount.number > number_of(allowed.max):
         return False
+    if release.capacities_are_fractional and _is_in_thousandths(allowed):
+        return _is_multiple(amount, allowed)
     step = read(allowed.step).whole if allowed.step is not None else 0
     if step == 0:
         return True
     least = read(allowed.min).whole if allowed.min is not None else 0
     return wrap(amount.whole - least) % step == 0
+
+
+def _is_multiple(amount: FormattedQuantity, allowed: CapacityRange) -> bool:
+    """Return whether an amount is the least amount of a range plus steps, all in thousandths."""
+    wanted = _thousandths(amount)
+    step, least = number_of(allowed.step or 0), number_of(allowed.min or 0)
+    return wanted is not None and (wanted - int(least * 1000)) % int(step * 1000) == 0

@@ -231,6 +231,8 @@ class Plans:
         )
 
     def _fault(self, asked: Asked) -> str | None:
+        if asked.derived_attributes and self.release.refuses_derived_attributes:
+            return ": cannot handle request with derived attributes, the feature is disabled"
         for number, selector in enumerate(asked.selectors):
             if selector.cel is None:
                 return f", selector #{number}: CEL expression empty (unsupported selector type?)"

@@ -79,6 +79,16 @@ class Suitability(NamedTuple):
     is_tolerated: bool
     consumption: Consumption | None
 
+    @property
+    def capacity_failed(self) -> bool:
+        """Whether the capacities cannot be computed."""
+        return self.failure is not None and self.failure.names_request
+
+    @property
+    def selector_failed(self) -> bool:
+        """Whether a selector fails."""
+        return self.failure is not None and not self.failure.names_request
+
 
 _UNSUITABLE: Final = Suitability(None, False, False, None)
 _STEPS_A_KIND: Final = 16
@@ -123,10 +133,9 @@ class DeviceRequirement:
         capacity: CapacityRequirements | None,
         release: Release,
     ) -> None:
-        of_class, of_device = f"class {device_class.metadata.name}: ", release.selector_errors_name_devices
-        stated = enumerate(device_class.spec.selectors)
-        self._selectors = [_Selector(of_class, place, one, of_device) for place, one in stated]
-        self._selectors += [_Selector(None, place, one, of_device) for place, one in enumerate(selectors)]
+        of_class, stated = f"class {device_class.metadata.name}: ", enumerate(device_class.spec.selectors)
+        self._selectors = [_Selector(of_class, place, one, release) for place, one in stated]
+        self._selectors += [_Selector(None, place, one, release) for place, one in enumerate(selectors)]
         self._tolerations = tuple(tolerations)
         self._capacity = capacity
         self._release = release
@@ -217,11 +226,12 @@ def evaluate_kinds(
 class _Selector:
     __slots__ = ("_from_class", "_names_device", "_place", "compiled")
 
-    def __init__(self, from_class: str | None, place: int, selector: DeviceSelector, names_device: bool) -> None:
+    def __init__(self, from_class: str | None, place: int, selector: DeviceSelector, release: Release) -> None:
         self._from_class = from_class
         self._place = place
-        self._names_device = names_device
-        self.compiled = _PROGRAMS.compiled(selector.cel.expression if selector.cel is not None else "")
+        self._names_device = release.selector_errors_name_devices
+        text = selector.cel.expression if selector.cel is not None else ""
+        self.compiled = _PROGRAMS.compiled(text, release.selectors_follow_cel_0_29)
 
     @property
     def name(self) -> str:
@@ -263,51 +273,63 @@ class Programs:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: dict[str, CompiledSelector | str] = {}
+        self._kept: dict[tuple[str, bool], CompiledSelector | str] = {}
         self._characters = 0
 
-    def __contains__(self, text: str) -> bool:
-        return text in self._kept
+    def knows(self, text: str, cel_0_29: bool) -> bool:
+        """Return whether a selector is in the cache."""
+        return (text, cel_0_29) in self._kept
 
-    def compiled(self, text: str) -> CompiledSelector | str:
-        """Return a compiled selector, or its compile error."""
-        found = self._kept.pop(text, None)
+    def compiled(self, text: str, cel_0_29: bool) -> CompiledSelector | str:
+        """Return a compiled selector, or its compile error.
+
+        Args:
+            text: The selector.
+            cel_0_29: Whether the rules are those of cel-go 0.29.
+        """
+        key = text, cel_0_29
+        found = self._kept.pop(key, None)
         if found is None:
-            found = _compile(text)
+            found = _compile(text, cel_0_29)
             self._characters += len(text)
-        self._kept[text] = found
+        self._kept[key] = found
         while self._characters > self._most and len(self._kept) > 1:
             gone = next(iter(self._kept))
             del self._kept[gone]
-            self._characters -= len(gone)
+            self._characters -= len(gone[0])
         return found
 
 
 _PROGRAMS: Final = Programs(1 << 19)
 
 
-def compile_ahead(texts: Iterable[str], steps: Budget) -> None:
+def compile_ahead(texts: Iterable[str], steps: Budget, release: Release) -> None:
     """Compile selectors into the cache: at least one new selector, and more within the budget.
+
+    Args:
+        texts: The selectors.
+        steps: The budget.
+        release: The Kubernetes release whose rules apply to selectors.
 
     Raises:
         BudgetExceededError: The budget is used up; the next call continues.
     """
     has_compiled = False
     for text in texts:
-        if text not in _PROGRAMS:
+        if not _PROGRAMS.knows(text, release.selectors_follow_cel_0_29):
             effort = min(_STEPS_A_CHARACTER * len(text), _STEPS_A_SELECTOR)
             if has_compiled and effort > steps.left:
                 raise BudgetExceededError
             steps.left -= effort
             has_compiled = True
-        _PROGRAMS.compiled(text)
+        _PROGRAMS.compiled(text, release.selectors_follow_cel_0_29)
     if steps.left < -_STEPS_TO_SPARE:
         raise BudgetExceededError
 
 
-def _compile(expression: str) -> CompiledSelector | str:
+def _compile(expression: str, cel_0_29: bool) -> CompiledSelector | str:
     try:
-        return compile_selector(expression)
+        return compile_selector(expression, cel_0_29=cel_0_29)
     except InvalidDeviceSelectorError as error:
         return str(error)
 

@@ -48,15 +48,30 @@ class CounterConsumption(Struct, frozen=True):
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
+    compatibility_groups: tuple[str, ...] = ()
 
 
 class DeviceAttribute(Struct, frozen=True):
-    """An attribute of a device; the field that is set defines the type. Lists are behind an alpha gate and not read."""
+    """An attribute of a device; the field that is set defines the type. Lists are behind an alpha gate."""
 
     number: Int64 | None = msgspec.field(default=None, name="int")
     flag: bool | None = msgspec.field(default=None, name="bool")
     string: str | None = None
     version: str | None = None
+    ints: tuple[Int64, ...] | None = None
+    bools: tuple[bool, ...] | None = None
+    strings: tuple[str, ...] | None = None
+    versions: tuple[str, ...] | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the attribute has a list of values."""
+        return self.lists != (None, None, None, None)
+
+    @property
+    def lists(self) -> tuple[tuple[object, ...] | None, ...]:
+        """The lists of values: integers, booleans, strings and versions; None for a list that is not set."""
+        return self.ints, self.bools, self.strings, self.versions
 
 
 class CapacityRange(Struct, frozen=True):
@@ -210,6 +225,13 @@ class CapacityRequirements(Struct, frozen=True):
     requests: dict[str, Amount] = {}
 
 
+class DerivedAttribute(Struct, frozen=True):
+    """An attribute whose value for a device is that of an expression."""
+
+    name: str = ""
+    expression: str = ""
+
+
 class DeviceSubRequest(Struct, frozen=True):
     """One alternative of a request."""
 
@@ -220,6 +242,7 @@ class DeviceSubRequest(Struct, frozen=True):
     count: Int64 = 1
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DerivedAttribute, ...] = ()
 
 
 class ExactDeviceRequest(Struct, frozen=True):
@@ -232,6 +255,7 @@ class ExactDeviceRequest(Struct, frozen=True):
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DerivedAttribute, ...] = ()
 
 
 class DeviceRequest(Struct, frozen=True):

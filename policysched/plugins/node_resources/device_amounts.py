@@ -69,7 +69,7 @@ def _count(cluster: Cluster, device_class: DeviceClass, total: Amounts, allocate
     """Add the devices of a class to the amounts of all rows. Shapes: (N,), (N,), changed in place."""
     failed = np.zeros(total.size, np.bool_)
     for one in cluster.objects.of(ResourceSlice).values():
-        selected = _SELECTED.of(one, device_class)
+        selected = _SELECTED.of(one, device_class, cel_0_29=cluster.release.selectors_follow_cel_0_29)
         taken = cluster.allocated_devices.of(PoolId(one.spec.driver, one.spec.pool.name))
         reached = None if one.spec.per_device_node_selection else _reached(one, cluster)
         for device, matches in zip(one.spec.devices, selected, strict=True):
@@ -104,17 +104,24 @@ class SelectedDevices:
     """The devices of slices that classes select, cached by the versions of both."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[ResourceSlice, DeviceClass, Selected]] = {}
+        self._known: dict[tuple[str, str, bool], tuple[ResourceSlice, DeviceClass, Selected]] = {}
 
-    def of(self, one: ResourceSlice, device_class: DeviceClass) -> Selected:
-        """Return whether a class selects each device of a slice."""
-        key = (one.metadata.name, device_class.metadata.name)
+    def of(self, one: ResourceSlice, device_class: DeviceClass, *, cel_0_29: bool) -> Selected:
+        """Return whether a class selects each device of a slice.
+
+        Args:
+            one: The slice.
+            device_class: The class.
+            cel_0_29: Whether selectors follow cel-go 0.29.
+        """
+        key = (one.metadata.name, device_class.metadata.name, cel_0_29)
         known = self._known.get(key)
         if known is None or known[0] is not one or known[1] is not device_class:
             if len(self._known) > MOST_SLICES:
                 self._known.clear()
-            selectors = [_compiled(each.cel.expression if each.cel else "") for each in device_class.spec.selectors]
-            found = tuple(_matches(one.spec.driver, device, selectors) for device in one.spec.devices)
+            texts = [each.cel.expression if each.cel else "" for each in device_class.spec.selectors]
+            selectors = [_compiled(text, cel_0_29) for text in texts]
+            found = tuple(_matches(one.spec.driver, device, selectors, cel_0_29) for device in one.spec.devices)
             known = self._known[key] = (one, device_class, found)
         return known[2]
 
@@ -125,17 +132,20 @@ _SELECTED: Final = SelectedDevices()
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str) -> CompiledSelector | None:
+def _compiled(expression: str, cel_0_29: bool) -> CompiledSelector | None:
     try:
-        return compile_selector(expression)
+        return compile_selector(expression, cel_0_29=cel_0_29)
     except InvalidDeviceSelectorError:
         return None
 
 
-def _matches(driver: str, device: SliceDevice, selectors: list[CompiledSelector | None]) -> bool | None:
+def _matches(driver: str, device: SliceDevice, selectors: list[CompiledSelector | None], cel_0_29: bool) -> bool | None:
     if not selectors:
         return True
-    attributes = {name: msgspec.to_builtins(one) for name, one in device.attributes.items()}
+    stated = device.attributes.items()
+    attributes = {name: msgspec.to_builtins(one) for name, one in stated if cel_0_29 or not one.is_list}
+    if len(attributes) < len(stated):
+        return FAILED
     capacity = {name: str(one.value) for name, one in device.capacity.items()}
     variables = Variables(SelectorDevice(driver, attributes, capacity, bool(device.allow_multiple_allocations)))
     for selector in selectors:

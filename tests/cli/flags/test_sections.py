@@ -86,7 +86,8 @@ def test_gates_with_a_meaning_here_are_by_default_as_here(release: Release) -> N
     on = {name for name in FIXED.keys() & gates if gates[name].default}
     of_release = {"StorageCapacityScoring", "VolumeLimitScaling"} if release.scores_storage_capacity else set()
     rules = {"DRADeviceTaintRules"} if release.device_taint_rules_apply else set()
-    assert on == IMPLEMENTED | of_release | rules
+    fractions = {"DRAFractionalCapacityRange"} if release.capacities_are_fractional else set()
+    assert on == IMPLEMENTED | of_release | rules | fractions
 
 
 def test_gates_with_a_meaning_here_are_those_of_a_release() -> None:

@@ -22,6 +22,7 @@ from .comparison import plain as without_chance
 from .ours import DeviceLife, plain, plugin_of
 
 if TYPE_CHECKING:
+    from policysched.model.release import Release
     from policysched.schedule.cycle.decision import Decision
 
     from .tables import TableCase
@@ -62,7 +63,7 @@ RUNNING = 'running "DynamicResources" filter plugin: '
 class Playing:
     """One case of the table in our hands."""
 
-    def __init__(self, case: TableCase) -> None:
+    def __init__(self, case: TableCase, release: Release) -> None:
         first = next(step for step in case.steps if step["step"] == "end")
         self.pod = _of_kind("Pod", "v1", first["pod"])
         config: Thing = {**CONFIG}
@@ -76,7 +77,8 @@ class Playing:
             for one in case.begin[name] or ()
             if name != "pods"
         ]
-        self.world = DeviceLife({"objects": objects, "sequence": [self.pod], "config": config}, seed=0)
+        asked = {"objects": objects, "sequence": [self.pod], "config": config}
+        self.world = DeviceLife(asked, seed=0, release=release)
         self.known = self.world.engine.cluster.resource_claims
         for one in first["inFlight"] or ():
             self.known.begin(self.world._decoded(_of_kind("ResourceClaim", KINDS["claims"][0], one)))
@@ -93,7 +95,8 @@ class Playing:
         self.world.engine.cluster.time.move(now.timestamp())
         self.decision: Decision = self.world.look(self.pod)
         self.record = make_record(self.decision)
-        self.plugin = plugin_of(self.decision) or DynamicResources()
+        reports = release.no_deallocation_is_reported
+        self.plugin = plugin_of(self.decision) or DynamicResources(reports_no_deallocation=reports)
         self.assumed: AssumedPod | None = None
 
     def prepare(self, step: Thing) -> None:
@@ -190,9 +193,9 @@ def _looked_at(claim: Thing) -> Thing:
     return found
 
 
-async def play(case: TableCase) -> list[str]:
-    """Play a case; list where it differs, one line a step."""
-    playing, node, found = Playing(case), "", []
+async def play(case: TableCase, release: Release) -> list[str]:
+    """Play a case with the plugin of a release; list where it differs, one line a step."""
+    playing, node, found = Playing(case, release), "", []
     for step in case.steps:
         point, _, about = step["point"].partition("/")
         if step["step"] == "prepared":

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from tests.controlplane.golang import BuildError, find_go, fingerprint, go_build, keep_latest, program_folder
 from tests.controlplane.modules import KUBERNETES
-from tests.controlplane.releases import chosen
+from tests.controlplane.releases import Release
 
 Thing: TypeAlias = dict[str, Any]
 
@@ -27,11 +27,13 @@ MODULE: Final = Path(__file__).resolve().parents[2] / "conformance_suite"
 """The module whose dependencies the package's tests need, too."""
 DUMP: Final = Path(__file__).resolve().parent / "testdata"
 PACKAGE: Final = "pkg/scheduler/framework/plugins/dynamicresources"
+TESTS: Final = ("dynamicresources_test.go", "dra_manager_test.go")
+"""The table's file, and the file with what it needs."""
 SECONDS: Final = 300.0
 _SCORE: Final = "testCtx.verify(tCtx, tc.want.score.forNode(nodeName), initialObjects, tc.pod, nil, status)"
 _NORMALIZED: Final = "testCtx.verify(tCtx, tc.want.normalizeScore, initialObjects, tc.pod, nil, status)"
 _VERIFY: Final = "testPod *v1.Pod, result interface{}, status *fwk.Status) {\n"
-_SET_UP: Final = "tc.state = framework.NewCycleState()\n\n\treturn tc\n"
+_SET_UP: Final = "\n\treturn tc\n"
 _CASE: Final = "tc.dumpCase(tCtx, args, features, failPatch, len(apiReactors), nodes, objs)"
 _PREPARED: Final = 'tCtx.ExpectNoError(err, "prepare update")\n'
 CALLS: Final = (
@@ -57,31 +59,31 @@ class TableCase:
     steps: list[Thing] = field(default_factory=list)
 
 
-def table() -> list[TableCase]:
-    """Play the table once per version of all that it is made of, and read what was written down.
+def table(release: Release) -> list[TableCase]:
+    """Play a release's table once per version of all that it is made of, and read what was written down.
 
     Raises:
         BuildError: it cannot be built, or does not pass.
     """
-    file = program_folder() / f"plugin-table-{_version()}.jsonl"
+    file = program_folder(release) / f"plugin-table-{_version(release)}.jsonl"
     if not file.exists():
-        _play(file)
+        _play(file, release)
     file.touch()
-    keep_latest("plugin-table-*.jsonl", 2)
+    keep_latest("plugin-table-*.jsonl", 2, release)
     return _read(file.read_text("utf-8"))
 
 
-def _version() -> str:
-    made_of = [fingerprint(MODULE), (DUMP / "dump_test.go").read_text("utf-8"), repr(CALLS)]
+def _version(release: Release) -> str:
+    made_of = [fingerprint(MODULE, release=release), (DUMP / "dump_test.go").read_text("utf-8"), repr(CALLS)]
     return hashlib.sha256("".join(made_of).encode()).hexdigest()[:16]
 
 
-def _play(file: Path) -> None:
+def _play(file: Path, release: Release) -> None:
     with tempfile.TemporaryDirectory(prefix="policysched-table-") as folder:
         work = Path(folder)
-        _copy(work)
+        _copy(work, release)
         program = work / "table.test"
-        go_build(work, "./plugin", program, tests=True)
+        go_build(work, "./plugin", program, tests=True, release=release)
         draft = work / "table.jsonl"
         told = os.environ | {"POLICYSCHED_TABLES": str(draft)}
         command = ["nice", str(program), "-test.run=^TestPlugin$"]
@@ -92,15 +94,15 @@ def _play(file: Path) -> None:
         file.with_suffix(".new").rename(file)
 
 
-def _copy(work: Path) -> None:
+def _copy(work: Path, release: Release) -> None:
     """Copy the package and what it is built with, and put the calls into its test."""
-    own = chosen().mod_file(MODULE)
+    own = release.mod_file(MODULE)
     for path in (own, own.with_suffix(".sum")):
         shutil.copyfile(path, work / f"go{path.suffix}")
     plugin = work / "plugin"
     plugin.mkdir()
-    for path in (_kubernetes() / PACKAGE).glob("*.go"):
-        if not path.name.endswith("_test.go") or path.name == "dynamicresources_test.go":
+    for path in (_kubernetes(release) / PACKAGE).glob("*.go"):
+        if not path.name.endswith("_test.go") or path.name in TESTS:
             (plugin / path.name).write_text(path.read_text("utf-8"), "utf-8")
     test = plugin / "dynamicresources_test.go"
     test.write_text(with_calls(test.read_text("utf-8")), "utf-8")
@@ -120,8 +122,7 @@ def with_calls(text: str) -> str:
     return text
 
 
-def _kubernetes() -> Path:
-    release = chosen()
+def _kubernetes(release: Release) -> Path:
     command = [
         str(find_go(release.go)),
         "list",

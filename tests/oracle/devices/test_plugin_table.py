@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from policysched.model.release import RELEASES
+from tests.controlplane.releases import RELEASES as BUILT
+from tests.controlplane.releases import compared
+
 from .playing import play
 from .tables import TableCase, table
 
@@ -22,9 +26,9 @@ OTHER_WORLDS = {
     "tainted-device-disabled": "without DRADeviceTaints",
     "timeout": "a deadline of a nanosecond: the search is bounded by its steps here",
 }
-"""Cases of worlds that are no kube-scheduler v1.36 with its defaults, and what these are."""
-PLAYED = 66
-"""How many are played."""
+"""Cases of worlds that are no kube-scheduler with its defaults, and what these are."""
+PLAYED = {"1.36": 66, "1.37": 69}
+"""How many are played, by minor."""
 
 
 def is_usual(case: TableCase) -> bool:
@@ -32,22 +36,21 @@ def is_usual(case: TableCase) -> bool:
     return case.name not in OTHER_WORLDS and not any(case.begin["features"][name] for name in ALPHA)
 
 
-@pytest.fixture(scope="module")
-def cases() -> list[TableCase]:
-    return [case for case in table() if is_usual(case)]
-
-
-async def test_every_usual_case_is_played_as_by_kubernetes(cases: list[TableCase]) -> None:
-    assert len(cases) == PLAYED
-    differing = {case.name: found for case in cases if (found := await play(case))}
+@pytest.mark.parametrize("minor", compared())
+async def test_every_usual_case_is_played_as_by_kubernetes(minor: str) -> None:
+    cases = [case for case in table(BUILT[minor]) if is_usual(case)]
+    assert len(cases) == PLAYED[minor]
+    differing = {case.name: found for case in cases if (found := await play(case, RELEASES[minor]))}
     assert not differing
 
 
-async def test_table_notices_another_answer(cases: list[TableCase]) -> None:
-    [case] = [one for one in cases if one.name == "with-resources"]
+@pytest.mark.parametrize("minor", compared())
+async def test_table_notices_another_answer(minor: str) -> None:
+    [case] = [one for one in table(BUILT[minor]) if one.name == "with-resources"]
+    release = RELEASES[minor]
     steps = [step | ({"inFlight": None} if step["point"] == "reserve" else {}) for step in case.steps]
-    [found] = await play(TableCase(case.name, case.begin, steps))
+    [found] = await play(TableCase(case.name, case.begin, steps), release)
     assert found.startswith("reserve: ours left")
     steps = [step | ({"code": "Error"} if step["point"] == "prebind" else {}) for step in case.steps]
-    [found] = await play(TableCase(case.name, case.begin, steps))
+    [found] = await play(TableCase(case.name, case.begin, steps), release)
     assert found.startswith("prebind: ours ('Success', '')")
