@@ -116,7 +116,7 @@ func (w *environment) add(ctx context.Context, object runtime.Object) error {
 	if err := store.Add(stored(object)); err != nil {
 		return err
 	}
-	w.devices.publish(nil, object)
+	w.devices.publish(nil, stored(object))
 	switch typed := object.(type) {
 	case *v1.Node:
 		w.cache.AddNode(logger, typed)

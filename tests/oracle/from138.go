@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -49,9 +50,18 @@ func stored(object runtime.Object) runtime.Object {
 	return converted
 }
 
+// trackerOptions has the slice tracker apply taint rules. Its informers are never run.
 func trackerOptions(factory informers.SharedInformerFactory) (tracker.Options, handlers) {
-	slices := sliceInformer(factory)
-	return tracker.Options{SliceInformer: slices, SliceLister: draapi.NewResourceSliceLister(slices.GetIndexer())}, nil
+	slices, rules := sliceInformer(factory), factory.Resource().V1().DeviceTaintRules()
+	following := handlers{}
+	return tracker.Options{
+		EnableDeviceTaintRules: true,
+		SliceLister:            draapi.NewResourceSliceLister(slices.GetIndexer()),
+		SliceInformer: cache.NewTypedSharedIndexInformer[*draapi.ResourceSlice](
+			handed{slices, following, reflect.TypeFor[*draapi.ResourceSlice]()}),
+		TaintInformer: followedRules{rules, cache.NewTypedSharedIndexInformer[*resourcev1.DeviceTaintRule](
+			handed{rules.Informer(), following, reflect.TypeFor[*resourcev1.DeviceTaintRule]()})},
+	}, following
 }
 
 func addPoints(sets map[string]config.PluginSet, plugins *config.Plugins) {

@@ -44,8 +44,8 @@ CONFIG: Mapping[str, Any] = {
     "profiles": [{"plugins": {"score": {"disabled": [{"name": "VolumeBinding"}]}}}],
 }
 """The configuration of cases without one: VolumeBinding, which scores every pod from 1.37 on, scores none."""
-LACKING: Mapping[str, frozenset[str]] = {"1.38": frozenset({"capacity_errors_fail", "device_taint_rules_apply"})}
-"""By minor, the fields whose witnesses differ for another reason: capacity names, and an oracle without taint rules."""
+LACKING: Mapping[str, frozenset[str]] = {"1.38": frozenset({"capacity_errors_fail"})}
+"""By minor, the fields whose witnesses differ for another reason: errors name a capacity with the driver's domain."""
 ELSEWHERE: Mapping[str, str] = {
     "budgets_stop_at_violation": "tests/oracle/test_preemption_releases.py",
     "capacities_are_fractional": "tests/devices/test_allocator_releases.py",
