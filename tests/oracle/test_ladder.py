@@ -15,7 +15,7 @@ from tests.oracle.ladder.answers import Answer, Case, differences
 from tests.oracle.ladder.causes import Comparison, fields, without
 from tests.oracle.ladder.classes import GENERATORS, Outcome, compare, generated
 from tests.oracle.ladder.report import markdown, summarized
-from tests.oracle.ladder.summary import Summary, store, stored
+from tests.oracle.ladder.summary import Found, Summary, sections, store, stored
 
 FEATURES = """var gates = map[featuregate.Feature]featuregate.VersionedSpecs{
 \tGangScheduling: {
@@ -209,6 +209,13 @@ def test_newer_versions_are_compared_with_the_known_ones_of_their_minor() -> Non
         ("v1.38.0-beta.0", "v1.38.0"),
         ("v1.38.0-beta.0", "v1.39.0"),
     ]
+
+
+def test_repeated_difference_is_listed_if_it_explains_cases() -> None:
+    found = [Found("a", "–", 0), Found("a", "`x` (50%)", 0), Found("a", "`y` (40%)", 2), Found("b", "–", 0)]
+    text = sections(Summary("v1.8.0", "v1.9.0", 1, {"pods": 9}, {"pods": 2}, found, 0, [], [], []), 2)
+    rows = ["| `a` | – | 0 |", "| `a` | `x` (50%) | 0 |", "| `a` | `y` (40%) | 2 |", "| `b` | – | 0 |"]
+    assert [row in text for row in rows] == [True, False, True, True]
 
 
 def test_gates_that_the_scheduler_reads_are_found(tmp_path: Path) -> None:

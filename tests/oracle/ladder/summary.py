@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -73,7 +73,7 @@ def sections(summary: Summary, level: int) -> str:
         f"{heading} Differences\n",
         _table(
             ("difference", "cause", "cases"),
-            [(code(one.difference), one.cause, str(one.cases)) for one in summary.found],
+            [(code(one.difference), one.cause, str(one.cases)) for one in _telling(summary.found)],
         ),
         _left(summary),
         f"{heading} Feature gates\n",
@@ -88,6 +88,15 @@ def sections(summary: Summary, level: int) -> str:
 def code(text: str) -> str:
     """Return a text as code of Markdown."""
     return f"`{text.replace('`', chr(39))}`"
+
+
+def _telling(found: Sequence[Found]) -> Iterator[Found]:
+    """Yield the differences, without repeated ones that explain no case."""
+    known: set[str] = set()
+    for one in found:
+        if one.cases or one.difference not in known:
+            yield one
+        known.add(one.difference)
 
 
 def _left(summary: Summary) -> str:
