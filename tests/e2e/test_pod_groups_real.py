@@ -1,0 +1,69 @@
+"""Pod groups on a real API server that serves them: conditions, bindings, and the end of a group."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.releases import chosen
+from tests.e2e import real
+from tests.e2e.objects import node, pod
+from tests.e2e.schedulers import spawned
+from tests.e2e.server import Server, scheduled_condition
+from tests.e2e.test_pod_groups import flags, gang, initially_scheduled, member
+from tests.e2e.waiting import until
+
+pytestmark = [
+    pytest.mark.controlplane,
+    pytest.mark.skipif(chosen().minor == "1.36", reason="the kind PodGroup is alpha"),
+]
+SERVING = ("--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
+
+
+@pytest.fixture(scope="module")
+def grouping() -> Iterator[ControlPlane]:
+    """A control plane whose API server serves pod groups."""
+    with ControlPlane(apiserver_flags=SERVING) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def server(grouping: ControlPlane) -> AsyncIterator[Server]:
+    async with real.real_server(grouping, bare=True) as made:
+        yield made
+
+
+async def test_gang_is_rejected_with_a_condition_placed_whole_and_extended(server: Server) -> None:
+    await server.load(node("n1", cpu="2"))
+    await Server.load(server, gang("g", 3), *(member(name, "g", requests={"cpu": "1"}) for name in ("a", "b", "c")))
+    async with spawned(*flags(server)):
+        told = await until(lambda: initially_scheduled(server), bool)
+        assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+        assert "cannot be satisfied: 2 scheduled" in told["message"]
+        assert await server.nodes_of() == {"a": "", "b": "", "c": ""}
+        await server.load(node("n2", cpu="2"))
+        await server.placed("a", "b", "c")
+        placed = await until(lambda: initially_scheduled(server), lambda found: found["status"] == "True")
+        assert (placed["reason"], placed["message"]) == ("Scheduled", "")
+        assert placed["lastTransitionTime"] >= told["lastTransitionTime"]
+        await server.load(member("d", "g", requests={"cpu": "1"}))
+        await server.placed("d")
+        assert await initially_scheduled(server) == placed
+
+
+async def test_pods_of_a_group_that_no_longer_exists_wait(server: Server) -> None:
+    await server.load(node("n1"))
+    await Server.load(server, gang("gone", 1), member("a", "gone"))
+    async with spawned(*flags(server)):
+        await server.placed("a")
+        await server.delete("PodGroup", "gone")  # which stays while it has pods
+        await server.load(member("during", "gone"))
+        await server.placed("during")
+        await server.patch("PodGroup", "gone", {"metadata": {"finalizers": None}})
+        await server.load(member("b", "gone"), pod("web"))
+        await server.placed("web")
+        assert scheduled_condition(await server.get("Pod", "b")) == {}
+        await Server.load(server, gang("gone", 2))
+        await server.placed("b")
