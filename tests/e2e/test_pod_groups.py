@@ -69,9 +69,9 @@ async def test_gang_that_does_not_fit_says_so_and_is_placed_whole(
     assert (replayed.returncode, "equal" in output.decode()) == (0, True)
 
 
-async def initially_scheduled(server: Server) -> Json:
+async def initially_scheduled(server: Server, name: str = "g") -> Json:
     """Return the condition of a group that the scheduler writes; empty without one."""
-    found = (await server.get("PodGroup", "g")).get("status", {}).get("conditions", ())
+    found = (await server.get("PodGroup", name)).get("status", {}).get("conditions", ())
     return next((one for one in found if one["type"] == "PodGroupInitiallyScheduled"), {})
 
 

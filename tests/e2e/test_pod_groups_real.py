@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.releases import chosen
+from tests.deploy.installed import account_kubeconfig
+from tests.deploy.test_rights import installed
 from tests.e2e import real
 from tests.e2e.objects import node, pod
 from tests.e2e.schedulers import spawned
@@ -51,6 +54,21 @@ async def test_gang_is_rejected_with_a_condition_placed_whole_and_extended(serve
         await server.load(member("d", "g", requests={"cpu": "1"}))
         await server.placed("d")
         assert await initially_scheduled(server) == placed
+
+
+async def test_rights_of_the_service_account_suffice(server: Server, tmp_path: Path) -> None:
+    assert isinstance(server, real.RealServer)
+    await installed(server, "beside")
+    account = await account_kubeconfig(server, tmp_path)
+    _, *others = flags(server)
+    await server.load(node("n1", cpu="1"))
+    await Server.load(server, gang("r", 2), *(member(name, "r", requests={"cpu": "1"}) for name in ("a", "b")))
+    async with spawned(f"--kubeconfig={account}", *others) as scheduler:
+        await until(lambda: initially_scheduled(server, "r"), bool)
+        await server.load(node("n2", cpu="1"))
+        await server.placed("a", "b")
+        await until(lambda: initially_scheduled(server, "r"), lambda found: found["status"] == "True")
+    assert scheduler.saying("forbidden") == []
 
 
 async def test_pods_of_a_group_that_no_longer_exists_wait(server: Server) -> None:
