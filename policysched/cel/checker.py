@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from policysched.budget import Budget
 from policysched.cel import types
-from policysched.cel.declarations import FIELDS, FIELDS_WITH_LISTS, Overload, declared, functions
+from policysched.cel.declarations import FIELDS, FIELDS_WITH_LISTS, ONLY_STORED, Overload, declared, functions
 from policysched.cel.issues import Issues
 from policysched.cel.syntax.tree import (
     CallNode,
@@ -65,7 +65,7 @@ class Checked:
         """Qualified function names of calls that look like methods."""
 
 
-def check(node: CelNode, issues: Issues, work: Budget, *, cel_0_29: bool) -> Checked:
+def check(node: CelNode, issues: Issues, work: Budget, *, cel_0_29: bool, is_new: bool) -> Checked:
     """Check an expression and report its errors.
 
     Args:
@@ -73,11 +73,12 @@ def check(node: CelNode, issues: Issues, work: Budget, *, cel_0_29: bool) -> Che
         issues: Receives the errors.
         work: The budget.
         cel_0_29: Whether the rules are those of cel-go 0.29, instead of 0.26.
+        is_new: Whether the API server has not stored the expression yet.
 
     Raises:
         BudgetExceededError: the types have too many parts.
     """
-    checker = _Checker(issues, work, cel_0_29=cel_0_29)
+    checker = _Checker(issues, work, cel_0_29=cel_0_29, is_new=is_new)
     checker.check(node)
     found = checker.found
     found.types = dict(zip(found.types, closed(checker.known, found.types.values()), strict=True))
@@ -85,9 +86,10 @@ def check(node: CelNode, issues: Issues, work: Budget, *, cel_0_29: bool) -> Che
 
 
 class _Checker:
-    def __init__(self, issues: Issues, work: Budget, *, cel_0_29: bool) -> None:
+    def __init__(self, issues: Issues, work: Budget, *, cel_0_29: bool, is_new: bool) -> None:
         self._work = work
-        self._fields = FIELDS_WITH_LISTS if cel_0_29 else FIELDS
+        self._unavailable = ONLY_STORED if is_new else frozenset[str]()
+        self._fields = FIELDS_WITH_LISTS if cel_0_29 and not is_new else FIELDS
         self._functions = functions(cel_0_29=cel_0_29)
         self.found = Checked(cel_0_29=cel_0_29)
         self.known: Substitutions = {}
@@ -177,7 +179,7 @@ class _Checker:
 
     def _resolve(self, node: CallNode, name: str, target: CelNode | None) -> CelType:
         overloads = self._functions.get(name.removeprefix("."))
-        if overloads is None:
+        if overloads is None or name in self._unavailable:
             self._undeclared(node, name)
             return types.ERROR
         nodes = [*([target] if target else []), *node.arguments]

@@ -40,6 +40,8 @@ _NAMED: Final = {
 }
 
 
+ONLY_STORED: Final = frozenset(("includes",))
+"""Functions that an API server with default feature gates allows in stored expressions, but not in new ones."""
 _REMOVED: Final = frozenset(("int64_to_duration",))
 """The overloads that cel-go 0.29 does not have."""
 _CHANGED: Final = frozenset(("lists_range", "string_index_of_string_int", "string_last_index_of_string_int"))

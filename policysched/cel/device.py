@@ -134,24 +134,25 @@ class CompiledSelector:
             return self._closure(slots)
 
 
-def compile_selector(text: str, *, cel_0_29: bool = False) -> CompiledSelector:
+def compile_selector(text: str, *, cel_0_29: bool = False, is_new: bool = False) -> CompiledSelector:
     """Compile a selector.
 
     Args:
         text: The selector.
         cel_0_29: Whether the rules are those of cel-go 0.29, instead of 0.26: attributes can be lists.
+        is_new: Whether the API server has not stored the selector yet.
 
     Raises:
         InvalidDeviceSelectorError: the selector is invalid.
     """
     try:
         with _deep_recursion():
-            return _compiled(text, cel_0_29)
+            return _compiled(text, cel_0_29, is_new)
     except BudgetExceededError:
         raise InvalidDeviceSelectorError(TOO_LARGE) from None
 
 
-def _compiled(text: str, cel_0_29: bool) -> CompiledSelector:
+def _compiled(text: str, cel_0_29: bool, is_new: bool) -> CompiledSelector:
     issues = Issues(text)
     if len(text) > _MOST_CHARACTERS:
         size = f"size: {len(text)}, limit {_MOST_CHARACTERS}"
@@ -159,12 +160,12 @@ def _compiled(text: str, cel_0_29: bool) -> CompiledSelector:
         _refuse(issues)
     node = parse(text, issues)
     _refuse(issues)
-    checked = check(node, issues, Budget(_CHECKING), cel_0_29=cel_0_29)
+    checked = check(node, issues, Budget(_CHECKING), cel_0_29=cel_0_29, is_new=is_new)
     _refuse(issues)
     work = Budget(LIMIT)
     validate(node, checked, issues, work)
     _refuse(issues)
-    if checked.types[node] not in {types.BOOL, types.DYN if cel_0_29 else types.ANY}:
+    if checked.types[node] not in {types.BOOL, types.DYN if cel_0_29 and not is_new else types.ANY}:
         raise InvalidDeviceSelectorError(
             f"must evaluate to bool or the unknown type, not {checked.types[node].shown(work)}"
         )

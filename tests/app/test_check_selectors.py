@@ -51,6 +51,12 @@ def test_selector_of_a_class_is_checked(tmp_path: Path) -> None:
     assert message == "found no matching overload for '_==_' applied to '(string, int)'"
 
 
+def test_function_of_stored_selectors_is_refused_in_new_ones(tmp_path: Path) -> None:
+    text = CLASS.replace("device.driver == 1", '"[device.driver].includes(device.driver)"')
+    [(_, _, message)] = _found(tmp_path, text)
+    assert message == "undeclared reference to 'includes' (in container '')"
+
+
 @pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
 def test_selectors_of_all_requests_are_checked(tmp_path: Path, kind: str) -> None:
     head = f"apiVersion: resource.k8s.io/v1\nkind: {kind}\nmetadata: {{name: c}}\nspec:\n"

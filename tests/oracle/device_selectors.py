@@ -44,11 +44,11 @@ class KubernetesSelectors:
     ) -> None:
         self._process.communicate(timeout=10)
 
-    def ask(self, text: str, devices: list[dict[str, Any]]) -> Answer | None:
-        """Answer a question; None where Kubernetes' package fails on it."""
+    def ask(self, text: str, devices: list[dict[str, Any]], *, is_new: bool = False) -> Answer | None:
+        """Answer a question about a stored text or a new one; None where Kubernetes' package fails on it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"expression": text, "devices": devices}) + "\n")
+        self._process.stdin.write(json.dumps({"expression": text, "devices": devices, "new": is_new}) + "\n")
         self._process.stdin.flush()
         said = json.loads(self._process.stdout.readline())
         if "invalid" in said:
@@ -70,10 +70,10 @@ def device_of(raw: dict[str, Any], *, cel_0_29: bool) -> Variables:
     return Variables(Device(raw["driver"], attributes, capacity, allow))
 
 
-def ours(text: str, devices: list[dict[str, Any]], *, cel_0_29: bool) -> Answer:
-    """Answer a question with our package."""
+def ours(text: str, devices: list[dict[str, Any]], *, cel_0_29: bool, is_new: bool = False) -> Answer:
+    """Answer a question about a stored text or a new one with our package."""
     try:
-        selector = compile_selector(text, cel_0_29=cel_0_29)
+        selector = compile_selector(text, cel_0_29=cel_0_29, is_new=is_new)
     except InvalidDeviceSelectorError as error:
         return [str(error)]
     return [selector.matches(device_of(one, cel_0_29=cel_0_29)) for one in devices]

@@ -25,6 +25,8 @@ SEED = seed()
 CASES = int(os.environ.get("POLICYSCHED_CASES") or 2000)
 PARTS = 2
 DEVICES = 4
+NEW = 0.2
+"""The share of selectors that are compiled as new ones, which are not stored yet."""
 SYNTAX = "Syntax error"
 FAILED = "compilation failed: ERROR: "
 DOUBLING = re.compile(r"opt(Flat)?Map\(")
@@ -65,10 +67,11 @@ def test_selectors_say_what_kubernetes_says(part: int, minor: str) -> None:
     with KubernetesSelectors(RELEASES[minor]) as kubernetes:
         for _ in range(CASES // PARTS // len(compared())):
             text, devices = grown.selector(), [device(random) for _ in range(DEVICES)]
-            theirs = kubernetes.ask(text, devices)
+            is_new = random.random() < NEW
+            theirs = kubernetes.ask(text, devices, is_new=is_new)
             if theirs is None:
                 continue
-            mine = beside(ours(text, devices, cel_0_29=cel_0_29), theirs)
+            mine = beside(ours(text, devices, cel_0_29=cel_0_29, is_new=is_new), theirs)
             refused += len(theirs) == 1
             evaluated += sum(isinstance(one, bool) for one in theirs)
             failed += len(theirs) > 1 and any(isinstance(one, str) for one in theirs)

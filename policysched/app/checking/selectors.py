@@ -56,7 +56,7 @@ def _diagnostics(field: str, text: str) -> Iterator[Diagnostic]:
         yield Diagnostic("error", CODE, message, 1, 1, 2, None, field)
         return
     try:
-        compile_selector(text)
+        compile_selector(text, is_new=True)
     except InvalidDeviceSelectorError as error:
         for issue in error.issues:
             line, column = max(issue.line, 1), max(issue.column, 1)

@@ -15,12 +15,15 @@ import (
 	"os"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
 type question struct {
 	Expression string   `json:"expression"`
 	Devices    []device `json:"devices"`
+	// New says whether the API server has not stored the expression yet.
+	New bool `json:"new"`
 }
 
 type device struct {
@@ -85,7 +88,11 @@ func respond(line []byte) (result answer) {
 		return answer{Invalid: err.Error()}
 	}
 	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
-	compiled := compiler.CompileCELExpression(asked.Expression, cel.Options{DisableCostEstimation: true})
+	kind := environment.StoredExpressions
+	if asked.New {
+		kind = environment.NewExpressions
+	}
+	compiled := compiler.CompileCELExpression(asked.Expression, cel.Options{DisableCostEstimation: true, EnvType: &kind})
 	if compiled.Error != nil {
 		return answer{Refused: compiled.Error.Error()}
 	}
