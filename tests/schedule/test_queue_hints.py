@@ -190,6 +190,8 @@ def test_gated_pods_wait_for_their_gate_alone() -> None:
 def test_gates_are_asked_again_each_time_that_a_pod_has_waited_too_long() -> None:
     gates, clock = Gates(), StandingClock(0)
     tested = queue(clock, interests(gates))
+    entered: list[tuple[str, str]] = []
+    tested.report_to(lambda _, into, event: entered.append((into, event)))
     tested.add(pod("a", gates=("g",)))
     queued = tested.get("uid-a")
     assert queued is not None
@@ -199,6 +201,7 @@ def test_gates_are_asked_again_each_time_that_a_pod_has_waited_too_long() -> Non
         tested.flush()
         asked.append(gates.asked)
     assert asked == [1, 2, 2, 2, 3]
+    assert entered == [("gated", "UnschedulablePodAdd"), *[("gated", "UnschedulableTimeout")] * 2]
     assert tested.counts() == (0, 0, 0, 1)
     assert not queued.flushed
     gates.blocks, clock.at = False, 990

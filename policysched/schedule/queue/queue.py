@@ -387,7 +387,7 @@ class Queue:
 
     def _requeue(self, event: str, queued: QueuedPod) -> bool:
         """Requeue a waiting pod without evaluating hints. `event` is the change's name in logs and metrics."""
-        return self._queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, event)
+        return self._queues.retry(queued, QueueingStrategy.AFTER_BACKOFF, event)
 
     def _try_again(self, until: float, queued: QueuedPod) -> bool:
         """Requeue a pod that waited for the maximum time; until a time, it is tried after all other pods."""
@@ -401,7 +401,8 @@ class Queue:
         if verdict is QueueingStrategy.SKIP:
             self._timers.set(queued, self._judging.listeners(queued))
             return False
-        return self._queues.requeue(queued, verdict, label(change))
+        is_own = change.new is queued.pod
+        return (self._queues.requeue if is_own else self._queues.retry)(queued, verdict, label(change))
 
 
 def _event_of(occurrence: Occurrence) -> str:

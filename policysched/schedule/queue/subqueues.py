@@ -197,6 +197,13 @@ class PodQueues:
             return self._enter_backoff(queued, event)
         return self.enter_active(queued, event)
 
+    def retry(self, queued: QueuedPod, verdict: QueueingStrategy, event: str) -> bool:
+        """Requeue a waiting pod after a change; a pod that is gated again is reported as gated by the change."""
+        requeued = self.requeue(queued, verdict, event)
+        if not requeued:
+            self._entered(queued, "gated", event)
+        return requeued
+
     def wait(self, queued: QueuedPod, event: str) -> None:
         """Make a pod unschedulable or gated: it waits for a change."""
         if queued.stage is not Stage.UNSCHEDULABLE:
