@@ -17,6 +17,7 @@ from policysched.app.running.metrics.series import Histogram, exponential
 from policysched.framework import DeviceWait, DeviceWaitOutcome
 from policysched.framework.post_filter import PostFilterResult
 from policysched.model.policy import decode_policy
+from policysched.model.release import RELEASES
 from policysched.schedule.observer import Attempt, AttemptResult
 from policysched.schedule.queue.queued_pod import QueuedPod
 from tests.schedule.queue_parts import StandingClock, pod
@@ -77,7 +78,7 @@ def test_attempts_are_counted_by_result_and_their_pods_by_how_many_they_took() -
 
 
 def test_claims_and_waits_for_devices_are_counted_by_driver() -> None:
-    metrics = ClaimMetrics()
+    metrics = ClaimMetrics(RELEASES["1.36"])
     for created in (True, False, True):
         metrics.on_claim_request(created=created)
     metrics.on_device_wait(DeviceWait("p", ["a", "a", "b"], ["b"], DeviceWaitOutcome.TIMEOUT, 600.0))
@@ -105,9 +106,12 @@ def test_moves_and_the_policies_behind_them_are_counted() -> None:
     for one in (attempts, policies):
         one.on_queued(queued("a", 1, "NodeAffinity", "SchedulingPolicy/pin"), "unschedulable", "ScheduleAttemptFailure")
         one.on_queued(queued("a", 1, "SchedulingPolicy/pin"), "active", "NodeAdd")
+        one.on_queued(queued("b", 0), "gated", "ScheduleAttemptFailure")
         one.on_preemption(queued("a", 1), PostFilterResult(nominated_node="n1", victims=(pod("v"), pod("w"))))
     lines = shown(attempts, policies)
     assert 'scheduler_queue_incoming_pods_total{event="NodeAdd",queue="active"} 1.0' in lines
+    failed = 'event="ScheduleAttemptFailure",queue="unschedulable"'
+    assert f"scheduler_queue_incoming_pods_total{{{failed}}} 2.0" in lines
     counted = [line for line in lines if line.startswith("policysched_policy_rejections_total{")]
     assert counted == [f'policysched_policy_rejections_total{{policy="pin",profile="{queued("a", 1).profile}"}} 1.0']
     assert "scheduler_preemption_victims_sum 2.0" in lines

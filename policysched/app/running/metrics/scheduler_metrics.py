@@ -166,7 +166,8 @@ class SchedulerMetrics(Observer, Collector):
         self._after_flush += queued.flushed
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Count a pod or pod group that enters a queue."""
+        """Count a pod or pod group that enters a queue; kube-scheduler counts gated ones as unschedulable."""
+        queue = "unschedulable" if queue == "gated" else queue
         if isinstance(queued, QueuedPodGroup):
             self._incoming_groups[queue, event] += 1
             return
