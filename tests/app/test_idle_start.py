@@ -22,6 +22,7 @@ from policysched.app.serving.thread import secure_port, wait_until_idle
 from policysched.errors import ConnectionProblemError
 from policysched.kube.connection import Connection
 from policysched.metric_sources.no_source import NoSource
+from policysched.model.release import DEFAULT
 from policysched.sandbox import sandbox_nodes
 from tests.app.serving.ports import free_port
 from tests.e2e.objects import NAME, pod
@@ -80,7 +81,7 @@ async def test_port_begins_after_the_pods_that_wait(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(port, "_reviewers", begin)
     options = ServingOptions(port=free_port(), bind_address="127.0.0.1")
     rest: Any = SimpleNamespace()
-    served = Served(Health(), CollectorRegistry(), {}, rest, lambda: (), rest, is_busy)
+    served = Served(Health(), CollectorRegistry(), {}, rest, lambda: DEFAULT, lambda: (), rest, is_busy)
     async with asyncio.timeout(60), secure_port(options, served, rest):
         for _ in range(3):
             asked.clear()

@@ -17,6 +17,7 @@ from policysched.app.serving.health import READYZ, Health
 from policysched.app.serving.refused import RefusedError
 from policysched.app.serving.served import Served
 from policysched.model.objects import Pod
+from policysched.model.release import Release
 
 NO_ANSWER: Final = "the API server has not answered yet"
 
@@ -43,7 +44,9 @@ class ServedProcess:
             set_verbosity: Changes the verbosity of logs.
         """
         documents = {path: partial(self._document, path) for path in DOCUMENTS}
-        return Served(self.health, registry, documents, self._decide, self._pods, set_verbosity, self._is_busy)
+        return Served(
+            self.health, registry, documents, self._decide, self._release, self._pods, set_verbosity, self._is_busy
+        )
 
     def show(self, process: Process) -> None:
         """Serve a process, with its health checks."""
@@ -66,6 +69,9 @@ class ServedProcess:
 
     async def _decide(self, dry_run: DryRunPod) -> LiveDecision:
         return await self._required.dry_runs.decide(dry_run)
+
+    def _release(self) -> Release:
+        return self._required.scheduler.cluster.release
 
     def _pods(self) -> Iterable[Pod]:
         return () if self._process is None else self._process.pods()

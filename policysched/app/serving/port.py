@@ -112,7 +112,7 @@ def _endpoints(
         loop,
         {
             "/metrics/resources": ("", PodResourceSeries(served.pods).answer),
-            "/dry-run": ("POST", DryRunEndpoint(served.decide, loop).answer),
+            "/dry-run": ("POST", DryRunEndpoint(served.decide, served.release, loop).answer),
             "/debug/flags/v": ("PUT", VerbosityEndpoint(served.set_verbosity).answer),
         },
     )

@@ -12,6 +12,7 @@ from policysched.app.serving.dry_run.interface import Decide
 from policysched.app.serving.health import Health
 from policysched.kube.connection import Connection
 from policysched.model.objects import Pod
+from policysched.model.release import Release
 
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]
 """Opens a connection to the API server."""
@@ -27,6 +28,8 @@ class Served:
     """JSON documents by path; called in the loop of the process."""
     decide: Decide
     """Decides about a pod; called in the loop of the process."""
+    release: Callable[[], Release]
+    """Returns the Kubernetes release that decisions follow; called in the port's thread."""
     pods: Callable[[], Iterable[Pod]]
     """Returns the unfinished pods; called in the port's thread."""
     set_verbosity: Callable[[int], None]

@@ -28,6 +28,7 @@ from policysched.app.serving.refused import RefusedError
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import PODS, POLICIES, fill, kind_of
+from policysched.model.release import DEFAULT, RELEASES, Release
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 from tests.app.dry_runs import Object, node, pod, policy, requiring
@@ -72,7 +73,7 @@ class Live:
         return self
 
     async def record(self, of: Object, **options: Any) -> dict[str, Any]:
-        [asked] = read_pods(json.dumps(of).encode(), Options(**options)).pods
+        [asked] = read_pods(json.dumps(of).encode(), Options(**options), DEFAULT).pods
         return (await self.decide(asked)).record
 
 
@@ -250,13 +251,22 @@ async def test_one_pod_is_decided_at_a_time_and_few_requests_wait() -> None:
         assert (await post(port, body))[0] == 200
 
 
+@pytest.mark.parametrize(("minor", "requests"), [("1.36", {"cpu": "2"}), ("1.37", {"cpu": "2", "memory": "5"})])
+def test_pod_has_the_defaults_of_the_release(minor: str, requests: dict[str, str]) -> None:
+    given = pod()
+    given["spec"]["resources"] = {"requests": {"cpu": "2"}}
+    given["spec"]["containers"][0]["resources"] = {"requests": {"memory": "5"}}
+    [asked] = read_pods(json.dumps(given).encode(), Options(), RELEASES[minor]).pods
+    assert json.loads(asked.text)["spec"]["resources"]["requests"] == requests
+
+
 async def test_body_that_takes_long_to_read_holds_up_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, release = threading.Event(), threading.Event()
 
-    def slow(body: bytes, options: Options) -> DryRunRequest:
+    def slow(body: bytes, options: Options, followed: Release) -> DryRunRequest:
         begun.set()
         assert release.wait(60)
-        return read_pods(body, options)
+        return read_pods(body, options, followed)
 
     monkeypatch.setattr("policysched.app.serving.dry_run.endpoint.read_pods", slow)
     live = await Live().told(node("n1"))
@@ -320,7 +330,7 @@ def handler(decide: Decided) -> Any:
 
     async def answer(request: Any) -> Any:
         if not runs:
-            runs.append(DryRunEndpoint(decide, asyncio.get_running_loop()))
+            runs.append(DryRunEndpoint(decide, lambda: DEFAULT, asyncio.get_running_loop()))
         try:
             return await runs[0].answer(request)
         except RefusedError as error:

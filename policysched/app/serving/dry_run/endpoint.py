@@ -10,6 +10,7 @@ Source: kubernetes/autoscaler issue 6407.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -22,6 +23,7 @@ from policysched.app.serving.dry_run.pod_requests import LARGEST_BODY, DryRunReq
 from policysched.app.serving.dry_run.record_answers import encoded, shortened
 from policysched.app.serving.refused import RefusedError
 from policysched.app.serving.request_bodies import AGAIN, Bodies
+from policysched.model.release import Release
 from policysched.visible import visible
 
 MOST_REQUESTS: Final = 8
@@ -39,11 +41,12 @@ class DryRunEndpoint:
 
     Args:
         decide: Decides about a pod in the scheduler's loop.
+        release: Returns the Kubernetes release that decisions follow.
         loop: The scheduler's event loop.
     """
 
-    def __init__(self, decide: Decide, loop: asyncio.AbstractEventLoop) -> None:
-        self._decide, self._loop = decide, loop
+    def __init__(self, decide: Decide, release: Callable[[], Release], loop: asyncio.AbstractEventLoop) -> None:
+        self._decide, self._release, self._loop = decide, release, loop
         self._bodies = Bodies("dry-runs", MOST_REQUESTS, LARGEST_BODY)
         self._turn = asyncio.Lock()
         self._reader = Threads(1)
@@ -59,7 +62,7 @@ class DryRunEndpoint:
         async with self._bodies.read(request) as body:
             if not body:
                 raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is empty; send a Pod as JSON or YAML")
-            dry_run = await self._reader.call(read_pods, body, options)
+            dry_run = await self._reader.call(read_pods, body, options, self._release())
             try:
                 async with asyncio.timeout(DECIDED_WITHIN):
                     return await self._decided(dry_run, options)

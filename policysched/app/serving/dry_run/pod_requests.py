@@ -18,6 +18,7 @@ from policysched.kube.object_texts import MANAGED, without
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import fill_pod, priority_classes
 from policysched.model.objects import Pod
+from policysched.model.release import Release
 from policysched.reading.documents import Document, read
 from policysched.reading.files import as_text
 
@@ -91,15 +92,20 @@ def _number(name: str, values: Sequence[str]) -> int | None:
     return int(text)
 
 
-def read_pods(body: bytes, options: Options) -> DryRunRequest:
+def read_pods(body: bytes, options: Options, release: Release) -> DryRunRequest:
     """Parse the pods of a body, with an API server's defaults but without admission plugins.
+
+    Args:
+        body: The body of the request.
+        options: The options of the request.
+        release: The Kubernetes release whose defaults apply.
 
     Raises:
         RefusedError: 400, the body is malformed; the text has the position.
     """
     try:
         documents = read(as_text(body, BODY).replace("\r\n", "\n"), BODY)
-        made = [_dry_run_pod(one, options) for one in documents[:MOST_PODS]]
+        made = [_dry_run_pod(one, options, release) for one in documents[:MOST_PODS]]
     except UsageError as error:
         raise _bad(str(error)) from error
     if len(documents) > MOST_PODS:
@@ -108,7 +114,7 @@ def read_pods(body: bytes, options: Options) -> DryRunRequest:
     return DryRunRequest(tuple(one for one, _ in made), notes, len(documents) > 1 or bool(documents[0].path))
 
 
-def _dry_run_pod(document: Document, options: Options) -> tuple[DryRunPod, tuple[str, ...]]:
+def _dry_run_pod(document: Document, options: Options, release: Release) -> tuple[DryRunPod, tuple[str, ...]]:
     raw = document.object
     if raw["kind"] != "Pod" or raw.get("apiVersion", "v1") != "v1":
         raise document.refusal("kind", f"expected a Pod, got a {raw['kind']:.100}")
@@ -116,7 +122,7 @@ def _dry_run_pod(document: Document, options: Options) -> tuple[DryRunPod, tuple
         new, notes = as_new(raw)
         spec = new.get("spec")
         stated = spec.get("schedulerName") if isinstance(spec, Mapping) else None
-        filled = fill_pod(new, priority_classes(()))
+        filled = fill_pod(new, priority_classes(()), release)
         pod = decode_pod(filled)
     except ObjectError as error:
         raise document.refusal(error.field, error) from error
