@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -80,6 +81,7 @@ class ReplayedState:
         self._plugins, self._kube_version = plugins, kube_version
         self.rng = ReplayedRandom()
         self.cluster = Cluster()
+        self._recorded_release = self.cluster.release
         self.policies: list[CompiledPolicy] = []
         self.annotations: list[str] | None = None
         self.engines: dict[str, Engine] = {}
@@ -93,7 +95,9 @@ class ReplayedState:
         Raises:
             UsageError: the record follows a Kubernetes minor that is not known, or it cannot be used as in `swap`.
         """
-        self.cluster = made = Cluster(release=self._release_of(given))
+        release = self._release_of(given)
+        self._recorded_release = RELEASES.get(given.reference, release)
+        self.cluster = made = Cluster(release=release)
         _lay_out(made, given.rows)
         made.time.move(given.seconds)
         for obj in given.objects:
@@ -127,11 +131,8 @@ class ReplayedState:
             UsageError: the configuration enables unknown plugins, or a policy does not compile.
         """
         if configuration != self._configuration or not self._profiles:
-            without = {key: value for key, value in configuration.items() if key != "extenders"}
             try:
-                self._profiles = configured_profiles(
-                    load_configuration(without, release=self.cluster.release), self._plugins
-                )
+                self._profiles = self._profiles_of(configuration)
             except UsageError as error:
                 raise UsageError(f"recorded configuration cannot be used: {error}") from error
             self._configuration = configuration
@@ -143,6 +144,14 @@ class ReplayedState:
                 self.engines[name] = Engine(self.cluster, joined.join(profile), self.rng)
             else:
                 own.use(joined.join(profile))
+
+    def _profiles_of(self, configuration: dict[str, Any]) -> Mapping[str, Profile]:
+        """Return profiles whose plugins follow the release; the newer one of the two releases knows all fields."""
+        release, recorded = self.cluster.release, self._recorded_release
+        newer = release if recorded.skew(release.version) > 0 else recorded
+        without = {key: value for key, value in configuration.items() if key != "extenders"}
+        read = replace(load_configuration(without, release=newer), release=release)
+        return configured_profiles(read, self._plugins)
 
     @property
     def profiles(self) -> Mapping[str, Profile]:

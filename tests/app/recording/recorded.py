@@ -33,10 +33,10 @@ from tests.schedule.stand import Stand
 LIMIT = 64 * 1024 * 1024
 
 
-def completed(profile: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def completed(profile: dict[str, Any], release: Release = DEFAULT, **fields: Any) -> dict[str, Any]:
     """The configuration as a process has it recorded."""
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    return to_dict(load_configuration({**head, "profiles": [profile], **fields}).completed)
+    return to_dict(load_configuration({**head, "profiles": [profile], **fields}, release=release).completed)
 
 
 @asynccontextmanager

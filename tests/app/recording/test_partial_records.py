@@ -156,7 +156,9 @@ def public(of: type) -> set[str]:
 )
 def test_every_change_of_the_state_is_recorded(recorded: type, plain: type, unrecorded: set[str]) -> None:
     """Whoever adds a way to change the state has it recorded, or names it here: it reads, or another one calls it."""
-    kinds = ("namespace", "device_class", "resource_slice", "workload", "budget", "stored")
+    kinds = (
+        "namespace", "device_class", "resource_slice", "device_taint_rule", "workload", "pod_group", "budget", "stored",
+    )  # fmt: skip
     through_take = {f"{verb}_{kind}" for verb in ("set", "remove") for kind in kinds}
     own = {name for name in public(plain) if name in vars(recorded)}
     assert public(plain) - own == unrecorded | (through_take if plain is Cluster else set())

@@ -10,6 +10,7 @@ import yaml
 
 from policysched.app.configuration.profiles import NO_PLUGINS, default_profile
 from policysched.app.plan.results import Effect
+from policysched.app.recording.entries import Begin
 from policysched.app.recording.file_format import BlockWriter, encoded, read_entries
 from policysched.app.replay.what_if import what_if
 from policysched.cli import execute
@@ -21,6 +22,8 @@ from tests.schedule.stand import ME
 
 WITNESS = Path(__file__).parents[2] / "oracle" / "witnesses" / "merges_namespaces.yaml"
 """A pod that fits the only node since 1.37, because its namespaceSelector selects no namespace."""
+CONFIGURATION = Begin.__struct_fields__.index("configuration")
+"""Place of the configuration in the first entry."""
 REFERENCE = -1
 """Place of the minor in the first entry."""
 
@@ -31,7 +34,7 @@ async def record(tmp_path: Path) -> Path:
     case = yaml.safe_load(WITNESS.read_text("utf-8"))
     case["pod"]["spec"]["schedulerName"] = ME
     release = RELEASES["1.37"]
-    configuration = completed({"schedulerName": ME})
+    configuration = completed({"schedulerName": ME}, release)
     async with recording(tmp_path, default_profile(ME, release=release), configuration, release) as stand:
         for one in case["objects"]:
             stand.scheduler.take(KINDS[one["kind"]].decode(one))
@@ -58,6 +61,7 @@ def test_record_of_another_minor_is_replayed_with_its_rules(record: Path, told: 
     def change(begin: list[Any]) -> None:
         assert begin.pop(REFERENCE) == "1.37"
         begin += [] if told is None else [told]
+        begin[CONFIGURATION] = completed({"schedulerName": ME}, RELEASES["1.36"])
 
     rewritten(record, change)
     found = replayed(record)
