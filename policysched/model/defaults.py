@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from policysched.model.decode import ObjectError, decode, decode_node, decode_pod, plain
-from policysched.model.objects import PriorityClass
+from policysched.model.objects import Metadata, Namespace, PriorityClass
 from policysched.model.quantity import QuantityError, parse
 from policysched.model.release import DEFAULT, Release
 from policysched.model.requests import container_amounts
@@ -25,6 +25,8 @@ Object = dict[str, Any]
 
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Priority classes that exist in every cluster."""
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""The label of every namespace whose value is the namespace's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,12 @@ def fill_pod(
 
 def fill_namespace(raw: Object) -> None:
     """Set the label with the namespace's name, which every namespace has."""
-    raw["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = raw["metadata"].get("name", "")
+    raw["metadata"].setdefault("labels", {})[NAME_LABEL] = raw["metadata"].get("name", "")
+
+
+def implied_namespace(name: str) -> Namespace:
+    """Return a namespace that exists because objects name it; its other labels are unknown."""
+    return Namespace(metadata=Metadata(name=name, labels={NAME_LABEL: name}))
 
 
 def fill_volume_mode(raw: Object) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import fill_pod, priority_classes
 from policysched.model.objects import Pod
+from policysched.model.release import AUTO, release_named
 
 Object: TypeAlias = dict[str, Any]
 PROFILE: Final = "default-scheduler"
@@ -71,6 +72,11 @@ def make_pod(
     }
 
 
-def read_pod(pod: Object) -> Pod:
-    """Return the `Pod` that plugin methods get, from an object that `make_pod` returns."""
-    return decode_pod(fill_pod(pod, priority_classes(())))
+def read_pod(pod: Object, kube_version: str = AUTO) -> Pod:
+    """Return the `Pod` that plugin methods get.
+
+    Args:
+        pod: The pod, as `make_pod` returns it.
+        kube_version: The Kubernetes minor whose API server completes the pod, as `policysched.dry_run` takes it.
+    """
+    return decode_pod(fill_pod(pod, priority_classes(()), release_named(kube_version)))

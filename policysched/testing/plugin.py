@@ -24,7 +24,7 @@ def connected_handle(
     for node in nodes:
         cluster.set_node(decode_node(node))
     for pod in pods:
-        cluster.set_pod(read_pod(pod))
+        cluster.set_pod(read_pod(pod, kube_version))
     handle = PluginHandle(PROFILE)
     handle.connect(cluster)
     return handle

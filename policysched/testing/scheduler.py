@@ -14,7 +14,7 @@ from policysched.app.plugins.factories import CheckedFactory, stated_name
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_node
-from policysched.model.objects import Metadata, Namespace
+from policysched.model.defaults import implied_namespace
 from policysched.model.release import AUTO, DEFAULT, Release, release_named
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import Attempt, AttemptResult, Observer
@@ -86,6 +86,7 @@ class TestedScheduler:
         name = stated_name(factory)
         self.plugin: Any = None
         self.clock = clock
+        self._read_pod = partial(read_pod, kube_version=release.minor)
         registry, checked = PluginRegistry(), CheckedFactory(name, factory)
         registry.register(name, partial(self._make, checked))
         everywhere = {"multiPoint": {"enabled": [{"name": name}]}}
@@ -109,13 +110,13 @@ class TestedScheduler:
             if one["kind"] == "Node":
                 self._scheduler.take(decode_node(one))
             else:
-                self._scheduler.take(Namespace(metadata=Metadata(name=one["metadata"]["namespace"])))
-                self._scheduler.take(read_pod(one))
+                self._scheduler.take(implied_namespace(one["metadata"]["namespace"]))
+                self._scheduler.take(self._read_pod(one))
 
     def remove(self, *objects: Object) -> None:
         """Delete nodes and pods."""
         for one in objects:
-            self._scheduler.drop(decode_node(one) if one["kind"] == "Node" else read_pod(one))
+            self._scheduler.drop(decode_node(one) if one["kind"] == "Node" else self._read_pod(one))
 
     def schedule(self, pod: Object) -> PodOutcome:
         """Add a pod, run the scheduler until it is idle, and return the state of the pod."""

@@ -118,11 +118,13 @@ def test_kinds_that_nobody_reads_are_left_alone() -> None:
     assert record([node(), {"kind": "ConfigMap", "metadata": {"name": "c"}}], pod())["result"] == "Scheduled"
 
 
-def test_a_namespace_has_its_name_as_a_label() -> None:
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_namespace_has_its_name_as_a_label_even_if_only_objects_name_it(listed: bool) -> None:
     selector: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}
     namespace = {"kind": "Namespace", "metadata": {"name": "default"}}
     of = policy(**requiring("node.cordoned"), **selector)
-    assert record([node(), namespace], pod(), of)["result"] == "Unschedulable"
+    objects = [node(), namespace] if listed else [node()]
+    assert record(objects, pod(), of)["result"] == "Unschedulable"
 
 
 def test_device_classes_are_seen() -> None:

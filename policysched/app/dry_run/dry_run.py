@@ -42,9 +42,9 @@ from policysched.metric_sources.problems import values_of_others
 from policysched.metric_sources.table import as_table, load_table
 from policysched.metric_sources.table_answers import answers
 from policysched.model.decode import decode_pod
-from policysched.model.defaults import PriorityClasses
+from policysched.model.defaults import PriorityClasses, implied_namespace
 from policysched.model.kinds import FINISHED, PODS, POLICIES, kind_of
-from policysched.model.objects import Metadata, Namespace, Pod
+from policysched.model.objects import Pod
 from policysched.model.policy import KIND, PolicyKey
 from policysched.model.release import AUTO, Release, release_named
 from policysched.model.requests import amounts_in_use
@@ -103,7 +103,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
         plugins: Plugins that a configuration can enable besides the default ones; default: those of installed
             distributions.
         observe: Called with the decision and the policies that applied, before the cluster is released.
-        kube_version: The Kubernetes minor whose kube-scheduler the decision follows, such as `1.36`; `auto` is the
+        kube_version: The Kubernetes minor whose kube-scheduler the decision follows, such as `1.37`; `auto` is the
             default one.
 
     Raises:
@@ -315,8 +315,7 @@ def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod, relea
             cluster.take(kind.decode(admission.complete(raw)))
     for name in dict.fromkeys((wanted.metadata.namespace, *(pod.metadata.namespace for pod, _ in pods.values()))):
         if name not in cluster.namespaces:
-            # A namespace that an object names exists; without a Namespace object its labels are unknown.
-            cluster.set_namespace(Namespace(metadata=Metadata(name=name)))
+            cluster.set_namespace(implied_namespace(name))
     pods.pop(wanted.key, None)
     for pod, resources in pods.values():
         _take_pod(cluster, pod, resources)

@@ -13,8 +13,9 @@ from policysched.app.dry_run.dry_run import SavedPods, unlisted
 from policysched.app.object_names import nearest_key
 from policysched.errors import UsageError
 from policysched.model.decode import ObjectError
+from policysched.model.defaults import implied_namespace
 from policysched.model.kinds import FINISHED, NODES, PODS, POLICIES, kind_of
-from policysched.model.objects import Metadata, Namespace, Pod
+from policysched.model.objects import Pod
 from policysched.model.objects.meta import OwnerReference
 from policysched.model.pod_requirements import is_static
 from policysched.model.policy import decode_policy
@@ -82,7 +83,7 @@ class ClusterObjects:
             made.take(obj)
         for name in dict.fromkeys(one.pod.metadata.namespace for one in self.pods.values()):
             if name not in made.namespaces:
-                made.set_namespace(Namespace(metadata=Metadata(name=name)))
+                made.set_namespace(implied_namespace(name))
         for one in self.pods.values():
             if one.pod.status.phase not in FINISHED:
                 self._take(made, one)

@@ -61,6 +61,14 @@ def test_objects_are_what_kubectl_prints() -> None:
     assert typed.metadata.annotations == {"a": "b"}
 
 
+@pytest.mark.parametrize(("minor", "requests"), [("1.36", {"cpu": "2"}), ("1.37", {"cpu": "2", "memory": "5"})])
+def test_pods_have_the_defaults_of_the_minor(minor: str, requests: dict[str, str]) -> None:
+    made = make_pod("p", requests={"memory": "5"}, resources={"requests": {"cpu": "2"}})
+    resources = read_pod(made, minor).spec.resources
+    assert resources is not None
+    assert resources.requests == requests
+
+
 def test_methods_can_be_called_with_a_node_of_a_handle() -> None:
     handle = connected_handle(NODES, [make_pod("there", node="n1", requests={"cpu": "1500m"})])
     node = handle.node("n1")
