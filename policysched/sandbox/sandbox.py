@@ -214,9 +214,14 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def sandbox_nodes(count: int) -> list[Json]:
-    """Return nodes `node-1` … with 4 CPUs, 32Gi and 110 pods, in three zones in turn, as kubectl prints them."""
-    text = encode(_data("node.yaml"))
+def sandbox_nodes(count: int, kubernetes: str = DEFAULT.version) -> list[Json]:
+    """Return nodes `node-1` … with 4 CPUs, 32Gi and 110 pods, in three zones in turn, as kubectl prints them.
+
+    Args:
+        count: how many nodes.
+        kubernetes: the version of Kubernetes that their kubelets report.
+    """
+    text = encode(_data("node.yaml")).replace(b"VERSION", kubernetes.encode())
     named = (text.replace(b"NAME", b"node-%d" % (index + 1)) for index in range(count))
     return [decode(node.replace(b"ZONE", _ZONES[index % len(_ZONES)])) for index, node in enumerate(named)]
 

@@ -97,7 +97,7 @@ async def serve_sandbox(options: SandboxOptions, stop: asyncio.Event, announce: 
     if documents is None:
         return
     nodes = options.nodes if options.nodes is not None else (0 if options.files else DEFAULT_NODES)
-    made.load(sandbox_nodes(nodes))
+    made.load(sandbox_nodes(nodes, made.kubernetes))
     fill(made, documents)
     await start(made, options.port)
     try:

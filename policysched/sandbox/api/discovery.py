@@ -36,7 +36,7 @@ def document(registry: Registry, path: str, accept: str, version: str) -> tuple[
         registry: The served resources.
         path: The path of the request.
         accept: The accepted media types.
-        version: The version of Kubernetes that the documents state, such as v1.36.5.
+        version: The version of Kubernetes that the documents state, such as v1.37.2.
 
     Raises:
         StatusError: status 404, there is no document at the path.
