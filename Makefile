@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all that a newcomer needs; both make the virtual environment.
 # `make test` builds Kubernetes' programs from Go modules once, into the user's cache folder; `make test-fast` needs no Go.
-# Both fetch Debian's Prometheus into that folder unless one is on the PATH. POLICYSCHED_KUBE=1.37 in the environment has
+# Both fetch Debian's Prometheus into that folder unless one is on the PATH. POLICYSCHED_KUBE=1.36 in the environment has
 # all targets build and run the programs of that Kubernetes minor, and compare decisions with it alone.
 PYTHON ?= python3
 VENV ?= .venv

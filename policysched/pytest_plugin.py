@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the ini option `policysched_tests`."""
     help_text = "more patterns of names of policy test files, besides policy-tests.yaml"
     parser.addini(_OPTION, help_text, type="args", default=[])
-    parser.addini(_KUBE_VERSION, "the Kubernetes minor whose kube-scheduler decides, such as 1.36", default="auto")
+    parser.addini(_KUBE_VERSION, "the Kubernetes minor whose kube-scheduler decides, such as 1.37", default="auto")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PolicyTestModule | None:

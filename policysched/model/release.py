@@ -478,7 +478,7 @@ V1_38: Final = replace(
 )
 RELEASES: Final = {release.minor: release for release in (V1_36, V1_37, V1_38)}
 """The releases by minor, the oldest first."""
-DEFAULT: Final = V1_36
+DEFAULT: Final = V1_37
 """The release of decisions without a server."""
 SUPPORTED_SKEW: Final = (0, 1)
 """Minors by which an API server may be newer than a kube-scheduler."""

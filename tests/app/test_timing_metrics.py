@@ -166,7 +166,7 @@ async def test_a_scheduler_measures_its_work() -> None:
     lines = shown(timing, metrics, StateMetrics(scheduler))
     changes = counts(lines, "scheduler_event_handling_duration_seconds")
     assert changes['event="NodeAdd"'] == 2
-    assert changes['event="UnschedulablePodAdd"'] == 2
+    assert changes['event="UnscheduledPodAdd"'] == 2
     points = counts(lines, "scheduler_framework_extension_point_duration_seconds")
     assert {line.split('"')[1] for line in points} >= {"PreEnqueue", "PreFilter", "Filter", "Score", "PostFilter"}
     hints = counts(lines, "scheduler_queueing_hint_execution_duration_seconds")

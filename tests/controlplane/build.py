@@ -53,6 +53,8 @@ def build_all(say: Callable[[str], None]) -> None:
     for minor in COMPARED:
         release = RELEASES[minor]
         steps |= {f"{name} {release.version}": partial(oracle.binary, name, release) for name in oracle.PACKAGES}
+        if release is not chosen():
+            steps[f"kubectl {release.version}"] = partial(binary, "kubectl", release)
     steps["helm"] = deploy.helm
     say(f"Kubernetes {chosen().version} for the tests, kept in {program_folder()}")
     for number, (name, build) in enumerate(steps.items(), 1):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.controlplane.golang import SETTINGS, BuildError, find_go
-from tests.controlplane.releases import DEFAULT, RELEASES, Release
+from tests.controlplane.releases import RELEASES, Release
 
 TESTS: Final = Path(__file__).resolve().parents[1]
 ORACLE: Final = TESTS / "oracle"
@@ -101,7 +101,7 @@ def write(release: Release, module: Path) -> None:
     Raises:
         BuildError: There is no such version, or a dependency of it cannot be fetched.
     """
-    name = "go.mod" if release.minor == DEFAULT else f"go{release.number}.mod"
+    name = "go.mod" if release.is_oldest else f"go{release.number}.mod"
     kubernetes = Path(download(release, release.version)["GoMod"]).read_text("utf-8")
     text = go_mod_for(release, (module / "go.mod").read_text("utf-8"), kubernetes)
     (module / name).write_text(text, "utf-8")

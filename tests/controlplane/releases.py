@@ -1,6 +1,6 @@
 """The Kubernetes releases that the tests build programs from, side by side.
 
-A Go module of the tests has one go.mod for each release: `go.mod` for the default one, `go137.mod` and so on for the
+A Go module of the tests has one go.mod for each release: `go.mod` for the oldest one, `go137.mod` and so on for the
 others (`tests.controlplane.modules` writes them). Go files that only a release and its successors compile have the
 release's build tag, such as `k137`.
 """
@@ -14,7 +14,7 @@ from typing import Final
 
 VARIABLE: Final = "POLICYSCHED_KUBE"
 """The environment variable that chooses the release, as a minor: 1.37."""
-DEFAULT: Final = "1.36"
+DEFAULT: Final = "1.37"
 
 
 class ReleaseError(ValueError):
@@ -45,6 +45,11 @@ class Release:
         return self.minor.replace(".", "")
 
     @property
+    def is_oldest(self) -> bool:
+        """Whether it is the first release of the table: its go.mod has no number, and it has no build tag."""
+        return self.minor == next(iter(RELEASES))
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """The build tags: those of all known releases behind the oldest one, up to its own minor."""
         newer = list(RELEASES.values())[1:]
@@ -62,7 +67,7 @@ class Release:
         own = module / f"go{self.number}.mod"
         if own.exists():
             return own
-        if self.minor != DEFAULT and any(module.glob("go1*.mod")):
+        if not self.is_oldest and any(module.glob("go1*.mod")):
             raise ReleaseError(f"{module.name} cannot be built for {self.version}: it has no {own.name}")
         return module / "go.mod"
 

@@ -47,16 +47,20 @@ def test_oracle_is_built_once_and_pushes_out_the_one_used_longest_ago(built: lis
 def test_everything_is_built_with_a_line_for_each(
     built: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def kubectl(release: releases.Release) -> dict[str, str]:
+        return {} if release is releases.chosen() else {"kubectl": build.PACKAGES["kubectl"]}
+
+    compared = [releases.RELEASES[minor] for minor in releases.COMPARED]
     monkeypatch.setattr(build, "find_go", lambda: Path("/opt/go"))
     assert build.main() == 0
     assert [package for _, package in built] == [
         *build.PACKAGES.values(),
-        *list(oracle.PACKAGES.values()) * len(releases.COMPARED),
+        *(package for one in compared for package in (*oracle.PACKAGES.values(), *kubectl(one).values())),
         deploy.PACKAGE,
     ]
     lines = capsys.readouterr().out.splitlines()
-    oracles = [f"{name} {releases.RELEASES[minor].version}" for minor in releases.COMPARED for name in oracle.PACKAGES]
-    steps = [*build.PACKAGES, *oracles, "helm"]
+    of_releases = [f"{name} {one.version}" for one in compared for name in (*oracle.PACKAGES, *kubectl(one))]
+    steps = [*build.PACKAGES, *of_releases, "helm"]
     assert lines[0] == "Go: /opt/go"
     assert [line.rpartition(": ")[0] for line in lines[3::2]] == [
         f"[{number}/{len(steps)}] {step}" for number, step in enumerate(steps, 1)

@@ -184,7 +184,8 @@ def test_negative_capacity_fails_the_request() -> None:
     made = tables(slice_of("n0", parts), release=release(capacity_errors_fail=True))
     with pytest.raises(AllocationError, match='capacity "memory": capacity value is neg'):
         allocate(made, asking("-1"))
-    assert allocate(tables(slice_of("n0", parts)), asking("-1")) is not None
+    made = tables(slice_of("n0", parts), release=release(capacity_errors_fail=False))
+    assert allocate(made, asking("-1")) is not None
 
 
 FRACTIONS: dict[str, tuple[tuple[str, str, str], str, str, str]] = {
@@ -286,7 +287,7 @@ def test_attributes_that_are_lists_are_read_or_fail(case: str) -> None:
     wanted = claim(request(1, expression))
     made = tables(slice_of("n0", parts[1:]), release=release(selectors_follow_cel_0_29=True))
     assert names(allocate(made, wanted)) == [["y"]]
-    made = tables(slice_of("n0", parts[1:]))
+    made = tables(slice_of("n0", parts[1:]), release=release(selectors_follow_cel_0_29=False))
     with pytest.raises(AllocationError, match="attribute model: unsupported attribute value"):
         allocate(made, wanted)
 

@@ -21,6 +21,7 @@ from policysched.app.running.metric_options import NO_METRICS, MetricOptions
 from policysched.sandbox import Sandbox
 from tests.controlplane.build import binary
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.releases import chosen
 from tests.e2e import real
 from tests.e2e.objects import DEFINITION, Json
 from tests.e2e.schedulers import InProcess, Spawned, in_process, spawned
@@ -45,7 +46,7 @@ class Spawning(Protocol):
 @pytest.fixture
 async def bare_sandbox() -> AsyncIterator[Sandbox]:
     """A sandbox that does not know policies yet."""
-    made = Sandbox(lambda: datetime.now(UTC), random.Random(7), kubelet_seconds=0.01)
+    made = Sandbox(lambda: datetime.now(UTC), random.Random(7), kubelet_seconds=0.01, kubernetes=chosen().version)
     await made.start()
     yield made
     await made.stop()

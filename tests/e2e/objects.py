@@ -7,12 +7,19 @@ from typing import Any
 
 import yaml
 
+from policysched.model.release import RELEASES
+from tests.controlplane.releases import chosen
+
 Json = dict[str, Any]
 DEFINITION: Json = yaml.safe_load((Path(__file__).parents[2] / "crds" / "schedulingpolicies.yaml").read_text("utf-8"))
 NAME = "policysched"
 """The schedulerName of pods that are ours."""
-NO_CLAIMS = "no new claims to deallocate"
-"""What the first PostFilter plugin adds to every message."""
+RELEASE = RELEASES[chosen().minor]
+"""The release of the control plane, and of the sandbox of these tests."""
+NO_CLAIMS = "no new claims to deallocate, " if RELEASE.no_deallocation_is_reported else ""
+"""The message of DynamicResources at PostFilter for pods without claims, in front of that of preemption."""
+NO_HELP = "still not schedulable, " if RELEASE.no_deallocation_is_reported else ""
+"""The message of DynamicResources at PostFilter for pods with claims, in front of that of preemption."""
 
 
 def node(
@@ -121,9 +128,9 @@ def unclaimed(why: str, nodes: int = 2) -> str:
     return f"0/{nodes} nodes are available: {why}. not found"
 
 
-def no_preemption(nodes: int, hopeless: int) -> str:
-    """What the PostFilter plugins say where nobody is of lower priority."""
+def no_preemption(nodes: int, hopeless: int, claims: str = NO_CLAIMS) -> str:
+    """What the PostFilter plugins say where nobody is of lower priority; `claims` is DynamicResources' part."""
     counts = {"Preemption is not helpful for scheduling": hopeless}
     counts["No preemption victims found for incoming pod"] = nodes - hopeless
     parts = sorted(f"{count} {text}" for text, count in counts.items() if count)
-    return f"{NO_CLAIMS}, preemption: 0/{nodes} nodes are available: {', '.join(parts)}."
+    return f"{claims}preemption: 0/{nodes} nodes are available: {', '.join(parts)}."

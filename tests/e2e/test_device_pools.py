@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Spawning
-from tests.e2e.objects import Json, no_preemption, node
+from tests.e2e.objects import NO_HELP, Json, no_preemption, node
 from tests.e2e.schedulers import InProcess
 from tests.e2e.server import Server
 from tests.e2e.test_devices import DRIVER, V1, claim, claiming, cluster, device_class, devices, resource_slice
 from tests.e2e.waiting import until
 
 NODES = ("n1", "n2", "n3", "n4")
-WAITING = "still not schedulable, "
 
 
 def everywhere(name: str, *made: Json) -> Json:
@@ -57,8 +56,8 @@ def first_of(name: str, *nodes: str) -> Json:
 
 async def test_the_first_alternative_that_some_node_has_decides(server: Server, scheduler: InProcess) -> None:
     await server.load(*map(node, NODES), device_class(), first_of("nowhere", "n8", "n9"), claiming("web", "nowhere"))
-    missing = f"0/4 nodes are available: 4 cannot allocate all claims. {WAITING}{no_preemption(4, 4)}"
-    await server.turned_away("web", missing.replace("no new claims to deallocate, ", ""))
+    missing = f"0/4 nodes are available: 4 cannot allocate all claims. {no_preemption(4, 4, NO_HELP)}"
+    await server.turned_away("web", missing)
     await server.load(*(resource_slice(name, 2, attributes={"node": {"string": name}}) for name in NODES))
     for order in (("n3", "n1", "n4", "n2"), ("n8", "n2", "n3")):
         name = f"from-{order[0]}"
@@ -113,8 +112,8 @@ async def test_an_invalid_pool_is_left_out(server: Server, scheduler: InProcess,
         return
     rest = f", {4 - invalid} cannot allocate all claims" if invalid < 4 else ""
     reasons = f"{invalid} invalid resource pools were encountered{rest}"
-    missing = f"0/4 nodes are available: {reasons}. {WAITING}{no_preemption(4, 4)}"
-    await server.turned_away("web", missing.replace("no new claims to deallocate, ", ""))
+    missing = f"0/4 nodes are available: {reasons}. {no_preemption(4, 4, NO_HELP)}"
+    await server.turned_away("web", missing)
 
 
 async def test_every_device_of_a_cluster_is_used_and_none_twice(server: Server, scheduler: InProcess) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.e2e.objects import Json, no_preemption, node, pod
+from tests.e2e.objects import NO_HELP, Json, no_preemption, node, pod
 from tests.e2e.proxy import Proxy, proxied
 from tests.e2e.schedulers import InProcess, in_process
 from tests.e2e.server import Server
@@ -98,8 +98,8 @@ async def test_a_claim_is_allocated_reserved_and_given_back(server: Server, sche
     assert held["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"][0]["matchFields"][0]["values"] == ["n2"]
     assert held["status"]["allocation"]["allocationTimestamp"]
     await server.load(claim("more", 2), claiming("second", "more"))
-    missing = f"0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, {no_preemption(2, 2)}"
-    await server.turned_away("second", missing.replace("no new claims to deallocate, ", ""))
+    missing = f"0/2 nodes are available: 2 cannot allocate all claims. {no_preemption(2, 2, NO_HELP)}"
+    await server.turned_away("second", missing)
     await server.delete("Pod", "first")
     assert await server.placed("second") == {"second": "n2"}
     freed = await until(lambda: server.get("ResourceClaim", "two"), lambda obj: not users(obj))

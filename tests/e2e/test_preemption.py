@@ -16,7 +16,7 @@ STUCK = "example.com/stuck"
 CLASSES = {"low": 100, "mid": 500, "high": 1000, "calm": 2000}
 TERMINATING = (
     "0/1 nodes are available: 1 Insufficient cpu. "
-    f"{NO_CLAIMS}, preemption: not eligible due to a terminating pod on the nominated node."
+    f"{NO_CLAIMS}preemption: not eligible due to a terminating pod on the nominated node."
 )
 
 
@@ -239,7 +239,7 @@ async def test_pod_that_never_preempts_waits(server: Server, scheduler: InProces
     await server.placed("low")
     await server.load(of("calm", "high"))
     never = "preemption: not eligible due to preemptionPolicy=Never."
-    message = f"0/1 nodes are available: 1 Insufficient cpu. {NO_CLAIMS}, {never}"
+    message = f"0/1 nodes are available: 1 Insufficient cpu. {NO_CLAIMS}{never}"
     condition = await server.turned_away("high", message)
     assert condition == scheduled_condition(await server.get("Pod", "high"))
     assert (await server.nodes_of())["low"] == "n1"
@@ -259,7 +259,7 @@ async def test_victim_that_a_policy_guards_stays_until_the_policy_lets_it_go(
     await server.load(of("high", "high"))
     value = '(default/low: victim.labels["app"] is "build")'
     said = (
-        f"0/1 nodes are available: 1 Insufficient cpu. {NO_CLAIMS}, "
+        f"0/1 nodes are available: 1 Insufficient cpu. {NO_CLAIMS}"
         f"preemption: 0/1 nodes are available: 1 policy keep/no-builds: builds stay {value}."
     )
     await server.turned_away("high", said)

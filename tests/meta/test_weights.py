@@ -9,8 +9,8 @@ from tools.documents.markdown import ROOT, table
 
 DOCUMENT = ROOT / "docs" / "write" / "weights.md"
 PLUGINS = {row[0]: (int(row[1]), row[2]) for row in table(DOCUMENT, "Scores of the default plugins")}
-SILENT = {"VolumeBinding", "DynamicResources"}
-"""Those that give every node the same here."""
+SILENT = {"DynamicResources"}
+"""Plugins that give every node the same score without resource claims."""
 NEEDED = table(DOCUMENT, "Choose a weight")
 
 

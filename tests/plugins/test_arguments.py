@@ -8,7 +8,7 @@ import pytest
 
 from policysched.errors import UsageError
 from policysched.framework import ScorePlugin
-from policysched.model.release import V1_37
+from policysched.model.release import V1_36, V1_37
 from policysched.plugins import EnginePart, plugin_named
 from policysched.plugins.arguments import API_VERSION
 from policysched.reading.durations import nanoseconds
@@ -146,8 +146,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "minCandidateNodesPercentage: cannot be 0 together with minCandidateNodesAbsolute",
     ),
     ("VolumeBinding", {"bindTimeoutSeconds": -1}, "bindTimeoutSeconds: -1 is less than 0"),
-    ("VolumeBinding", {"shape": []}, "shape: needs Kubernetes 1.37 or later"),
-    ("VolumeBinding", {"shape": [{"utilization": 0, "score": 0}]}, "shape: needs Kubernetes 1.37 or later"),
     ("DynamicResources", {"filterTimeout": "-1s"}, 'filterTimeout: "-1s" is shorter than 0s'),
     ("DynamicResources", {"filterTimeout": 5}, "filterTimeout: expected text, got int"),
     ("DynamicResources", {"bindingTimeout": "999ms"}, 'bindingTimeout: "999ms" is shorter than 1s'),
@@ -161,6 +159,12 @@ def test_arguments_are_refused_by_plugin_and_field(name: str, args: dict[str, An
         plugin_named(name, args)
     assert f"{name}: " in str(refusal.value)
     assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("shape", [[], [{"utilization": 0, "score": 0}]])
+def test_the_curve_of_volume_binding_is_refused_where_it_does_not_score(shape: list[dict[str, int]]) -> None:
+    with pytest.raises(UsageError, match="VolumeBinding: shape: needs Kubernetes"):
+        plugin_named("VolumeBinding", {"shape": shape}, V1_36)
 
 
 @pytest.mark.parametrize(

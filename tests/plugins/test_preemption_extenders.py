@@ -70,7 +70,7 @@ def preempt(cluster: Cluster, *extenders: Preempting, policies: PolicySet | None
 
 
 def victims(result: PostFilterResult) -> tuple[str | None, list[str]]:
-    assert result.status is None, result.status
+    assert result.status is None or result.status.code is Code.SUCCESS, result.status
     return result.nominated_node, [one.metadata.name for one in result.victims]
 
 

@@ -30,7 +30,7 @@ from policysched.plugins.registry import Enabled, points_of_defaults
 from tests.build import cluster, node, pod
 from tests.plugins.ask import rejected, scored
 
-ORDER = """SchedulingGates PrioritySort NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts
+ORDER = """SchedulingGates PrioritySort NodeName NodeUnschedulable TaintToleration NodeAffinity NodePorts
 NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity
 DynamicResources DefaultPreemption NodeResourcesBalancedAllocation ImageLocality DefaultBinder NodeDeclaredFeatures"""
 
@@ -138,6 +138,7 @@ def test_a_plain_pod_is_let_through_and_scored_by_the_same_plugins_as_upstream()
     assert {name: answer["a"] for name, answer in scores.items()} == {
         "TaintToleration": 100,
         "NodeResourcesFit": 75,
+        "VolumeBinding": 0,
         "DynamicResources": 0,
         "NodeResourcesBalancedAllocation": 75,
         "ImageLocality": 0,

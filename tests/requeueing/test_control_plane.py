@@ -15,7 +15,7 @@ import pytest
 
 from policysched.app.configuration.profiles import configured_profiles
 from policysched.app.running import process
-from policysched.model.release import DEFAULT, RELEASES
+from policysched.model.release import RELEASES
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.releases import chosen
 from tests.e2e.schedulers import in_process
@@ -52,13 +52,14 @@ def differences(found: list[Found], wanted: list[frozenset[str]]) -> list[str]:
 
 
 async def test_policysched_wakes_whom_the_table_says(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    profiles = configured_profiles(configuration_of(ROWS))
+    release = RELEASES[chosen().minor]
+    profiles = configured_profiles(configuration_of(ROWS), release=release)
     monkeypatch.setattr(process, "default_profile", lambda name, **_: profiles[name])
     names = dict.fromkeys(map(profile_name, ROWS))
     async with in_process(plane.kubeconfig(), *names) as scheduler:
         stage = Stage(plane.api, lambda: list(moves_in(scheduler.lines)))
         found = [await asyncio.to_thread(partial(stage.play, row)) for row in ROWS]
-    assert differences(found, [row.wakes_in(DEFAULT) for row in ROWS]) == []
+    assert differences(found, [row.wakes_in(release) for row in ROWS]) == []
 
 
 def test_kube_scheduler_wakes_whom_the_table_says(plane: ControlPlane) -> None:

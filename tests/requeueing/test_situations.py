@@ -17,7 +17,7 @@ from tests.requeueing.player import Player
 from tests.requeueing.situations import Situation
 from tests.requeueing.volume_situations import VOLUME_SITUATIONS
 
-ELSEWHERE = {"NodeName", "DynamicResources", "DefaultPreemption", "GangScheduling"}
+ELSEWHERE = {"NodeName", "DynamicResources", "DefaultPreemption", "GangScheduling", "DeferredPodScheduling"}
 """Plugins that can reject pods but have no situation in the table."""
 TABLE = (*NODE_SITUATIONS, *PEER_SITUATIONS, *VOLUME_SITUATIONS)
 

@@ -15,6 +15,7 @@ import yaml
 
 from policysched.sandbox import Sandbox
 from tests.controlplane.build import binary
+from tests.controlplane.releases import RELEASES, chosen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -131,8 +132,9 @@ def quiet_api(quiet: Sandbox, session: aiohttp.ClientSession) -> Api:
 
 
 @pytest.fixture(scope="session")
-def kubectl() -> Path:
-    return binary("kubectl")
+def kubectl(request: pytest.FixtureRequest) -> Path:
+    """The kubectl of a minor, by default the chosen one."""
+    return binary("kubectl", RELEASES[getattr(request, "param", chosen().minor)])
 
 
 class Kubectl:

@@ -7,22 +7,30 @@ import yaml
 
 from policysched.model.release import DEFAULT
 from policysched.sandbox import Sandbox, sandbox_nodes
+from tests.controlplane.releases import compared
 from tests.sandbox.bodies import DEFINITION, config_map, deployment, pod, policy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.sandbox.conftest import Api, Kubectl
 
 pytestmark = pytest.mark.kubectl
+every_minor = pytest.mark.parametrize("kubectl", compared(), indirect=True)
 
 
-async def test_kubectl_lists_what_the_server_serves(cli: Kubectl) -> None:
-    assert f"Server Version: {DEFAULT.version}" in await cli.run("version")
+@every_minor
+async def test_kubectl_lists_what_the_server_serves(cli: Kubectl, kubectl: Path) -> None:
+    versions = await cli.run("version")
+    assert f"Client Version: {kubectl.parent.name}" in versions
+    assert f"Server Version: {DEFAULT.version}" in versions
     resources = await cli.run("api-resources")
     for word in ("pods", "po", "events.k8s.io/v1", "schedulingpolicies"):
         assert (word in resources) is (word != "schedulingpolicies")
     assert "is running at" in await cli.run("cluster-info")
 
 
+@every_minor
 async def test_kubectl_get_shows_tables(cli: Kubectl, sandbox: Sandbox) -> None:
     sandbox.load([*sandbox_nodes(3), pod("web", labels={"app": "web"}, nodeName="node-2")])
     nodes = (await cli.run("get", "nodes", "-L", "topology.kubernetes.io/zone")).splitlines()
@@ -44,6 +52,7 @@ async def test_kubectl_pages_with_limit(cli: Kubectl, sandbox: Sandbox) -> None:
     assert len((await cli.run("get", "nodes", "--chunk-size=3", "-o", "name")).splitlines()) == 7
 
 
+@every_minor
 async def test_kubectl_run_describe_and_delete_a_pod(cli: Kubectl, sandbox: Sandbox) -> None:
     sandbox.load(sandbox_nodes(1))
     overrides = '{"spec": {"nodeName": "node-1"}}'
@@ -57,6 +66,7 @@ async def test_kubectl_run_describe_and_delete_a_pod(cli: Kubectl, sandbox: Sand
     assert "not found" in await cli.run("get", "pod", "web", code=1)
 
 
+@every_minor
 async def test_kubectl_apply_changes_only_what_differs(cli: Kubectl) -> None:
     assert await cli.apply(config_map("c", a="1")) == "configmap/c created\n"
     assert await cli.apply(config_map("c", a="1")) == "configmap/c unchanged\n"
@@ -82,6 +92,7 @@ async def test_kubectl_changes_nodes(cli: Kubectl, sandbox: Sandbox) -> None:
     assert "unschedulable" not in (await cli.json("get", "node", "node-1"))["spec"]
 
 
+@every_minor
 async def test_kubectl_patches_in_three_ways(cli: Kubectl) -> None:
     await cli.run("create", "-f", "-", stdin=_yaml(pod("p")))
     await cli.run("patch", "pod", "p", "-p", '{"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}')
@@ -93,6 +104,7 @@ async def test_kubectl_patches_in_three_ways(cli: Kubectl) -> None:
     assert [each["image"] for each in found["spec"]["containers"]] == ["nginx:2"]
 
 
+@every_minor
 async def test_kubectl_rolls_a_deployment_out(cli: Kubectl, sandbox: Sandbox, api: Api) -> None:
     sandbox.load(sandbox_nodes(1))
     made = deployment("d", 2)
@@ -111,6 +123,7 @@ async def test_kubectl_rolls_a_deployment_out(cli: Kubectl, sandbox: Sandbox, ap
     await api.until("/api/v1/namespaces/default/pods", lambda found: not found["items"])
 
 
+@every_minor
 async def test_kubectl_creates_by_protobuf(cli: Kubectl) -> None:
     assert await cli.run("create", "namespace", "team") == "namespace/team created\n"
     await cli.run("create", "deployment", "d", "--image=nginx", "--replicas=0", "-n", "team")
@@ -137,6 +150,7 @@ async def test_kubectl_diff_and_dry_run_store_nothing(cli: Kubectl) -> None:
     assert await cli.run("get", "pods", "-o", "name") == ""
 
 
+@every_minor
 async def test_kubectl_uses_a_custom_resource(cli: Kubectl) -> None:
     await cli.apply(DEFINITION)
     await cli.run("wait", "--for=condition=Established", f"crd/{DEFINITION['metadata']['name']}", "--timeout=10s")

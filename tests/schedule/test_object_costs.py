@@ -218,7 +218,7 @@ def test_a_resize_of_many_containers_computes_each_sum_once(monkeypatch: pytest.
         with monkeypatch.context() as patched:
             patched.setattr(requests, "_container_amounts", read)
             made.cluster.set_pod(after)
-        found = [(id(call.args[0]), tuple(call.args[1].items())) for call in read.call_args_list]
+        found = [(id(call.args[0]), tuple(call.args[1].items()), call.args[2]) for call in read.call_args_list]
         assert len(found) == len(set(found))
 
 

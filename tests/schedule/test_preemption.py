@@ -34,6 +34,7 @@ from tests.schedule.stand import ME, Holding, Stand, running
 LOW = pod("low", on="n1", requests={"cpu": 4})
 HIGH = pod("high", requests={"cpu": 4}, priority=10)
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
+FOUND = "found a potential placement for pod on node n1, preempting 1 victims"
 
 
 def gone(of: Pod, stand: Stand) -> None:
@@ -73,7 +74,7 @@ async def test_victim_is_marked_and_deleted_and_the_preemptor_takes_its_place() 
             "default/low", "DisruptionTarget", "PreemptionByScheduler",
         )  # fmt: skip
         assert condition["message"] == f"{ME}: preempting to accommodate a higher priority pod"
-        assert stand.notes == [NO_ROOM]
+        assert stand.notes == [f"{NO_ROOM} preemption: {FOUND}"]
         [event] = [one for one in stand.client.events if one.reason == "Preempted"]
         assert isinstance(event, Event)
         assert (event.pod.key, event.type, event.action) == ("default/low", "Normal", "Preempting")

@@ -40,7 +40,7 @@ PIN = {
 }
 
 
-PLAIN = {"TaintToleration": 300, "NodeResourcesFit": 97, "DynamicResources": 0, "ImageLocality": 0}
+PLAIN = {"TaintToleration": 300, "NodeResourcesFit": 97, "VolumeBinding": 0, "DynamicResources": 0, "ImageLocality": 0}
 """Scores of the default plugins for nodes that are all equal."""
 
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.metrics.shadow_victims import ShadowVictims
-from policysched.framework import Cluster, PostFilterResult, RowNumbers, plugin_name
+from policysched.framework import Cluster, Code, PostFilterResult, RowNumbers, plugin_name
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
 from policysched.model.objects import Metadata, Namespace, OwnerReference, Pod
@@ -62,7 +62,7 @@ def outcome(around: Cluster, of: Pod, policies: PolicySet) -> list[str] | str:
     result, _ = preempt(around, of, policies)
     return (
         [one.metadata.name for one in result.victims]
-        if result.status is None
+        if result.status is None or result.status.code is Code.SUCCESS
         else _of_preemption(result.status.message)
     )
 
@@ -274,7 +274,7 @@ async def test_event_tells_of_the_guard_and_a_reload_lets_the_pod_preempt() -> N
         await stand.settled(old, pod("high", requests={"cpu": 4}, priority=10))
         assert stand.client.deleted == []
         assert stand.notes == [
-            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+            "0/1 nodes are available: 1 Insufficient cpu. "
             f"{NONE_OF_ONE} 1 policy keep/preemption: victim.age < 1h (default/low: victim.age is 6h)."
         ]
         looser = policy_set(keep=guarded("victim.age < 1d"))

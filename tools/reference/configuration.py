@@ -28,7 +28,7 @@ description: Fields, defaults and effects of the KubeSchedulerConfiguration that
 # Configuration file
 
 Look up a field of the file of `policysched run --config FILE`, a KubeSchedulerConfiguration of
-`kubescheduler.config.k8s.io/v1`. Fields, defaults and validation are those of kube-scheduler v1.36.5
+`kubescheduler.config.k8s.io/v1`. Fields, defaults and validation are those of kube-scheduler v1.37.2
 (`tests/oracle/test_completed_configurations.py` compares them). [Configure](../run/configuration.md) shows how to use
 the file. `policysched config view --config FILE` prints it with all defaults.
 
@@ -36,7 +36,7 @@ the file. `policysched config view --config FILE` prints it with all defaults.
 """
 FLAGS_HEAD: Final = """## Flags and the file
 
-`policysched run` has every flag of kube-scheduler v1.36.5. [Commands](commands.md) and `policysched run --help` list
+`policysched run` has every flag of kube-scheduler v1.37.2. [Commands](commands.md) and `policysched run --help` list
 them.
 
 - With `--config`, the flags `--kubeconfig`, `--kube-api-qps`, `--kube-api-burst`, `--kube-api-content-type`,

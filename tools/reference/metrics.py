@@ -46,7 +46,7 @@ policies by name have series. The flags `--disabled-metrics` and `--allow-metric
 """
 KUBE: Final = """## Metrics of kube-scheduler
 
-Names, help texts, labels and buckets are those of kube-scheduler v1.36.5, so existing dashboards work
+Names, help texts, labels and buckets are those of kube-scheduler v1.37.2, so existing dashboards work
 (`tests/e2e/test_scheduler_metrics.py` compares them).
 """
 DURATIONS: Final = """## How durations are measured

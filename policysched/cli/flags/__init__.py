@@ -4,6 +4,6 @@
 docstring of the class is the help, its fields are the flags. `base` has the base of these classes, `shared` the flags
 of several commands, `formats` their output formats.
 
-`policysched run` has the flags of kube-scheduler v1.36.5 and our own: `sections` declares each flag as a field,
+`policysched run` has the flags of kube-scheduler v1.37.2 and our own: `sections` declares each flag as a field,
 `declaring` turns fields into options, `values` parses values, `feature_gates` lists the gates.
 """

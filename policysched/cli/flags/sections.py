@@ -1,7 +1,7 @@
 """The flags of `policysched run`: form, help, default, and the reason why a flag has no effect.
 
 The sections are those of `kube-scheduler --help` plus "Policysched flags". Tests compare the flag names with
-kube-scheduler v1.36.5, and the reasons with docs/reference/configuration.md.
+kube-scheduler v1.37.2, and the reasons with docs/reference/configuration.md.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class MetricsFlags:
     )
     disabled_metrics: tuple[str, ...] = flag(LIST, "Metrics to hide.")
     show_hidden_metrics_for_version: str | None = flag(
-        choice("VERSION", "", "1.35"), no_effect="no metric of 1.36 is hidden"
+        choice("VERSION", "", "1.35", "1.36", "1.37"), no_effect="hidden metrics are not exported"
     )
 
 

@@ -236,7 +236,7 @@ WELL_KNOWN_LABELS: Final[Mapping[str, str]] = {
 }
 """Label keys by the fields of `node` that read them."""
 NODE_INFO: Final[Mapping[str, str]] = {
-    "kubelet_version": "version of the kubelet, as in `v1.36.5`",
+    "kubelet_version": "version of the kubelet, as in `v1.37.2`",
     "kernel_version": "version of the kernel, as in `6.8.0-45-generic`, which is older than 6.8.0: compare it "
     'with `version("6.8-0")`',
     "container_runtime": "name of the container runtime, as in `containerd`",

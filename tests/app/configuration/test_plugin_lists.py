@@ -63,7 +63,8 @@ SCORES = at("score")
 
 def test_every_plugin_has_its_points() -> None:
     assert all(known_points()[name] for name in plugin_entries())
-    assert set().union(*known_points().values()) == Plugins().by_point().keys() - {"multiPoint"} - {"postBind"}
+    points = completed_profile(ProfileConfig()).plugins.by_point().keys()
+    assert set().union(*known_points().values()) == points - {"multiPoint", "postBind"}
 
 
 @pytest.mark.parametrize(
@@ -188,8 +189,8 @@ def test_a_weight_below_0_counts_as_long_as_the_sum_before_the_next_plugin_does_
         ({"multi_point": enabled("*")}, 'plugins.multiPoint.enabled[21]: unknown plugin "*"'),
         ({"score": enabled("NodeName")}, "plugins.score.enabled[0]: NodeName does not implement score"),
         (
-            {"pre_filter": enabled("TaintToleration")},
-            "plugins.preFilter.enabled[0]: TaintToleration does not implement pre",
+            {"pre_filter": enabled("ImageLocality")},
+            "plugins.preFilter.enabled[0]: ImageLocality does not implement pre",
         ),
         ({"filter": enabled("NodeName", "NodeName")}, "plugins.filter.enabled[1]: NodeName is listed twice"),
         ({"multi_point": enabled("NodeName", "NodeName")}, "plugins.multiPoint.enabled: NodeName is listed twice"),
@@ -214,9 +215,9 @@ def test_second_plugin_that_sorts_the_queue_is_named() -> None:
 
 
 def test_a_plugin_that_is_twice_in_multi_point_does_no_harm_where_points_override_it() -> None:
-    twice = enabled("NodeName", "NodeName")
-    assert at("filter", multi_point=twice, filter=enabled("NodeName"))[0] == "NodeName"
-    assert "NodeName" not in at("filter", multi_point=twice, filter=disabled("NodeName"))
+    twice = enabled("ImageLocality", "ImageLocality")
+    assert at("score", multi_point=twice, score=enabled("ImageLocality"))[0] == "ImageLocality"
+    assert "ImageLocality" not in at("score", multi_point=twice, score=disabled("ImageLocality"))
 
 
 def test_plugins_without_a_point_left_are_still_enabled() -> None:

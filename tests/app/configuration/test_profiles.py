@@ -45,8 +45,8 @@ def scores(profile: Profile) -> dict[str, int]:
 
 
 FILTERS = [
-    "NodeUnschedulable",
     "NodeName",
+    "NodeUnschedulable",
     "TaintToleration",
     "NodeAffinity",
     "NodePorts",
@@ -131,7 +131,7 @@ def test_filters_that_are_put_first_are_prepared_where_they_were() -> None:
     profile = one(filter=enabled("NodeResourcesFit", "NodeName"))
     rest = [name for name in FILTERS if name not in ("NodeResourcesFit", "NodeName")]
     assert named(profile.filters) == ["NodeResourcesFit", "NodeName", *rest]
-    assert named(profile.prepared)[:3] == ["NodeAffinity", "NodePorts", "NodeResourcesFit"]
+    assert named(profile.prepared)[:3] == ["NodeName", "NodeUnschedulable", "TaintToleration"]
     assert set(profile.prepared) == set(profile.filters)
 
 
@@ -166,7 +166,7 @@ def test_a_plugin_may_act_at_score_alone() -> None:
     profile = one(preScore=disabled("*"))
     assert scores(profile) == SCORES
     whole = [one.name for one, _ in profile.scores if isinstance(one, ScorePlugin) and one.pre_scores]
-    assert whole == ["DynamicResources", "ImageLocality"]
+    assert whole == ["VolumeBinding", "DynamicResources", "ImageLocality"]
 
 
 def test_a_plugin_that_scores_what_pre_filter_prepared_needs_it() -> None:

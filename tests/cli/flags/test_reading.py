@@ -100,15 +100,18 @@ def test_values_are_read_by_their_forms() -> None:
             ["--log-json-info-buffer-size=much"],
             '--log-json-info-buffer-size "much" is not a size; write it as 512, 1K or 2Ki',
         ),
-        (["--show-hidden-metrics-for-version=1.2"], '--show-hidden-metrics-for-version "1.2" is not one of 1.35'),
+        (
+            ["--show-hidden-metrics-for-version=1.2"],
+            '--show-hidden-metrics-for-version "1.2" is not one of 1.35, 1.36, 1.37',
+        ),
         (["--version=v9"], '--version "v9" is not one of true, false, raw'),
         (["--feature-gates=Nope=true"], "--feature-gates: unrecognized feature gate: Nope"),
         (["--feature-gates=WatchList"], "--feature-gates: missing bool value for WatchList"),
         (["--feature-gates=WatchList=maybe"], '--feature-gates: WatchList "maybe" is not true or false'),
         (["--feature-gates=x:WatchList=true"], "--feature-gates: component not registered: x"),
         (
-            ["--feature-gates=SidecarContainers=false"],
-            "--feature-gates: cannot set feature gate SidecarContainers to false, feature is locked to true",
+            ["--feature-gates=NodeDeclaredFeatures=false"],
+            "--feature-gates: cannot set feature gate NodeDeclaredFeatures to false, feature is locked to true",
         ),
         (
             ["--kube-version=1.36", "--feature-gates=WatchList=true,StorageCapacityScoring=true"],
@@ -116,7 +119,7 @@ def test_values_are_read_by_their_forms() -> None:
             "decides; leave it false",
         ),
         (
-            ["--feature-gates=kube:NodeDeclaredFeatures=false"],
+            ["--kube-version=1.36", "--feature-gates=kube:NodeDeclaredFeatures=false"],
             "--feature-gates: NodeDeclaredFeatures=false is not supported: disable the plugin NodeDeclaredFeatures in "
             "the profiles instead; leave it true",
         ),
@@ -127,13 +130,13 @@ def test_values_are_read_by_their_forms() -> None:
         ),
         (
             ["--emulated-version=1.35"],
-            '--emulated-version "1.35" is not supported: this scheduler follows kube-scheduler 1.36; set 1.36',
+            '--emulated-version "1.35" is not supported: this scheduler follows kube-scheduler 1.37; set 1.37',
         ),
         (["--emulated-version=a=1.36"], "--emulated-version: component not registered: a"),
         (
             ["--min-compatibility-version=1.2"],
-            '--min-compatibility-version "1.2" is not supported: this scheduler follows kube-scheduler 1.36; '
-            "set 1.33 to 1.36",
+            '--min-compatibility-version "1.2" is not supported: this scheduler follows kube-scheduler 1.37; '
+            "set 1.34 to 1.37",
         ),
         (
             ["--write-config-to=no/such/folder"],
@@ -152,7 +155,12 @@ def test_what_cannot_be_used_is_one_line(command: Command, arguments: list[str],
     [
         ["WatchList=false", "kube:DynamicResourceAllocation=true"],
         ["AllAlpha=false"],
-        ["AllBeta=true", "CoordinatedLeaderElection=false", "DRADeviceTaintRules=false"],
+        [
+            "AllBeta=true",
+            "CoordinatedLeaderElection=false",
+            "DRAWorkloadResourceClaims=false",
+            "DRAFractionalCapacityRange=false",
+        ],
         [
             "AllBeta=false",
             *(
@@ -163,6 +171,8 @@ def test_what_cannot_be_used_is_one_line(command: Command, arguments: list[str],
                     "MatchLabelKeysInPodTopologySpread",
                     "NodeDeclaredFeatures",
                     "SchedulerPopFromBackoffQ",
+                    "StorageCapacityScoring",
+                    "VolumeLimitScaling",
                 )
             ),
         ],
@@ -170,7 +180,7 @@ def test_what_cannot_be_used_is_one_line(command: Command, arguments: list[str],
     ids=str,
 )
 def test_gates_that_ask_for_what_is_done_anyway_are_accepted(given: list[str]) -> None:
-    apply_gates(given, ["1.36", "kube=v1.36"], ["1.33"])
+    apply_gates(given, ["1.37", "kube=v1.37"], ["1.34"])
 
 
 @pytest.mark.parametrize("value", ["", "=true", "=raw"])

@@ -143,6 +143,13 @@ def test_the_emulated_version_is_that_of_the_release(minor: str) -> None:
         apply_gates([], [], [f"1.{number - 4}"], RELEASES[minor])
 
 
+@pytest.mark.parametrize("minor", list(RELEASES))
+def test_hidden_metrics_are_those_of_the_minor_before(minor: str) -> None:
+    before = f"1.{int(minor.removeprefix('1.')) - 1}"
+    read = RunFlags.read({"show_hidden_metrics_for_version": before})
+    assert read.metrics.show_hidden_metrics_for_version == before
+
+
 def test_no_flag_is_given_by_default() -> None:
     assert RunFlags.read({}) == RunFlags()
 

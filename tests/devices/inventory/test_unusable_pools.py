@@ -9,6 +9,7 @@ import pytest
 from policysched.devices import AllocationAnswer, Allocator, DeviceTables
 from policysched.devices.answers.row_outcomes import RowOutcomes
 from policysched.model.objects import ResourceSlice
+from policysched.model.release import V1_36
 from tests.devices.build import DRIVER, claim, devices, request, slice_of, tables
 
 NODES = [f"n{one}" for one in range(40)]
@@ -24,7 +25,7 @@ def _sets(*, generation: int, twice: bool = False) -> ResourceSlice:
 def _cluster() -> DeviceTables:
     parts = slice_of("n0", devices(1), name="parts", pool="p", slices=2)
     own = [slice_of(node, devices(1), name=f"own-{node}", pool=f"own-{node}") for node in NODES]
-    return tables(*own, parts, _sets(generation=1), nodes=NODES)
+    return tables(*own, parts, _sets(generation=1), nodes=NODES, release=V1_36)
 
 
 ALL = claim(request(1, allocationMode="All"))
@@ -92,7 +93,7 @@ CONFUSED: dict[str, Any] = {"node": "", "parts": devices(1, consumesCounters=OF_
 
 @pytest.mark.parametrize(("odd", "generation"), [(COUNTED, 1), (CONFUSED, 2)])
 def test_nodes_that_see_an_empty_pool_alike_are_one_group(odd: dict[str, Any], generation: int) -> None:
-    made = tables(slice_of("n2", devices(4)), nodes=("n0", "n1", "n2"))
+    made = tables(slice_of("n2", devices(4)), nodes=("n0", "n1", "n2"), release=V1_36)
     made.set_slice(slice_of(name="odd", pool="p", **odd))
     for node in ("n0", "n1"):
         made.set_slice(slice_of(node, [], name=f"e-{node}", pool="p", generation=generation, slices=2))
