@@ -112,6 +112,8 @@ def pod(name: str, scheduler: str = "policysched", on: str = "") -> Json:
         "volumes": volumes if on else [],
         "hostNetwork": False,
     }
+    if name.endswith(("0", "3", "6")):
+        spec["schedulingGroup"] = {"podGroupName": f"m{name[-1]}"}
     status = {
         "phase": "Running" if on else "Pending",
         "qosClass": "Burstable",
@@ -227,6 +229,11 @@ MAKERS: dict[str, Callable[[str], Json]] = {
         "metadata": _inside(name),
         "spec": {"selector": SELECTOR, "minAvailable": 1},
         "status": {"disruptionsAllowed": 1, "disruptedPods": {"m1": "2026-01-01T00:00:00Z"}},
+    },
+    "podgroups": lambda name: {
+        "metadata": _inside(name),
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 1 + int(name[1:]) % 4}}, "priority": 10},
+        "status": {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "False"}]},
     },
     "volumeattachments": lambda name: {
         "metadata": _metadata(name),

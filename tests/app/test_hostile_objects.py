@@ -32,10 +32,12 @@ from policysched.metric_sources.no_source import NoSource
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import KINDS, POLICIES
 from policysched.model.objects import Pod, ResourceSlice
-from policysched.model.release import DEFAULT
+from policysched.model.release import DEFAULT, Release
 from policysched.reading.lenient_json import identity, shallow
 from policysched.schedule.scheduler import Scheduler
+from policysched.state.pod_groups import GroupState
 from tests.app import hostile
+from tests.groups import GATED_38
 from tests.kube.fake_server import Pauses
 from tests.schedule.parts import FakeClient
 from tests.schedule.side import Side
@@ -45,27 +47,27 @@ SEED = int(os.environ.get("POLICYSCHED_SEED") or 20260101)
 SLOTS = 12
 """How many objects of a kind there are at a time."""
 CHUNK = 40
-FOLLOWED = tuple(kind for kind in KINDS.values() if kind.is_read(default_profile().plugin_names, DEFAULT))
-PATHS = {one.plural: one.path for one in FOLLOWED}
-KIND_AT = {one.path: one.kind for one in FOLLOWED}
-RESOURCES = {path: name for name, path in PATHS.items()}
-MAKERS = [name for name in hostile.MAKERS if name == "placed" or name in PATHS]
 Slot = tuple[str, str]
 
 
 class Server:
     """A server that serves whatever it holds, in place of a transport."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: Release) -> None:
+        plugins = default_profile(release=release).plugin_names
         self.version = 1
-        self.held: dict[str, dict[str, bytes]] = {name: {} for name in PATHS}
-        self.news: dict[str, asyncio.Queue[tuple[int, bytes]]] = {name: asyncio.Queue() for name in PATHS}
+        self.kinds = {kind.path: kind for kind in KINDS.values() if kind.is_read(plugins, release)}
+        """What the scheduler watches, by path."""
+        resources = [kind.plural for kind in self.kinds.values()]
+        self.held: dict[str, dict[str, bytes]] = {name: {} for name in resources}
+        self.news: dict[str, asyncio.Queue[tuple[int, bytes]]] = {name: asyncio.Queue() for name in resources}
         """Versions and lines that watches have not told yet."""
 
     async def request(self, method: str, path: str, body: bytes | None = None, **_given: str) -> bytes:
         plain = path.partition("?")[0]
-        if method == "GET" and plain in RESOURCES:
-            items, kind = b",".join(self.held[RESOURCES[plain]].values()), KIND_AT[plain].encode()
+        if method == "GET" and plain in self.kinds:
+            watched = self.kinds[plain]
+            items, kind = b",".join(self.held[watched.plural].values()), watched.kind.encode()
             return b'{"kind":"%sList","metadata":{"resourceVersion":"%d"},"items":[%s]}' % (kind, self.version, items)
         if plain.endswith("/binding"):
             _, namespace, _, name, _ = plain.rsplit("/", 4)
@@ -73,7 +75,7 @@ class Server:
         return b'{"metadata":{"resourceVersion":"1"}}'
 
     async def lines(self, path: str, *_: float) -> AsyncIterator[list[bytes]]:
-        news = self.news[RESOURCES[path.partition("?")[0]]]
+        news = self.news[self.kinds[path.partition("?")[0]].plural]
         start = int(path.rpartition("=")[2])
         yield []
         while True:
@@ -128,6 +130,7 @@ class Trial:
 
     def __init__(self, process: Process, server: Server, seed: int) -> None:
         self.process, self.server, self.chance = process, server, random.Random(seed)
+        self._makers = [name for name in hostile.MAKERS if name == "placed" or name in server.held]
         self._good = 0
 
     async def quiet(self) -> None:
@@ -154,7 +157,7 @@ class Trial:
 
     def _one(self) -> None:
         chance = self.chance
-        maker = chance.choice(MAKERS)
+        maker = chance.choice(self._makers)
         resource = "pods" if maker == "placed" else maker
         number = chance.randrange(SLOTS)
         slot = f"{maker}-{number}"
@@ -209,7 +212,9 @@ class Trial:
     def _fresh(self) -> Scheduler:
         """A scheduler that takes in what the reflectors know now, in another order, and what is assumed."""
         live = self.process.scheduler
-        made = Scheduler({"policysched": default_profile()}, FakeClient(), SystemClock(), random.Random(0))
+        release = live.cluster.release
+        profiles, cluster = {"policysched": default_profile(release=release)}, Cluster(release=release)
+        made = Scheduler(profiles, FakeClient(), SystemClock(), random.Random(0), cluster=cluster)
         made.cluster.time.move(live.cluster.time.seconds)
         handler = ObjectHandler(made, LeftOutObjects(lambda: 0.0, CollectorRegistry()))
         for reflector in self.process.reflectors:
@@ -291,8 +296,14 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
             if one is not None
         ),
         "existing terms": {one: len(found) for one, found in cluster.existing_terms._signatures.values()},
+        "groups": {one.key: _group(one) for one in cluster.pod_groups or ()},
         "errors": {nodes.names[row]: text for row, text in cluster.attachments.errors.items()},
     }
+
+
+def _group(state: GroupState) -> Any:
+    members = (state.unscheduled, state.assumed, state.assigned)
+    return state.group, *({identity: one.key for identity, one in kind.items()} for kind in members)
 
 
 def _node(cluster: Cluster, row: int) -> Any:
@@ -317,16 +328,16 @@ def _own(cluster: Cluster, row: int) -> Any:
 
 
 @asynccontextmanager
-async def under_fire(seed: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Trial]:
-    server = Server()
+async def under_fire(seed: int, monkeypatch: pytest.MonkeyPatch, release: Release = DEFAULT) -> AsyncIterator[Trial]:
+    server = Server(release)
     monkeypatch.setattr(running_process, "Transport", lambda *_, **__: server)
     monkeypatch.setattr(running_process, "Pacing", lambda _: Pauses().pacing)
     connection = Connection("http://nowhere", SystemClock())
     server.held["nodes"]["good"] = hostile.encode(server.numbered(good_node(), "good"))
     server.held["schedulingpolicies"]["good"] = hostile.encode(server.numbered(good_policy(), "good"))
-    process = Process(RunOptions(), connection, NoSource(), CollectorRegistry())
+    process = Process(RunOptions(), connection, NoSource(), CollectorRegistry(), release=release)
     trial = Trial(process, server, seed)
-    for resource in PATHS:
+    for resource in server.held:
         for number in range(3):
             bad = hostile.mutate(trial.chance, hostile.MAKERS[resource](f"m{number}"), 2)
             server.held[resource][f"{resource}-{number}"] = hostile.encode(bad)
@@ -340,12 +351,13 @@ async def under_fire(seed: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.parametrize("release", [DEFAULT, GATED_38], ids=["default", "with pod groups"])
 async def test_hostile_objects_leave_the_state_of_the_usable_ones(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, release: Release
 ) -> None:
     caplog.set_level("ERROR")
     rounds = max(1, OBJECTS // 1000)
-    async with under_fire(SEED, monkeypatch) as trial:
+    async with under_fire(SEED, monkeypatch, release) as trial:
         for number in range(rounds):
             await trial.fire(OBJECTS // rounds)
             await trial.good_pod_is_placed()
@@ -354,7 +366,7 @@ async def test_hostile_objects_leave_the_state_of_the_usable_ones(
         await trial.withdraw()
         known = {one.watched.plural: len(one._cache) for one in trial.process.reflectors}
         goods = sum(slot.startswith("good") for slot in trial.server.held["pods"])
-        assert known == dict.fromkeys(PATHS, 0) | {"nodes": 1, "schedulingpolicies": 1, "pods": goods}
+        assert known == dict.fromkeys(trial.server.held, 0) | {"nodes": 1, "schedulingpolicies": 1, "pods": goods}
         trial.equals_the_usable_objects_alone()
         await trial.good_pod_is_placed()
         assert [one.policy.key for one in trial.process.reloader.store.policy_set().active] == ["good"]
@@ -365,3 +377,10 @@ async def test_hostile_objects_leave_the_state_of_the_usable_ones(
     )
     assert counted
     assert counted > OBJECTS / 200
+    groups = [
+        sample.value
+        for metric in trial.process.registry.collect()
+        for sample in metric.samples
+        if sample.name == "scheduler_podgroup_schedule_attempts_total"
+    ]
+    assert (sum(groups) > 0) is release.generic_workload
