@@ -10,8 +10,6 @@ extendeddynamicresources.go (findExtendedResourceClaim), v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from policysched.devices.inventory.allocated import AllocatedState
@@ -51,7 +49,7 @@ class ResourceClaims:
         self._shares: dict[str, int] = {}
         """Number of further pods that share the allocation of a claim in flight, by UID."""
         self._sharing: set[str] | None = None
-        """The claims whose allocation began since `sharing` was entered, by UID; None outside of it."""
+        """The claims whose allocation pods may share now, by UID; None if they may share none."""
         self._owned: dict[str, dict[str, None]] = {}
         """Keys of special claims, by the UID of the owner."""
 
@@ -104,14 +102,9 @@ class ResourceClaims:
         found = self._in_flight.get(uid)
         return None if found is None else found.status.allocation
 
-    @contextmanager
-    def sharing(self) -> Iterator[None]:
-        """Let pods share the allocations that begin from now on: the pods of a group that is decided about."""
-        self._sharing = set()
-        try:
-            yield
-        finally:
-            self._sharing = None
+    def share(self, *, begins: bool) -> None:
+        """Begin to let pods share the allocations that begin from now on, the pods of one group; or end it."""
+        self._sharing = set() if begins else None
 
     def shared(self, uid: str) -> ResourceClaim | None:
         """Return the allocated version of a claim in flight whose allocation pods may share now."""

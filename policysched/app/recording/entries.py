@@ -47,6 +47,8 @@ ALLOCATED: Final = "allocated"
 """Name of the entry for an allocation of a resource claim in flight."""
 RELEASED: Final = "released"
 """Name of the entry that ends a resource claim's allocation in flight, by UID."""
+SHARED: Final = "shared"
+"""Name of the entry that begins or ends the time in which pods of one group share allocations of resource claims."""
 READ_ANNOTATIONS: Final = frozenset((
     BETA_CLASS, BIND_COMPLETED, "volume.kubernetes.io/selected-node", "storage.alpha.kubernetes.io/migrated-plugins",
     "kubernetes.io/config.mirror", EXTENDED_RESOURCE_CLAIM,

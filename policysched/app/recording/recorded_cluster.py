@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 
-from policysched.app.recording.entries import ALLOCATED, ASSUMED, RELEASED, RESTORED
+from policysched.app.recording.entries import ALLOCATED, ASSUMED, RELEASED, RESTORED, SHARED
 from policysched.devices import AllocatedState
 from policysched.framework import MetricAnswer, MetricKey
 from policysched.model.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceClaim
@@ -137,6 +137,11 @@ class RecordedResourceClaims(ResourceClaims):
     def restore(self, key: str) -> Change:
         """Reset a claim to its watched state."""
         return self._change(super().restore, RESTORED, key)
+
+    def share(self, *, begins: bool) -> None:
+        """Begin or end sharing."""
+        if len(self):
+            self._change(lambda given: super(RecordedResourceClaims, self).share(begins=given), SHARED, begins)
 
     def begin(self, claim: ResourceClaim) -> None:
         """Add a claim with its allocation in flight; sharing an allocation is no change."""

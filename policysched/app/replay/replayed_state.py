@@ -262,6 +262,7 @@ _CHANGES: Final[Mapping[str, Callable[..., Any]]] = {
     "nominate": _nominate,
     "renominate": _renominate,
     "denominate": lambda cluster, identity: cluster.nominations.discard(identity),
+    entries.SHARED: lambda cluster, begins: cluster.resource_claims.share(begins=begins),
     "answer": lambda cluster, given: cluster.metrics.take(entries.read_answer(given)),
     "keep": lambda cluster, keys: cluster.metrics.keep({MetricKey(*one) for one in keys}),
     entries.TIME: lambda cluster, seconds: cluster.time.move(seconds),

@@ -105,10 +105,14 @@ class GroupAttempts:
         if not members:
             return AttemptResult.SCHEDULED
         count = len(members)
-        with self._cluster.resource_claims.sharing():
+        claims = self._cluster.resource_claims
+        claims.share(begins=True)
+        try:
             outcome = await self._decide(group, list(members.values()))
             decided = self._clock.monotonic()
             admitted = self._submit(outcome, members)
+        finally:
+            claims.share(begins=False)
         self._set_condition(group, condition_for(outcome.result, outcome.message))
         if self._observers:
             placed, ended = len(admitted), self._clock.monotonic()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from policysched.framework import Cluster
 from policysched.model.objects import Pod, PodGroup
 from tests.groups import GATED, GATED_38, member
@@ -27,6 +29,11 @@ def members(count: int, of: str = "g", **fields: Any) -> list[Pod]:
     """Members of a group, each with a request of one CPU by default: four fit on a node."""
     fields.setdefault("requests", {"cpu": 1})
     return [member(f"p{number}", of, **fields) for number in range(count)]
+
+
+def of_group(one: Pod) -> Pod:
+    """The pod as a member of the group g."""
+    return structs.replace(one, spec=structs.replace(one.spec, scheduling_group=member().spec.scheduling_group))
 
 
 async def submit(stand: Stand, group: PodGroup, *pods: Pod) -> None:

@@ -13,14 +13,14 @@ from policysched.app.configuration.profiles import default_profile
 from policysched.framework import AssumedPod, Code, ReservePlugin, Status, unschedulable
 from policysched.framework.pod_groups import PlacementFeasiblePlugin, PlacementProgress
 from policysched.framework.profile import Profile
-from policysched.model.objects import Pod, PodGroup
+from policysched.model.objects import PodGroup
 from tests.build import node
 from tests.groups import GATED, GATED_38, group, member
 from tests.plugins.dynamic_resources.objects import claim as device_claim
 from tests.plugins.dynamic_resources.objects import claiming as using_devices
 from tests.plugins.dynamic_resources.objects import gpu_class, resource_slice
 from tests.plugins.stored import claim, claiming, storage_class, volume
-from tests.schedule.groups.parts import PARENT, conditions, is_clean, members, messages, submit
+from tests.schedule.groups.parts import PARENT, conditions, is_clean, members, messages, of_group, submit
 from tests.schedule.parts import refused
 from tests.schedule.stand import ME, Stand, running
 from tests.schedule.test_with_extenders import FakeExtender
@@ -307,11 +307,6 @@ async def test_devices_of_members_are_given_back() -> None:
         stand.scheduler.set_node(node("n2"))
         await stand.pass_time(30)
         assert sorted(stand.bound.values()) == ["n1", "n2"]
-
-
-def of_group(one: Pod) -> Pod:
-    """The pod as a member of the group g."""
-    return structs.replace(one, spec=structs.replace(one.spec, scheduling_group=member().spec.scheduling_group))
 
 
 async def test_members_share_a_claim_that_the_first_of_them_allocates() -> None:
