@@ -50,7 +50,7 @@ from policysched.schedule.binding_points import answer_of, awaited_answer, bound
 from policysched.schedule.observer import Attempt, AttemptResult, Observers, notify
 from policysched.schedule.pod_status_writes import ConditionWrites
 from policysched.schedule.queue.queue import Queue
-from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
+from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod, Stage
 from policysched.schedule.timing import (
     BIND,
     PERMIT,
@@ -410,8 +410,16 @@ class Binder:
         told = PodCondition(type="PodScheduled", status="False", reason=REASONS[failure.result], message=message)
         condition = pod_condition(pod, told, self._clock.now())
         nominated = failure.nominated if failure.nominated != pod.status.nominated_node_name else None
+        if nominated is not None:
+            self._renominate(pod, nominated)
         if condition is not None or nominated is not None:
             await self._conditions.write(pod, PodStatusChange(condition, nominated))
+
+    def _renominate(self, pod: Pod, node: str) -> None:
+        """Change the nominated node of a member of a queued group, which may be tried before the watch returns it."""
+        queued = self._queue.get(pod_id(pod))
+        if queued is not None and queued.pod is pod and queued.stage is Stage.IN_GROUP:
+            queued.pod = replace(pod, status=replace(pod.status, nominated_node_name=node))
 
     def _ended(
         self, queued: QueuedPod, result: AttemptResult, node: str, message: str = "", *, is_news: bool = True
