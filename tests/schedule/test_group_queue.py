@@ -354,6 +354,24 @@ def test_deleted_members_leave_their_group_wherever_it_is() -> None:
     assert made.queue.pop() is None
 
 
+@pytest.mark.parametrize("rejected", [False, True])
+def test_group_is_gated_when_deletions_leave_it_without_its_quorum(rejected: bool) -> None:
+    """The first deletion that leaves too few members gates the group at the next one, as in kube-scheduler."""
+    made = Queued()
+    made.add(group("g", 3), *(member(name) for name in "abcd"))
+    if rejected:
+        made.end(made.pop(*"abcd"), REJECTED)
+    waits = Stage.BACKOFF if rejected else Stage.ACTIVE
+    made.remove("a", "b")
+    assert made.stage() is waits
+    made.remove("c")
+    assert made.stage() is Stage.UNSCHEDULABLE
+    made.clock.at += 10
+    assert made.queue.pop() is None
+    made.add(member("e"), member("f"))
+    made.pop("d", "e", "f")
+
+
 def test_group_is_queued_when_the_member_that_gates_it_is_deleted() -> None:
     made = Queued()
     made.add(group("g", 2), member("a", scheduling_gates=GATE), member("b"), member("c"))

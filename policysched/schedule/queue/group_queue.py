@@ -71,6 +71,13 @@ class EntityQueues(PodQueues):
                 self._start(member)
             self._entered(member, group.stage.value, event)
 
+    def part(self, group: QueuedPodGroup, event: str) -> None:
+        """Gate a group that lacks its quorum after the deletion of a member; one of its other members shows it."""
+        first = group.members[0]
+        if not self._admit(first):
+            group.gate(first)
+            self.wait(group, event)
+
     def _start(self, member: QueuedPod) -> None:
         if member.first_attempt_at is None:
             member.first_attempt_at = self._clock.monotonic()
@@ -297,7 +304,9 @@ class GroupQueue(Queue):
         if not group.members:
             self._queues.leave(group)
             del self._groups[group.key]
-        elif member.gated_by and group.stage is Stage.UNSCHEDULABLE:
+        elif group.stage is not Stage.UNSCHEDULABLE:
+            self._queues.part(group, ADDED)
+        elif member.gated_by:
             self._queues.requeue(group, QueueingStrategy.AFTER_BACKOFF, ADDED)
 
     def _try_again(self, until: float, queued: QueuedPod) -> bool:
