@@ -32,9 +32,9 @@ WITH_EACH_MINOR: Final = pytest.mark.parametrize("kube", compared(), indirect=Tr
 """Mark of a test that runs once for each compared minor, with that minor's recorder."""
 
 WITH_GROUPS: Final = pytest.mark.parametrize(
-    "kube", [minor for minor in compared() if minor != "1.36"] or ["1.37"], indirect=True
+    "orderly", [minor for minor in compared() if minor != "1.36"] or ["1.37"], indirect=True
 )
-"""Mark of a test that runs with the recorder of each compared minor that schedules groups of pods, at least 1.37."""
+"""Mark of a test that runs with the orderly recorder of each compared minor with pod groups, at least that of 1.37."""
 
 
 def release_of(theirs: Theirs) -> Release:

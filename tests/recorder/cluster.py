@@ -37,15 +37,15 @@ class FakeCluster:
         self.events: list[Thing] = []
 
     def set(self, thing: Thing) -> None:
-        """Create an object or put another version in its place; a pod keeps its node and its status."""
+        """Create an object or put another version in its place; a pod keeps its node, it and a group their status."""
         thing = copy.deepcopy(thing)
         key = (thing["kind"], thing["metadata"]["name"])
-        thing["metadata"]["uid"] = key[1]
         old = self.things.get(key)
-        if old is not None and key[0] == "Pod":
-            thing["status"] = old.get("status", {})
-            if "nodeName" in old["spec"]:
-                thing["spec"]["nodeName"] = old["spec"]["nodeName"]
+        if old is None:
+            thing["metadata"] = {"uid": key[1], **thing["metadata"], "generation": 1}
+        else:
+            thing["metadata"]["uid"] = old["metadata"]["uid"]
+            _keep(thing, old)
         self._store(key, thing)
 
     def remove(self, kind: str, name: str) -> None:
@@ -88,6 +88,14 @@ class FakeCluster:
             if kind == "Pod"
         ]
 
+    def group_lines(self) -> list[Thing]:
+        """Describe how each pod group ends."""
+        return [
+            {"group": name, "condition": _initially_scheduled(thing)}
+            for (kind, name), thing in sorted(self.things.items())
+            if kind == "PodGroup"
+        ]
+
     def _store(self, key: tuple[str, str], thing: Thing) -> None:
         self._version += 1
         thing["metadata"]["resourceVersion"] = str(self._version)
@@ -102,6 +110,20 @@ class FakeCluster:
 
     def _wrote(self, pod: Pod, **what: Any) -> None:
         self.writes.append({"at": self._now(), "pod": pod.metadata.name, **what})
+
+    async def set_pod_group_status(self, group: PodGroup, condition: Thing) -> None:
+        """Write a condition of a pod group."""
+        key = ("PodGroup", group.metadata.name)
+        found = self.things.get(key)
+        if found is None:
+            raise ApiError(404, "NotFound", f'podgroups "{key[1]}" not found')
+        thing = copy.deepcopy(found)
+        status = thing.setdefault("status", {})
+        others = [one for one in status.get("conditions", ()) if one["type"] != condition["type"]]
+        status["conditions"] = [*others, condition]
+        if (written := _initially_scheduled(thing)) != _initially_scheduled(found):
+            self.writes.append({"at": self._now(), "group": key[1], "condition": written})
+        self._store(key, thing)
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Bind a pod, and write what kube-apiserver's binding writes."""
@@ -123,9 +145,6 @@ class FakeCluster:
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
         """Take such a change in its turn."""
         await self.set_pod_status(pod, newest())
-
-    async def set_pod_group_status(self, group: PodGroup, condition: Thing) -> None:
-        """Take a condition of a pod group."""
 
     async def set_pod_status(self, pod: Pod, change: PodStatusChange) -> None:
         """Write a condition of a pod, the node that it is nominated to, or both."""
@@ -172,6 +191,24 @@ class FakeCluster:
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
         """Refuse: scripts have no policies."""
         raise AssertionError(policy, annotations)
+
+
+def _keep(thing: Thing, old: Thing) -> None:
+    """Give a new version what an API server keeps of the old one."""
+    if thing["kind"] not in ("Pod", "PodGroup"):
+        return
+    thing["status"] = old.get("status", {})
+    if thing["kind"] == "PodGroup":
+        thing["metadata"]["generation"] = old["metadata"]["generation"] + (thing["spec"] != old["spec"])
+    elif "nodeName" in old["spec"]:
+        thing["spec"]["nodeName"] = old["spec"]["nodeName"]
+
+
+def _initially_scheduled(thing: Thing) -> list[str] | None:
+    for one in thing.get("status", {}).get("conditions", ()):
+        if one["type"] == "PodGroupInitiallyScheduled":
+            return [one["status"], one["reason"], one["message"], str(one["observedGeneration"])]
+    return None
 
 
 def _set_condition(status: Thing, condition: Thing) -> None:

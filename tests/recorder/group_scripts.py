@@ -3,7 +3,7 @@
 Nodes never tie: the plugin `ranks` distinguishes nodes that are equal for all other plugins, whose weights it leaves
 the last word by a factor. All pods and groups of a script have one priority, except members that are meant to be
 refused for theirs: so no pod preempts another. Steps have moments of their own, off the whole seconds at which queues
-work.
+work. DynamicResources is off at PodGroupPostFilter: kube-scheduler's fails where no member got as far as that plugin.
 """
 
 from __future__ import annotations
@@ -31,6 +31,24 @@ TAINT: Final = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 TOLERATION: Final = {"key": "dedicated", "operator": "Exists"}
 RECORDED: Final = ("preFilter", "reserve", "permit", "preBind", "postBind")
 """Points at which a plugin records the calls of some scripts."""
+ODD: Final[dict[str, Thing]] = {
+    "priority": {"more": 1},
+    "policy": {"preemptionPolicy": "Never"},
+    "gate": {"schedulingGates": [{"name": "example.com/wait"}]},
+    "claim": {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}]},
+    "large": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}]},
+}
+"""What one member of a group may have: fields of its spec, and by how much its priority is higher, as none preempts."""
+_NO: Final = {"code": "Unschedulable", "reasons": ["not today"]}
+_BROKEN: Final = {"code": "Error", "reasons": ["broken"]}
+OBJECTIONS: Final = {
+    "preFilter": (_NO, _BROKEN, {"nodes": ["n1", "n2"]}),
+    "reserve": (_NO, _BROKEN),
+    "permit": (_NO, _BROKEN, {"code": "Wait", "timeout": 2.0057}),
+    "preBind": ({"pause": 0.0613, **_NO}, {"pause": 0.0613, **_BROKEN}, {"pause": 1.7}),
+}
+"""What the recorder may answer, by point. Bindings fail when mostly no group is in flight: in kube-scheduler, such a
+failure ends the attempt of the group that was popped last."""
 STEP: Final = 0.0137
 """What is between two things that happen in a row. Units: seconds."""
 
@@ -107,7 +125,7 @@ def written_script(
 class _Maker:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
-        count = rng.choice((1, 2, 3, 4, 5, 6, 8, 8, 12, 12, 24))
+        count = rng.choice((1, 2, 3, 4, 5, 6, 8, 8, 12, 12, 24)) if rng.random() < 0.97 else 0
         self.nodes = [f"n{number}" for number in range(1, count + 1)]
         self.priority = rng.choice((0, 0, 0, 100))
         """The priority of all pods and groups."""
@@ -134,16 +152,31 @@ class _Maker:
             self.at += rng.choice((0.0, 0.3, 1.1, 4.3))
             rng.choice(HAPPENINGS)(self, spare)
         until = round(self.at + rng.choice((40.0, 90.0)), 4)
-        return written_script(name, ranks, self.steps, until=until, recorded=rng.random() < 0.3)
+        script = written_script(name, ranks, self.steps, until=until, recorded=rng.random() < 0.4)
+        script["config"]["profiles"][0]["plugins"]["podGroupPostFilter"] = {"disabled": [{"name": "DynamicResources"}]}
+        if len(script["plugins"]) > 1 and rng.random() < 0.6:
+            script["plugins"][-1]["answers"] = self.answers()
+        return script
+
+    def answers(self) -> Thing:
+        """Have the recorder object to some members in their first cycles."""
+        rng = self.rng
+        pods = [one["set"]["metadata"]["name"] for one in self.steps if one.get("set", {}).get("kind") == "Pod"]
+        objecting: Thing = {}
+        for point in rng.sample(sorted(OBJECTIONS), rng.choice((1, 1, 2))):
+            for pod in rng.sample(pods, min(len(pods), rng.choice((1, 2, 5)))):
+                cycles = [rng.choice((*OBJECTIONS[point], {})) for _ in range(rng.randint(1, 3))]
+                objecting.setdefault(point, {})[pod] = cycles
+        return objecting
 
     def happens(self, **what: Any) -> None:
         """Add a step with a moment of its own."""
-        self.steps.append({"at": round(self.at, 4), **what})
+        self.steps.append({"at": round(self.at, 4), **copy.deepcopy(what)})
         self.at += STEP
 
     def node(self, name: str) -> Thing:
         rng = self.rng
-        made = written_node(name, **({ZONE: rng.choice("ab")} if rng.random() < 0.9 else {}))
+        made: Thing = written_node(name, **({ZONE: rng.choice("ab")} if rng.random() < 0.9 else {}))
         amounts = {"cpu": rng.choice(("1", "2", "4", "8")), "memory": "16Gi", "pods": rng.choice(("4", "20", "40"))}
         made["status"] = {"allocatable": amounts, "capacity": amounts}
         made["spec"] = {"taints": [TAINT]} if rng.random() < 0.15 else {}
@@ -156,7 +189,7 @@ class _Maker:
         for number in range(self.rng.randint(0, len(self.nodes))):
             pod = written_member(f"old{number}", None, self.rng.choice(("500m", "1", "2")), priority=self.priority)
             pod["metadata"]["labels"] = {"app": self.rng.choice(("none", "g0"))}
-            pod["spec"]["nodeName"] = self.rng.choice(self.nodes)
+            pod["spec"]["nodeName"] = self.some_node()
             yield pod
 
     def group(self, name: str) -> None:
@@ -199,7 +232,7 @@ class _Maker:
             spec["tolerations"] = [TOLERATION]
         if rng.random() < 0.15:
             spec["nodeSelector"] = {ZONE: rng.choice("ab")}
-        if rng.random() < 0.15:
+        if self.nodes and rng.random() < 0.15:
             names = rng.sample(self.nodes, rng.randint(1, len(self.nodes)))
             term = {"matchExpressions": [{"key": HOST, "operator": rng.choice(("In", "NotIn")), "values": names}]}
             affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": [term]}}
@@ -221,29 +254,26 @@ class _Maker:
         if drawn["port"]:
             made["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
         if self.rng.random() < 0.04:
-            made["spec"]["nodeName"] = self.rng.choice(self.nodes)
+            made["spec"]["nodeName"] = self.some_node()
         return made
 
     def odd(self, pod: Thing) -> None:
         """Give a member something that no other member has."""
-        spec = pod["spec"]
-        what = self.rng.choice(("scheduler", "priority", "policy", "gate", "terminating", "placed", "large"))
-        if what == "scheduler":
-            spec["schedulerName"] = "somebody-else"
-            if self.rng.random() < 0.5:
-                spec["nodeName"] = self.rng.choice(self.nodes)
-        elif what == "priority":
-            spec["priority"] = self.priority - 1
-        elif what == "policy":
-            spec["preemptionPolicy"] = "Never"
-        elif what == "gate":
-            spec["schedulingGates"] = [{"name": "example.com/wait"}]
+        rng, spec = self.rng, pod["spec"]
+        what = rng.choice((*ODD, "placed", "terminating", "scheduler"))
+        if what == "placed":
+            spec["nodeName"] = self.some_node()
         elif what == "terminating":
             pod["metadata"] |= {"deletionTimestamp": "2000-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
-        elif what == "placed":
-            spec["nodeName"] = self.rng.choice(self.nodes)
+        elif what == "scheduler":
+            spec["schedulerName"] = "somebody-else"
+            spec |= {"nodeName": self.some_node()} if rng.random() < 0.5 else {}
         else:
-            spec["containers"][0]["resources"] = {"requests": {"cpu": "64"}}
+            spec |= copy.deepcopy(ODD[what])
+            spec["priority"] += spec.pop("more", 0)
+
+    def some_node(self) -> str:
+        return self.rng.choice(self.nodes or ["n0"])
 
     def some_group(self) -> str:
         return self.rng.choice(sorted(self.groups))
@@ -271,8 +301,8 @@ def _grow(maker: _Maker, _spare: list[str]) -> None:
 
 
 def _shrink(maker: _Maker, _spare: list[str]) -> None:
-    """Delete members."""
-    members = maker.members[maker.some_group()]
+    """Delete members that gate nobody: kube-scheduler leaves the others gated for up to five minutes."""
+    members = [pod for pod in maker.members[maker.some_group()] if "schedulingGates" not in pod["spec"]]
     for pod in maker.rng.sample(members, min(len(members), maker.rng.choice((1, 1, 2, 5)))):
         maker.remove("Pod", pod["metadata"]["name"])
 
@@ -284,7 +314,7 @@ def _delete(maker: _Maker, _spare: list[str]) -> None:
         maker.remove("PodGroup", name)
     else:
         maker.groups[name]["metadata"]["uid"] = f"{name}-{len(maker.steps)}"
-        maker.bring(copy.deepcopy(maker.groups[name]))
+        maker.bring(maker.groups[name])
 
 
 def _bring(maker: _Maker, _spare: list[str]) -> None:
@@ -293,7 +323,7 @@ def _bring(maker: _Maker, _spare: list[str]) -> None:
         written = any(one["set"]["metadata"]["name"] == name for one in maker.steps if "set" in one)
         if not written or ("PodGroup", name) in maker.gone:
             maker.groups[name]["metadata"]["uid"] = f"{name}-{len(maker.steps)}"
-            maker.bring(copy.deepcopy(maker.groups[name]))
+            maker.bring(maker.groups[name])
 
 
 def _count(maker: _Maker, _spare: list[str]) -> None:
@@ -315,7 +345,7 @@ def _node(maker: _Maker, spare: list[str]) -> None:
         maker.bring(maker.node(maker.nodes[-1]))
     elif len(maker.nodes) > 1 and maker.rng.random() < 0.3:
         maker.remove("Node", maker.nodes.pop(maker.rng.randrange(len(maker.nodes))))
-    else:
+    elif maker.nodes:
         maker.bring(maker.node(maker.rng.choice(maker.nodes)))
 
 
@@ -346,7 +376,7 @@ def _leave(maker: _Maker, _spare: list[str]) -> None:
     first = maker.rng.random() < 0.5
     if first:
         maker.remove("PodGroup", name)
-    for pod in maker.members[name]:
+    for pod in sorted(maker.members[name], key=lambda pod: "schedulingGates" in pod["spec"]):
         maker.remove("Pod", pod["metadata"]["name"])
     if not first:
         maker.remove("PodGroup", name)

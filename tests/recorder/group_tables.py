@@ -3,7 +3,7 @@
 The tests are those of test/integration/scheduler/podgroup of 1.37 and 1.38, without those in which a group preempts.
 Steps happen half a minute apart, so that every backoff ends between them. Times within a step are offsets.
 
-Source: podgroup_test.go, podgroup_affinity_test.go, queueing/queueing_test.go and queueing/interleaving_test.go there.
+Source: podgroup_test.go, podgroup_affinity_test.go and podgroup_pvc_test.go there.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def script_of(name: str, case: Case) -> Script:
     nodes: dict[str, int] = {}
     for number, step in enumerate(case.steps):
         at = moment(number)
-        things = [written_member(f"holder{number}", None, "0")] if step.busy else []
+        things = [written_member(f"holder{number}", None, "0", priority=2000)] if step.busy else []
         timed = [(place * APART, one) for place, one in enumerate((*things, *step.comes))]
         for offset, one in sorted((*timed, *step.later), key=lambda pair: pair[0]):
             steps.append({"at": round(at + offset, 6), "set": copy.deepcopy(one)})
@@ -278,3 +278,54 @@ ANTI_AFFINITY: Final = {
     )),
 }  # fmt: skip
 """TestPodGroupSchedulingWithPodAntiAffinity."""
+
+
+def _claimed(name: str) -> tuple[Thing, Thing]:
+    """Write a volume for one pod with the claim that has it."""
+    spec = {"accessModes": ["ReadWriteOncePod"], "volumeMode": "Filesystem", "storageClassName": ""}
+    volume = {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"pv-{name}"},
+        "spec": {
+            **spec, "capacity": {"storage": "1Mi"}, "hostPath": {"path": "/mnt"},
+            "claimRef": {"namespace": "default", "name": name, "uid": name},
+        },
+        "status": {"phase": "Bound"},
+    }  # fmt: skip
+    claim = {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "true"},
+        },
+        "spec": {**spec, "resources": {"requests": {"storage": "1Mi"}}, "volumeName": f"pv-{name}"},
+        "status": {"phase": "Bound"},
+    }  # fmt: skip
+    return volume, claim
+
+
+def _with_claims(first: str, second: str, **expected: Any) -> Case:
+    """Bring a gang of two pods, each with a claim."""
+    claimed = (one for name in sorted({first, second}) for one in _claimed(name))
+    return Case((
+        Step((node("node-1", "2"), *claimed)),
+        Step((PG200,)),
+        Step(
+            tuple(
+                one
+                for name, claim in (("pvc-pod-1", first), ("pvc-pod-2", second))
+                for one in pods(
+                    name, "pg", priority=200,
+                    volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
+                )
+            ),
+            **expected,
+        ),
+    ))  # fmt: skip
+
+
+VOLUMES: Final = {
+    "members share a volume for one pod": _with_claims(
+        "pvc-1", "pvc-1", unschedulable="pvc-pod-1 pvc-pod-2", groups=(("pg", "False", "Unschedulable"),)
+    ),
+    "members have a volume each": _with_claims("pvc-1", "pvc-2", scheduled="pvc-pod-1 pvc-pod-2"),
+}
+"""TestPodGroupSchedulingWithReadWriteOncePodPVC."""

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from policysched.model.release import DEFAULT, Release
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.queue.subqueues import Backoff
 from policysched.schedule.scheduler import Scheduler
+from policysched.state.cluster import Cluster
 from tests.recorder.cluster import FakeCluster
 from tests.recorder.plugin import Record, Recorder, make
 from tests.recorder.virtual_time import VirtualClock, VirtualLoop
@@ -28,14 +30,18 @@ CYCLE_SECONDS: Final = 0.001
 
 def slow(scheduler: Scheduler) -> Scheduler:
     """Have a scheduler pause before each cycle."""
-    make = scheduler.attempts.make
+    makers: tuple[Any, ...] = (scheduler.attempts, scheduler.group_attempts)
+    for attempts in filter(None, makers):
+        attempts.make = _later(attempts.make)
+    return scheduler
 
-    async def later(queued: QueuedPod) -> None:
+
+def _later(make: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+    async def later(queued: Any) -> None:
         await asyncio.sleep(CYCLE_SECONDS)
         await make(queued)
 
-    scheduler.attempts.make = later  # type: ignore[method-assign]
-    return scheduler
+    return later
 
 
 class BackoffAlone(Backoff):
@@ -68,8 +74,11 @@ async def _play(script: Script, loop: VirtualLoop, release: Release) -> Outcome:
     registry = PluginRegistry()
     for one in script["plugins"]:
         registry.register(one["name"], partial(registered, one))
+    if script.get("gates", {}).get("GenericWorkload"):
+        release = replace(release, generic_workload=True)
     profiles = configured_profiles(script["config"], registry, release=release)
-    scheduler = slow(Scheduler(profiles, cluster, VirtualClock(loop), random.Random(0)))
+    columns = Cluster(release=release)
+    scheduler = slow(Scheduler(profiles, cluster, VirtualClock(loop), random.Random(0), cluster=columns))
     scheduler.queue.use_backoff(BackoffAlone())
     cluster.take, cluster.drop = scheduler.take, scheduler.drop
     running = asyncio.create_task(scheduler.run())
@@ -77,7 +86,10 @@ async def _play(script: Script, loop: VirtualLoop, release: Release) -> Outcome:
         await asyncio.sleep(step["at"] - loop.time())
         _happen(step, cluster, plugins)
     await asyncio.sleep(script["until"] - loop.time())
-    outcome = {"calls": record.calls, "events": cluster.events, "writes": cluster.writes, "pods": cluster.lines()}
+    outcome = {
+        "calls": record.calls, "events": cluster.events, "writes": cluster.writes, "pods": cluster.lines(),
+        "groups": cluster.group_lines(),
+    }  # fmt: skip
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running

@@ -8,6 +8,7 @@ Knows nothing of our own side. One script is on its way at a time.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,16 +39,19 @@ class KubeScheduler:
 
     Attributes:
         release: The Kubernetes release of kube-scheduler; by default the chosen one.
+        is_orderly: Whether its goroutines run one at a time, so that a script always goes the same.
     """
 
-    def __init__(self, release: Release | None = None) -> None:
+    def __init__(self, release: Release | None = None, *, is_orderly: bool = False) -> None:
         self.release = release or chosen()
+        self.is_orderly = is_orderly
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
             [binary("recorder", self.release)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env={**os.environ, **({"GOMAXPROCS": "1"} if self.is_orderly else {})},
             text=True,
             encoding="utf-8",
         )

@@ -1,0 +1,84 @@
+"""Pods of groups are scheduled as by kube-scheduler: random scripts about pod groups.
+
+They are others for each state of the package. `POLICYSCHED_SCRIPTS` says how many, `POLICYSCHED_SEED` which ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policysched.model.release import RELEASES
+from tests.oracle.minors import WITH_GROUPS
+from tests.oracle.seed import seed
+from tests.recorder import ours
+from tests.recorder.group_scripts import group_scripts, written_group, written_member, written_script
+from tests.recorder.judge import disagreement, shrink
+from tests.recorder.scripts import written_node
+from tests.recorder.theirs import KubeScheduler
+
+SEED = seed()
+FEW = 0.01
+"""What part of the scripts may differ: those in which a binding fails while a group is in flight."""
+COUNT = int(os.environ.get("POLICYSCHED_SCRIPTS") or "200")
+
+
+@pytest.mark.oracle
+@WITH_GROUPS
+@pytest.mark.parametrize("eventful", [False, True], ids=["groups that come", "groups that change"])
+def test_random_groups(orderly: KubeScheduler, tmp_path: Path, *, eventful: bool) -> None:
+    scripts = group_scripts(SEED, range(COUNT), eventful=eventful)
+    differing = [script for script in scripts if disagreement(orderly, script, runs=1)]
+    if len(differing) > COUNT * FEW:
+        small = shrink(differing[0], lambda one: bool(disagreement(orderly, one, runs=1)))
+        kept = tmp_path / "script.json"
+        kept.write_text(json.dumps(small, indent=1), encoding="utf-8")
+        named = f"POLICYSCHED_SEED={SEED} POLICYSCHED_SCRIPTS={COUNT}: {[script['id'] for script in differing]} differ"
+        diff = "\n".join(disagreement(orderly, small, runs=1))
+        pytest.fail(f"{named}; python -m tests.recorder.judge {kept}\n{diff}", pytrace=False)
+
+
+def waiting_member() -> Any:
+    """Write a script: a member waits at Permit in vain, and meanwhile a better node comes."""
+    things = [written_node("n1"), written_group("g"), written_member("p", "g"), written_node("n2")]
+    steps = [{"at": 0.5173 + number, "set": thing} for number, thing in enumerate(things)]
+    script = written_script("waiting", {"n1": 1, "n2": 2}, steps, until=30.0, recorded=True)
+    script["plugins"][-1]["answers"] = {"permit": {"p": [{"code": "Wait", "timeout": 2.0}]}}
+    return script
+
+
+@pytest.mark.parametrize("minor", ["1.37", "1.38"])
+def test_member_that_is_tried_again_at_once_is_free_to_take_another_node(minor: str) -> None:
+    outcome = ours.play(waiting_member(), RELEASES[minor])
+    assert [one["node"] for one in outcome["pods"]] == ["n2"]
+
+
+@pytest.mark.oracle
+@WITH_GROUPS
+def test_member_that_is_tried_again_at_once_goes_as_in_kube_scheduler(orderly: KubeScheduler) -> None:
+    assert disagreement(orderly, waiting_member(), runs=1) == []
+
+
+def lonely_gang() -> Any:
+    """Write a script: a gang comes to a cluster without nodes."""
+    things = [written_group("g", 2), written_member("p", "g"), written_member("q", "g")]
+    steps = [{"at": 0.5173 + number, "set": thing} for number, thing in enumerate(things)]
+    return written_script("lonely", {}, steps, until=9.0)
+
+
+@pytest.mark.parametrize("minor", ["1.37", "1.38"])
+def test_gang_without_nodes_is_unschedulable(minor: str) -> None:
+    """The reason is Unschedulable, to which cluster autoscalers react."""
+    outcome = ours.play(lonely_gang(), RELEASES[minor])
+    assert [one["condition"][:2] for one in (*outcome["pods"], *outcome["groups"])] == [["False", "Unschedulable"]] * 3
+
+
+@pytest.mark.oracle
+@WITH_GROUPS
+def test_gang_without_nodes_is_an_error_of_kube_scheduler(orderly: KubeScheduler) -> None:
+    outcome = orderly.play(lonely_gang())
+    assert [one["condition"][1] for one in (*outcome["pods"], *outcome["groups"])] == ["SchedulerError"] * 3
