@@ -158,6 +158,11 @@ class Release:
 
     Source: k8s.io/dynamic-resource-allocation/structured.
     """
+    qualifies_capacities: bool
+    """Whether a device capacity that is named without a domain has the driver's domain, in requests and allocations.
+
+    Source: k8s.io/dynamic-resource-allocation/structured.
+    """
     incomplete_pool_rejects_node: bool
     """Whether a pool of devices that is invalid or being updated rejects a request for all devices on its nodes only.
 
@@ -362,6 +367,7 @@ V1_36: Final = Release(
     device_taint_rules_apply=False,
     configurations_apply_to_all=False,
     counters_reach_all_nodes=True,
+    qualifies_capacities=False,
     incomplete_pool_rejects_node=False,
     all_includes_consumed=False,
     ignores_compatibility_groups=False,
@@ -463,6 +469,7 @@ V1_38: Final = replace(
     lack_of_victims_is_final=False,
     capacities_are_fractional=True,
     exact_capacities=True,
+    qualifies_capacities=True,
     incomplete_pool_rejects_node=True,
     empty_budget_selects_all=True,
     messages_name_pod_group=True,

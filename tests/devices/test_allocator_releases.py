@@ -85,9 +85,9 @@ def test_distinct_values_are_forgotten_with_their_devices() -> None:
     assert names(found) == [["z", "x"]]
 
 
-def sharing(amount: str | None = None) -> Any:
+def sharing(amount: str | None = None, name: str = "memory") -> Any:
     """A claim that has a share of device x."""
-    consumed = {"consumedCapacity": {"memory": amount}} if amount else {}
+    consumed = {"consumedCapacity": {name: amount}} if amount else {}
     share = {"request": "r", "driver": "gpu.example.com", "pool": "n0", "device": "x", "shareID": "s", **consumed}
     return decode_devices(
         ResourceClaim,
@@ -306,3 +306,50 @@ def test_a_list_with_a_malformed_version_fails_every_selector(reads: bool) -> No
     reason = "parse semantic version: " if reads else "unsupported attribute value"
     with pytest.raises(AllocationError, match=f"attribute model: {reason}"):
         allocate(made, claim(request(1, "true")))
+
+
+QUALIFIED = "gpu.example.com/memory"
+
+
+@pytest.mark.parametrize(("stated", "wanted"), [("memory", QUALIFIED), (QUALIFIED, "memory"), ("memory", "memory")])
+@pytest.mark.parametrize("qualifies", [False, True])
+def test_capacity_without_a_domain_has_the_drivers(qualifies: bool, stated: str, wanted: str) -> None:
+    part = device("x", allowMultipleAllocations=True, capacity={stated: {"value": "10"}})
+    made = tables(slice_of("n0", [part]), release=release(qualifies_capacities=qualifies))
+    asked = claim(request(1, capacity={"requests": {wanted: "6"}}))
+    found = allocate(made, asked)
+    assert (found is not None) is (qualifies or stated == wanted)
+    if found is not None:
+        assert found[0].devices.results[0].consumed_capacity == {stated: "6"}
+    made.allocated.set_claim(sharing("5"))
+    assert allocate(made, asked) is None
+
+
+def test_capacity_that_a_device_states_twice_is_the_qualified_one_and_other_domains_stay() -> None:
+    capacity = {"memory": {"value": "1"}, QUALIFIED: {"value": "10"}, "other.com/memory": {"value": "2"}}
+    part = device("x", allowMultipleAllocations=True, capacity=capacity)
+    made = tables(slice_of("n0", [part]), release=release(qualifies_capacities=True))
+    found = allocate(made, claim(request(1, capacity={"requests": {"memory": "6", "other.com/memory": "1"}})))
+    assert found is not None
+    assert found[0].devices.results[0].consumed_capacity == {QUALIFIED: "6", "other.com/memory": "1"}
+    made.allocated.set_claim(sharing("1", "other.com/memory"))
+    assert allocate(made, claim(request(1, capacity={"requests": {"memory": "6", "other.com/memory": "1"}})))
+
+
+def test_capacity_that_is_requested_twice_is_an_error() -> None:
+    part = device("x", allowMultipleAllocations=True, capacity={"memory": {"value": "10"}})
+    made = tables(slice_of("n0", [part]), release=release(qualifies_capacities=True))
+    text = f'capacity "memory" requested both as "memory" and as "{QUALIFIED}"'
+    with pytest.raises(AllocationError, match=text):
+        allocate(made, claim(request(1, capacity={"requests": {"memory": "6", QUALIFIED: "7"}})))
+
+
+@pytest.mark.parametrize(("rejects", "error"), [(False, AllocationError), (True, NodeAllocationError)])
+def test_incomplete_pool_fails_the_pod_or_rejects_the_node(rejects: bool, error: type[AllocationError]) -> None:
+    slices = [slice_of("n0", devices(1), slices=2), slice_of("n1", devices(1))]
+    made = tables(*slices, nodes=["n0", "n1"], release=release(incomplete_pool_rejects_node=rejects))
+    wanted = claim(request(0, allocationMode="All"))
+    with pytest.raises(AllocationError, match="is currently being updated") as raised:
+        allocate(made, wanted)
+    assert type(raised.value) is error
+    assert names(allocate(made, wanted, row=1)) == [["d00"]]

@@ -1,11 +1,12 @@
 """`Consumption`: the amounts of a device's capacities that a request consumes, rounded by the driver's policies.
 
-Source: k8s.io/dynamic-resource-allocation v0.36 and v0.37 structured/internal/incubating/consumable_capacity.go.
+Source: k8s.io/dynamic-resource-allocation v0.36, v0.37 and v0.38 structured/internal/incubating/consumable_capacity.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from policysched.devices.inventory.amounts import BINARY, FormattedQuantity, Number, number_of, read, whole
@@ -28,18 +29,21 @@ class Consumption(NamedTuple):
     Attributes:
         amounts: The amount by capacity.
         limits: The value of each capacity, which the sum of all consumed amounts must not exceed.
+        other_names: By capacity, another name under which allocations consume it.
     """
 
     amounts: Mapping[str, FormattedQuantity]
     limits: Mapping[str, Number]
+    other_names: Mapping[str, str] = MappingProxyType({})
 
     def fits(self, *consumed: Mapping[str, Number] | None) -> bool:
         """Return whether the amounts fit beside amounts that are consumed already."""
         for name, amount in self.amounts.items():
             total = amount.number
+            other = self.other_names.get(name)
             for each in consumed:
                 if each is not None:
-                    total += each.get(name, 0)
+                    total += each.get(name, 0) + (each.get(other, 0) if other is not None else 0)
             if total > self.limits[name]:
                 return False
         return True
@@ -50,13 +54,14 @@ class CapacityError(Exception):
 
 
 def consumption(
-    required: CapacityRequirements | None, capacities: Mapping[str, DeviceCapacity], release: Release
+    required: CapacityRequirements | None, capacities: Mapping[str, DeviceCapacity], driver: str, release: Release
 ) -> Consumption | None:
     """Return what a request takes of each capacity of a device.
 
     Args:
         required: The requested capacities.
         capacities: The capacities of the device.
+        driver: The driver of the device.
         release: The Kubernetes release whose allocator is reproduced.
 
     Returns:
@@ -65,13 +70,45 @@ def consumption(
     Raises:
         CapacityError: An amount fails the request, with a release in which that is an error.
     """
-    requests = required.requests if required is not None else {}
+    requests: Mapping[str, Amount] = required.requests if required is not None else {}
+    others: dict[str, str] = {}
+    if release.qualifies_capacities:
+        capacities = {name: one for name, one in capacities.items() if f"{driver}/{name}" not in capacities}
+        others = {name: other for name in capacities if (other := _other_name(name, driver)) != name}
+        requests = _of_device(requests, others)
     if any(name not in capacities for name in requests):
         return None
-    amounts = {name: _checked(name, requests.get(name), one, release) for name, one in capacities.items()}
+    shown = {name: max(name, others.get(name, ""), key=len) for name in capacities}
+    amounts = {name: _checked(shown[name], requests.get(name), one, release) for name, one in capacities.items()}
     if not all(_is_allowed(amounts[name], one.request_policy, release) for name, one in capacities.items()):
         return None
-    return Consumption(amounts, {name: number_of(one.value) for name, one in capacities.items()})
+    return Consumption(amounts, {name: number_of(one.value) for name, one in capacities.items()}, others)
+
+
+def _other_name(name: str, driver: str) -> str:
+    """Return the name of a capacity without the driver's domain, or with it if the name has no domain.
+
+    Names with another domain are returned unchanged.
+    """
+    return f"{driver}/{name}" if "/" not in name else name.removeprefix(f"{driver}/")
+
+
+def _of_device(requests: Mapping[str, Amount], others: Mapping[str, str]) -> Mapping[str, Amount]:
+    """Return requests by the names that the device states.
+
+    Args:
+        requests: The requested amounts.
+        others: The other name of each capacity of the device.
+
+    Raises:
+        CapacityError: A capacity is requested by both names.
+    """
+    stated = {other: name for name, other in others.items()}
+    for name, other in others.items():
+        if name in requests and other in requests:
+            short, long = sorted((name, other), key=len)
+            raise CapacityError(f'capacity "{short}" requested both as "{short}" and as "{long}"')
+    return {stated.get(name, name): amount for name, amount in requests.items()}
 
 
 def _checked(name: str, requested: Amount | None, capacity: DeviceCapacity, release: Release) -> FormattedQuantity:

@@ -178,7 +178,7 @@ class DeviceRequirement:
         traits = kind.traits
         effort += _STEPS_A_CAPACITY * len(traits.capacity)
         try:
-            takes = consumption(self._capacity, traits.capacity, self._release)
+            takes = consumption(self._capacity, traits.capacity, traits.driver, self._release)
         except CapacityError as error:
             failure = AllocationFailure.of_claim(": checking capacity for device ")
             return Suitability(failure._replace(names_request=True, rest=f": {error}"), False, False, None), effort
@@ -196,7 +196,7 @@ class DeviceRequirement:
             if not matches:
                 return f"{one.name} is false", effort
         try:
-            takes = consumption(self._capacity, kind.traits.capacity, self._release)
+            takes = consumption(self._capacity, kind.traits.capacity, kind.traits.driver, self._release)
         except CapacityError as error:
             return str(error), effort
         return "" if takes is not None and takes.fits() else "it does not have the requested capacity", effort
