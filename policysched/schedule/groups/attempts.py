@@ -142,14 +142,18 @@ class GroupAttempts:
         """Run the cycle of a group, and PodGroupPostFilter if the group does not fit."""
         if log.isEnabledFor(V3):
             log.log(V3, "Attempting to schedule pod group", {"podGroupType": "podgroup", "podGroup": group.key})
-        state, profile = self._groups.get(group.key), self._profiles[members[0].profile]
-        scheduled = 0 if state is None else state.scheduled_count
-        decision = await run_cycle(group, scheduled, members, self._steps(profile))
+        profile = self._profiles[members[0].profile]
+        decision = await run_cycle(group, partial(self._scheduled, group.key), members, self._steps(profile))
         message = decision.verdict.message
         if decision.verdict.result is AttemptResult.UNSCHEDULABLE:
             pods = [member.pod for member in members]
             message = post_filtered(decision.verdict, profile.pod_group_post_filters, group, pods, self._cluster)
         return GroupResult(group.metadata.name, decision, message, self._cluster.release.messages_name_pod_group)
+
+    def _scheduled(self, key: str) -> int:
+        """Return the number of members of a group that have a node."""
+        state = self._groups.get(key)
+        return 0 if state is None else state.scheduled_count
 
     def _fail_all(self, members: Open, message: str) -> None:
         """Fail the members of a group that is not tried."""

@@ -91,17 +91,19 @@ class Steps:
     """Whether members name their group, see `Release.messages_name_pod_group`; else `REJECTED` precedes the reason."""
 
 
-async def run_cycle(group: PodGroup, scheduled: int, members: Sequence[QueuedPod], steps: Steps) -> GroupDecision:
+async def run_cycle(
+    group: PodGroup, scheduled: Callable[[], int], members: Sequence[QueuedPod], steps: Steps
+) -> GroupDecision:
     """Decide about a pod group; the cluster is the same afterwards.
 
     Args:
         group: The group.
-        scheduled: Number of its members that are placed or assumed.
+        scheduled: Returns the number of its members that are placed or assumed now.
         members: The members to place, in order of evaluation.
         steps: The steps of the cycle.
     """
     cycle = _Cycle(group, steps)
-    progress = PlacementProgress(scheduled, 0, len(members))
+    progress = PlacementProgress(scheduled(), 0, len(members))
     verdict, found = cycle.feasible(progress, is_first=True), list[Evaluated]()
     if not verdict.proceeds:
         return GroupDecision(verdict)
@@ -120,7 +122,7 @@ async def run_cycle(group: PodGroup, scheduled: int, members: Sequence[QueuedPod
             if not verdict.proceeds:
                 break
         if verdict.result is AttemptResult.SCHEDULED:
-            verdict = cycle.last_verdict()
+            verdict = cycle.last_verdict(is_smaller=scheduled() < progress.scheduled)
     finally:
         cycle.undo()
     return GroupDecision(verdict, tuple(found))
@@ -180,13 +182,17 @@ class _Cycle:
         self._remove(*self._placed.pop())
         return Failure.at_permit(status)
 
-    def last_verdict(self) -> Verdict:
-        """Return the verdict on a feasible group: at least one member is in place, and none was deleted meanwhile."""
+    def last_verdict(self, *, is_smaller: bool) -> Verdict:
+        """Return the verdict on a feasible group: at least one member is in place, and none was deleted meanwhile.
+
+        Args:
+            is_smaller: Whether fewer members have a node than the cycle counted.
+        """
         if not self._placed:
             message = NOTHING_PLACED if self._steps.names_group else REJECTED
             return Verdict(AttemptResult.UNSCHEDULABLE, message)
         stay = (self._is_in_place(member, assumed) for member, assumed, _ in self._placed)
-        return PROCEED if all(stay) else _error(CHANGED)
+        return PROCEED if all(stay) and not is_smaller else _error(CHANGED)
 
     def _is_in_place(self, member: QueuedPod, assumed: AssumedPod) -> bool:
         nodes = self._cluster.nodes

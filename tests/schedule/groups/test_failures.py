@@ -14,6 +14,7 @@ from policysched.framework import AssumedPod, Code, ReservePlugin, Status, unsch
 from policysched.framework.pod_groups import PlacementFeasiblePlugin, PlacementProgress
 from policysched.framework.profile import Profile
 from policysched.model.objects import PodGroup
+from policysched.schedule.groups.cycle import CHANGED
 from tests.build import node
 from tests.groups import GATED, GATED_38, group, member
 from tests.plugins.dynamic_resources.objects import claim as device_claim
@@ -275,6 +276,27 @@ async def test_node_that_is_deleted_while_extenders_are_called_fails_the_attempt
         assert is_clean(stand.scheduler.cluster)
         await stand.pass_time(30)
         assert stand.bound == {"p0": "n2", "p1": "n2"}
+
+
+async def test_scheduled_member_that_is_deleted_while_extenders_are_called_fails_the_attempt() -> None:
+    extender = FakeExtender()
+    async with running(node("n1"), node("n2"), of=with_extender(extender), release=GATED_38) as stand:
+        stand.scheduler.set_pod(member("before", on="n2"))
+        go, arrived = asyncio.Event(), asyncio.Event()
+
+        async def hold() -> None:
+            arrived.set()
+            await go.wait()
+
+        extender.hold = hold
+        await submit(stand, group(least=3), *members(2))
+        await asyncio.wait_for(arrived.wait(), 5)
+        stand.scheduler.remove_pod("default.before")
+        go.set()
+        await stand.settle()
+        assert stand.bound == {}
+        assert conditions(stand)[-1] == ("False", "SchedulerError", CHANGED)
+        assert is_clean(stand.scheduler.cluster)
 
 
 async def test_volumes_of_members_are_given_back() -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from dataclasses import replace as replace_field
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from policysched.app.configuration.profiles import default_profile
 from policysched.framework import Cluster
 from policysched.model.objects import Pod
+from policysched.model.release import Release
 from policysched.schedule.observer import AttemptResult, GroupAttempt, Observer
 from policysched.state.placed.pods import pod_id
 from tests.build import node, pod
 from tests.groups import GATED, GATED_38, group, member
 from tests.schedule.groups.parts import is_clean
 from tests.schedule.parts import refused
-from tests.schedule.stand import Stand, running
+from tests.schedule.stand import ME, Stand, running
+from tests.schedule.test_with_extenders import FakeExtender
 
 STEPS = 60
 NODES, GROUPS = 5, 4
@@ -42,8 +47,7 @@ class Wholeness(Observer):
             return not any(one.identity in cluster.pods.by_id for one in attempt.queued.members)
         state = None if cluster.pod_groups is None else cluster.pod_groups.get(attempt.queued.key)
         assert state is not None
-        assert state.group is not None
-        return attempt.scheduled > 0 and state.scheduled_count >= state.group.min_count
+        return attempt.scheduled > 0 and state.scheduled_count >= attempt.queued.group.min_count
 
 
 class Life:
@@ -113,14 +117,29 @@ class Life:
         for one in self.pods.values():
             self.scheduler.drop(one)
         self.pods.clear()
-        await self.stand.settle()
+        for _ in range(10):
+            await self.stand.settle()
 
 
+def slow_extender(seed: int) -> FakeExtender:
+    """An extender that takes a few turns of the event loop, in which events are applied."""
+    rng = random.Random(seed)
+
+    async def hold() -> None:
+        for _ in range(rng.randrange(12)):
+            await asyncio.sleep(0)
+
+    return FakeExtender(hold=hold)
+
+
+@pytest.mark.parametrize("extended", [False, True], ids=["alone", "with an extender"])
 @pytest.mark.parametrize("release", [GATED, GATED_38], ids=["1.37", "1.38"])
-@pytest.mark.parametrize("seed", range(12))
-async def test_groups_are_placed_as_a_whole_and_leave_nothing(release: Any, seed: int) -> None:
-    wholeness = Wholeness()
-    async with running(node("n0"), node("n1"), release=release, observers=[wholeness]) as stand:
+@pytest.mark.parametrize("seed", range(8))
+async def test_groups_are_placed_as_a_whole_and_leave_nothing(release: Release, seed: int, *, extended: bool) -> None:
+    wholeness, of = Wholeness(), default_profile(ME, release=release)
+    if extended:
+        of = replace_field(of, extenders=(slow_extender(seed),))
+    async with running(node("n0"), node("n1"), of=of, release=release, observers=[wholeness]) as stand:
         wholeness.cluster = cluster = stand.scheduler.cluster
         life = Life(stand, seed)
         for _ in range(GROUPS):
