@@ -268,6 +268,11 @@ class Release:
 
     Source: pkg/scheduler/metrics/metrics.go.
     """
+    help_names_profiles: bool
+    """Whether the help texts of metrics mention scheduler profiles, and composite pod groups.
+
+    Source: pkg/scheduler/metrics/metrics.go.
+    """
     latencies_are_beta: bool
     """Whether the durations of plugins and of the scheduling algorithm are BETA metrics, instead of ALPHA.
 
@@ -387,6 +392,7 @@ V1_36: Final = Release(
     pending_pod_event="UnschedulablePod",
     own_update_event="UnschedulablePod",
     entity_label="",
+    help_names_profiles=False,
     latencies_are_beta=False,
     hides_preemption_durations=False,
     counts_claims_by_owner=False,
@@ -477,6 +483,7 @@ V1_38: Final = replace(
     extenders_add_victims=True,
     shrinking_node_wakes=True,
     entity_label="entity",
+    help_names_profiles=True,
     configuration_fields=frozenset({"podGroupPostFilter", "placementFeasible", "percentageOfPlacementsToScore"}),
     points_without_arguments=frozenset(),
     preemption_reserves=True,

@@ -5,14 +5,18 @@ from __future__ import annotations
 import random
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.metrics.claim_metrics import ClaimMetrics
+from policysched.app.running.metrics.help_texts import TEXTS
+from policysched.app.running.metrics.process_metrics import ProcessMetrics
 from policysched.app.running.metrics.scheduler_metrics import SchedulerMetrics
 from policysched.app.running.metrics.series import event_name
 from policysched.app.running.metrics.state_metrics import StateMetrics
 from policysched.app.running.metrics.timing_metrics import TimingMetrics
 from policysched.model.release import RELEASES, Release
+from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.cluster import Cluster
 from tests.app.test_scheduler_metrics import shown
@@ -109,3 +113,17 @@ def test_levels_and_texts_are_those_of_the_release() -> None:
         assert waiting in texts["scheduler_pending_pods"]
         assert waiting in texts["scheduler_pod_scheduled_after_flush"]
         assert texts["scheduler_preemption_victims"].endswith(victims)
+
+
+@pytest.mark.parametrize("minor", RELEASES)
+def test_help_mentions_profiles_where_a_release_does(minor: str) -> None:
+    release, clock, registry = RELEASES[minor], Ticking(), CollectorRegistry()
+    scheduler = Scheduler(
+        {ME: default_profile(ME)}, FakeClient(), clock, random.Random(0), cluster=Cluster(release=release)
+    )
+    ProcessMetrics(clock, registry, release).show(scheduler, PolicyStore(), dict)
+    texts = {family.name: family.documentation for family in registry.collect()}
+    shown = {name for name, text in TEXTS.items() if texts.get(name) == text}
+    assert shown == (set(TEXTS) if minor == "1.38" else set())
+    mentioning = {name for name, text in texts.items() if "scheduler profile" in text or "compositepodgroup" in text}
+    assert mentioning == shown

@@ -57,6 +57,7 @@ ELSEWHERE: Mapping[str, str] = {
     "gangs_wait_at_permit": "tests/schedule/groups/test_permit_of_gangs.py",
     "group_generation_is_renewed": "tests/schedule/groups/test_conditions.py",
     "has_deferred_pod_scheduling": "tests/app/configuration/test_release_differences.py",
+    "help_names_profiles": "tests/app/test_metrics_of_releases.py",
     "hides_preemption_durations": "tests/app/test_metrics_of_releases.py",
     "lack_of_victims_is_final": "tests/schedule/groups/test_cycle.py",
     "latencies_are_beta": "tests/app/test_metrics_of_releases.py",

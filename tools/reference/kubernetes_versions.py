@@ -28,7 +28,7 @@ description: Which Kubernetes versions policysched follows, how to choose one, a
 For operators who choose or upgrade a Kubernetes version. policysched decides as the kube-scheduler of one Kubernetes
 minor. One installation has the rules of all minors in this table:
 """
-CHOICE: Final = """In the preview, amounts beyond 64 bits and the help texts of metrics follow 1.37.
+CHOICE: Final = """In the preview, amounts beyond 64 bits follow 1.37.
 
 ## Choose a version
 

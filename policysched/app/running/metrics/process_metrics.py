@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from policysched.app.running.metrics.claim_metrics import ClaimMetrics
 from policysched.app.running.metrics.group_metrics import GroupMetrics
+from policysched.app.running.metrics.help_texts import WithProfiles
 from policysched.app.running.metrics.plugin_times import PluginTimes
 from policysched.app.running.metrics.policy_metrics import PolicyMetrics
 from policysched.app.running.metrics.request_metrics import RequestMetrics
@@ -37,7 +38,7 @@ class ProcessMetrics:
     """
 
     def __init__(self, clock: Clock, registry: CollectorRegistry, release: Release = DEFAULT) -> None:
-        self._registry = registry
+        self._registry, self._names_profiles = registry, release.help_names_profiles
         self.timing, self._attempts = TimingMetrics(clock, release), SchedulerMetrics(clock, release)
         self._policies = PolicyMetrics(self._attempts.evaluations, self.timing.policy_seconds)
         self.requests, self._claims = RequestMetrics(), ClaimMetrics(release)
@@ -46,7 +47,7 @@ class ProcessMetrics:
         self._shadows: ShadowGuards | None = None
         self._groups = (GroupMetrics(release),) if release.generic_workload else ()
         for one in (self._attempts, self._claims, *self._groups, self.timing, self.requests):
-            registry.register(one)
+            self._register(one)
         ProcessCollector(registry=registry)
         _show_build(registry, release)
 
@@ -66,7 +67,10 @@ class ProcessMetrics:
             MetricAges(ages),
         )
         for one in collectors:
-            self._registry.register(one)
+            self._register(one)
+
+    def _register(self, one: Collector) -> None:
+        self._registry.register(WithProfiles(one) if self._names_profiles else one)
 
     def keep_policies(self, names: frozenset[str]) -> None:
         """Drop the series of all policies except these."""
