@@ -12,6 +12,7 @@ from rich.table import Table
 
 from policysched.app.demo.demo import NEXT_STEPS, decision_parts, demo_nodes, demo_pod, demo_policy, play
 from policysched.app.demo.devices import play_devices
+from policysched.app.demo.gang import MEMBERS, play_gang
 from policysched.app.demo.scheduled_sandbox import scheduled_sandbox
 from policysched.app.examples import find_example
 from policysched.cli.tables import table_lines
@@ -20,6 +21,8 @@ from tests.app.showing import lines
 from tools.documents.markdown import ROOT
 
 URL = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Documentation"]
+
+GROUP_ROWS = tuple(f"{name} " for name in MEMBERS)
 
 
 @dataclass
@@ -68,7 +71,38 @@ async def test_demo_of_devices_names_what_pods_get_and_what_is_in_use() -> None:
     assert any("0/3 nodes are available: 3 cannot allocate all claims." in line for line in said)
 
 
-@pytest.mark.parametrize("demo", [play, play_devices])
+async def test_demo_of_a_gang_shows_no_node_before_all_members_fit() -> None:
+    listener = Listener(120)
+    await play_gang(listener)
+    said = [" ".join(line.split()) for line in listener.said]
+    rows = [line.split() for line in said if line.startswith(GROUP_ROWS)]
+    waiting = [[name, "none"] for name in MEMBERS]
+    assert rows[: len(waiting) * 2 - 1] == [*waiting[:-1], *waiting]
+    places = [node for _, node in rows[len(waiting) * 2 - 1 :]]
+    assert sorted(places) == ["node-1", "node-2", "node-3", "node-3"]
+
+
+async def test_demo_of_a_gang_shows_reasons_and_the_pods_beside_it() -> None:
+    listener = Listener(120)
+    await play_gang(listener)
+    said = [" ".join(line.split()) for line in listener.said]
+    reason = (
+        "minCount (4) cannot be satisfied: 3 scheduled, 0 remaining, "
+        "pod group preemption: No preemption victims found for incoming preemptor"
+    )
+    told = [
+        f"train: PodGroupInitiallyScheduled False, Unschedulable: {reason}",
+        f"train-0: FailedScheduling: pod group is unschedulable, {reason}",
+        "train-3: FailedScheduling: 0/2 nodes are available: 2 Insufficient cpu.",
+        "train: PodGroupInitiallyScheduled True, Scheduled",
+    ]
+    assert [line for line in said if line.startswith(("train:", *(f"{name}:" for name in MEMBERS)))] == told
+    beside = {line.split()[0]: line.split()[-1] for line in said if " runs on " in line}
+    assert {*beside} == {"web-1", "web-2"}
+    assert sorted(beside.values()) == ["node-1", "node-2"]
+
+
+@pytest.mark.parametrize("demo", [play, play_devices, play_gang])
 async def test_demo_ends_with_the_next_steps(demo: Callable[[Listener], Awaitable[None]]) -> None:
     listener = Listener(120)
     await demo(listener)

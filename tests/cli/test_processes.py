@@ -187,6 +187,20 @@ def test_demo_of_devices_tells_who_gets_which() -> None:
     assert "train-2 runs on gpu-2, its claim holds gpu.example.com/gpu-2/gpu-0" in done.stdout
 
 
+def test_demo_of_a_gang_tells_when_all_members_fit() -> None:
+    command = [*COMMAND, "demo", "--gang"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "train: PodGroupInitiallyScheduled True, Scheduled" in done.stdout
+
+
+def test_demo_plays_one_story() -> None:
+    command = [*COMMAND, "demo", "--gang", "--devices"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment(), check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--devices and --gang cannot be combined" in done.stderr
+
+
 def test_demo_on_a_narrow_terminal_shows_progress_and_puts_the_rules_below() -> None:
     said = on_a_terminal("demo")
     assert "waiting for pod web-" in said

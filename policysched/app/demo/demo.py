@@ -138,29 +138,18 @@ class _Demo:
         name = pod["metadata"]["name"]
         self._narrator.working(f"waiting for pod {name}")
         await self._sandbox.api.create(pod)
-        return await self._sandbox.until(lambda: self._node_of(name), f"a node for pod {name}")
-
-    async def _node_of(self, name: str) -> str | None:
-        pod = await self._sandbox.api.get("Pod", name)
-        return pod["spec"].get("nodeName") if pod["status"].get("phase") == "Running" else None
+        return await self._sandbox.runs_on(name)
 
     async def _create_pending(self) -> None:
         self._narrator.say("\n4. Create a web pod that requires disk=hdd: no node fits, and an event has the reasons.")
         await self._sandbox.api.create(demo_pod(_PENDING, {"disk": "hdd"}))
-        note = await self._sandbox.until(self._failure, f"an event about pod {_PENDING}")
+        note = await self._sandbox.failure_of(_PENDING)
         self._narrator.say(f"   {_PENDING}: FailedScheduling: {note}")
-
-    async def _failure(self) -> str | None:
-        for event in await self._sandbox.api.list("Event"):
-            about = event.get("involvedObject") or {}
-            if event.get("reason") == "FailedScheduling" and about.get("name") == _PENDING:
-                return str(event.get("message", ""))
-        return None
 
     async def _delete(self) -> None:
         self._narrator.say("\n5. Delete the policy: the scheduler tries the pod again.")
         await self._sandbox.api.delete(KIND, POLICY)
-        node = await self._sandbox.until(lambda: self._node_of(_PENDING), f"a node for pod {_PENDING}")
+        node = await self._sandbox.runs_on(_PENDING)
         self._narrator.say(f"   {_PENDING} runs on {node}")
 
 

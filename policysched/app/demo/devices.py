@@ -69,7 +69,7 @@ class _DeviceDemo:
         )
         pod = self._explained("train-2", "large-gpu")
         await self._sandbox.api.create(pod)
-        note = await self._sandbox.until(lambda: self._failure("train-2"), "an event about pod train-2")
+        note = await self._sandbox.failure_of("train-2")
         self._narrator.say(f"   train-2: FailedScheduling: {note}")
         self._narrator.say("\n4. Delete pod train: its claim releases the GPU, and train-2 gets it.")
         await self._sandbox.api.delete("Pod", "train")
@@ -92,13 +92,9 @@ class _DeviceDemo:
     async def _print_placement(self, name: str) -> None:
         """Wait until a pod runs, then print its node and its device."""
         self._narrator.working(f"waiting for pod {name}")
-        node = await self._sandbox.until(lambda: self._node_of(name), f"a node for pod {name}")
+        node = await self._sandbox.runs_on(name)
         held = await self._sandbox.until(lambda: self._device_of(name), f"a device for pod {name}")
         self._narrator.say(f"   {name} runs on {node}, its claim holds {held}")
-
-    async def _node_of(self, name: str) -> str | None:
-        pod = await self._sandbox.api.get("Pod", name)
-        return pod["spec"].get("nodeName") if pod["status"].get("phase") == "Running" else None
 
     async def _device_of(self, name: str) -> str | None:
         for claim in await self._sandbox.api.list("ResourceClaim"):
@@ -106,13 +102,6 @@ class _DeviceDemo:
             if any(one["name"] == name for one in status.get("reservedFor") or ()):
                 [got] = status["allocation"]["devices"]["results"]
                 return f"{got['driver']}/{got['pool']}/{got['device']}"
-        return None
-
-    async def _failure(self, name: str) -> str | None:
-        for event in await self._sandbox.api.list("Event"):
-            about = event.get("involvedObject") or {}
-            if event.get("reason") == "FailedScheduling" and about.get("name") == name:
-                return str(event.get("message", ""))
         return None
 
 

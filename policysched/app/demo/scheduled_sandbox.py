@@ -29,6 +29,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.transport import JSON, MERGE_PATCH, Transport
 from policysched.model.kinds import KINDS
 from policysched.model.policy import API_VERSION, KIND, PLURAL
+from policysched.model.release import Release
 from policysched.reading import bounded_yaml
 from policysched.sandbox import Sandbox
 
@@ -42,6 +43,7 @@ _PATHS: Final = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "Event": "/api/v1/namespaces/{}/events",
     "Namespace": "/api/v1/namespaces",
+    "PodGroup": "/apis/scheduling.k8s.io/v1beta1/namespaces/{}/podgroups",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
     KIND: f"/apis/{API_VERSION}/{PLURAL}",
@@ -113,6 +115,35 @@ class ScheduledSandbox:
             await asyncio.sleep(POLL)
         return answer
 
+    async def runs_on(self, name: str) -> str:
+        """Wait until a pod of the namespace default runs, and return its node.
+
+        Raises:
+            PolicyschedError: timeout, or the scheduler ended.
+        """
+
+        async def node() -> str | None:
+            pod = await self.api.get("Pod", name)
+            return pod["spec"].get("nodeName") if pod["status"].get("phase") == "Running" else None
+
+        return await self.until(node, f"a node for pod {name}")
+
+    async def failure_of(self, name: str) -> str:
+        """Wait for an event FailedScheduling of a pod, and return its message.
+
+        Raises:
+            PolicyschedError: timeout, or the scheduler ended.
+        """
+
+        async def failure() -> str | None:
+            for event in await self.api.list("Event"):
+                about = event.get("involvedObject") or {}
+                if event.get("reason") == "FailedScheduling" and about.get("name") == name:
+                    return str(event.get("message", ""))
+            return None
+
+        return await self.until(failure, f"an event about pod {name}")
+
     async def apply(self, policy: Object) -> Object:
         """Create or update a policy and wait for its status."""
         name = policy["metadata"]["name"]
@@ -156,6 +187,7 @@ async def scheduled_sandbox(  # noqa: PLR0913 - the options of the process
     plugins: PluginRegistry = NO_PLUGINS,
     record: Path | None = None,
     seed: int | None = None,
+    apply_gates: Callable[[Release], Release] = lambda release: release,
 ) -> AsyncIterator[ScheduledSandbox]:
     """Start a sandbox and a scheduler; stop both at the end.
 
@@ -168,6 +200,7 @@ async def scheduled_sandbox(  # noqa: PLR0913 - the options of the process
         plugins: Plugins that the configuration can enable beside the default plugins.
         record: The folder for recorded decisions.
         seed: Selects among nodes with equal scores; None selects at random.
+        apply_gates: Returns a release with the feature gates of the scheduler.
     """
     sandbox = new_sandbox(kubelet_seconds=kubelet_seconds)
     sandbox.load(objects)
@@ -186,6 +219,7 @@ async def scheduled_sandbox(  # noqa: PLR0913 - the options of the process
             leader_election=NO_ELECTION,
             record=record,
             seed=seed,
+            apply_gates=apply_gates,
         )
         scheduler = asyncio.ensure_future(run_scheduler(options, stop))
         try:

@@ -89,7 +89,8 @@ class DemoFlags(Flags):
 
     The demo applies, edits, breaks and deletes a policy while pods are created.
 
-    Exit codes: 0 success.
+    Exit codes: 0 success; 2 a flag is invalid.
     """
 
     devices: Annotated[bool, typer.Option("--devices", help="Show pods with resource claims for GPUs instead.")] = False
+    gang: Annotated[bool, typer.Option("--gang", help="Show pods of a PodGroup that are scheduled together.")] = False

@@ -1,4 +1,4 @@
-"""`policysched demo`: show how a policy or resource claims place pods, in one process and without a cluster."""
+"""`policysched demo`: show how pods are placed by a policy, with claims or as a gang, without a cluster."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from rich.text import Text
 
 from policysched.app.demo.demo import play
 from policysched.app.demo.devices import play_devices
+from policysched.app.demo.gang import play_gang
 from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.processes import DemoFlags
 from policysched.cli.rich_output import console, print_parts
+from policysched.errors import UsageError
 from policysched.visible import visible, visible_lines
 
 
@@ -37,7 +39,9 @@ class _Terminal:
 def demo(flags: DemoFlags) -> int:
     """Play the demo; return the exit code."""
     logging.getLogger("policysched").setLevel(logging.ERROR)
-    out, story = console(), play_devices if flags.devices else play
+    if flags.devices and flags.gang:
+        raise UsageError("--devices and --gang cannot be combined")
+    out, story = console(), play_devices if flags.devices else play_gang if flags.gang else play
     if not out.is_terminal:
         wait_for(story(_Terminal(out, None)))
         return 0
