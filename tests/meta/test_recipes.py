@@ -127,6 +127,35 @@ class NodeNameLength(ScoresInRange, ScorePlugin[NodeTable]):
 '''
 
 
+def test_difference_is_a_field_of_the_release_that_a_plugin_gets(copy: Copy) -> None:
+    table, plugin, registry = recipe("A difference between Kubernetes minors")
+    text = '    """Whether ImageLocality scores 7 without images.\n\n    Source: none.\n    """\n'
+    edits: dict[str, list[Edit]] = {
+        table: [
+            before("    image_volumes_count: bool\n")(f"    absent_images_score: bool\n{text}"),
+            before("    image_volumes_count=False,\n")("    absent_images_score=False,\n"),
+            ('    version="v1.38.0-beta.0",\n', '    version="v1.38.0-beta.0",\n    absent_images_score=True,\n'),
+        ],
+        plugin: [
+            ("*, volumes_count: bool = False) -> None:", "*, volumes_count: bool = False, absent: int = 0) -> None:"),
+            before("        self._volumes_count = volumes_count\n")("        self._absent = absent\n"),
+            (
+                "return ImageScores(nodes, None)",
+                "return ImageScores(nodes, np.full(nodes.columns.capacity, self._absent))",
+            ),
+        ],
+        registry: [
+            (
+                "volumes_count=release.image_volumes_count)",
+                "volumes_count=release.image_volumes_count, absent=7 * release.absent_images_score)",
+            )
+        ],
+    }
+    copy.change("A difference between Kubernetes minors", edits)
+    scores = {minor: copy.record(pod(), "--kube-version", minor)["scores"] for minor in ("1.37", "1.38")}
+    assert {minor: one["short"]["ImageLocality"] for minor, one in scores.items()} == {"1.37": 0, "1.38": 7}
+
+
 def test_default_plugin_is_a_module_and_a_row_of_the_registry(copy: Copy) -> None:
     folder, registry = recipe("A default plugin")
     row = '        "TaintToleration": PluginEntry('

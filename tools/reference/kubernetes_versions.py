@@ -69,8 +69,9 @@ order of plugins and most differences below stay those of 1.37. `--kube-version 
 
 ## Differences
 
-"Yes" and "no" state whether the sentence is true for a minor. The witness is a test that distinguishes the
-kube-schedulers of two minors, and compares policysched with both. Paths of sources are in the Kubernetes repository.
+"Yes" and "no" state whether the sentence is true for a minor. The witness is a case on which the
+kube-schedulers of two minors differ and policysched equals each, or a test of the difference. Paths of sources are in
+the Kubernetes repository.
 [Kubernetes changes](kubernetes-changes.md) lists what random cases show of the newest versions.
 """
 
@@ -147,7 +148,10 @@ def _witness(field: str) -> str:
     if files:
         return ", ".join(f"`{one}`" for one in files)
     [elsewhere] = (one for one in _tree(WITNESSES.parent / "test_witnesses.py").body if _is_elsewhere(one))
-    return f"`{Path(ast.literal_eval(elsewhere.value)[field]).name}`"  # type: ignore[attr-defined]
+    tests: dict[str, str] = ast.literal_eval(elsewhere.value)  # type: ignore[attr-defined]
+    if field not in tests:
+        raise SystemExit(f"no witness of {field}: add tests/oracle/witnesses/{field}.yaml or a test to ELSEWHERE")
+    return f"`{Path(tests[field]).name}`"
 
 
 def _is_elsewhere(one: ast.stmt) -> bool:
