@@ -29,6 +29,8 @@ V = TypeVar("V")
 Codes = NDArray[np.int32]
 AttributeValue = tuple[str, object]
 """The type and value of an attribute; values of different types differ."""
+LISTS: Final = "lists"
+"""The type of attributes without a single value."""
 _MOST_AHEAD: Final = 64
 """Number of attributes that get a column before their first use."""
 NO_SIGNATURE: Final = 0
@@ -182,7 +184,7 @@ class DeviceColumns:
         start = self._place(len(made))
         self.added += 1
         for row, (one, (key, traits)) in enumerate(zip(devices, made, strict=True), start):
-            codes = {name: self._values.use(_identity(value), value) for name, value in one.attributes.items()}
+            codes = {name: self._values.use(typed(value), value) for name, value in one.attributes.items()}
             self._attributes[row] = codes
             self._traits_of[row] = self._traits.use(key, traits)
             self._write(row, codes)
@@ -312,7 +314,7 @@ def _trouble(device: SliceDevice, reads_lists: bool) -> str | None:
             (name, one.version, one.versions if reads_lists else None)
             for name, one in device.attributes.items()
             if one.string is None and one.number is None and one.flag is None
-            if not reads_lists or one.lists[:3] == (None, None, None)
+            if not reads_lists or (one.strings is None and one.ints is None and one.bools is None)
         )
     )
     return _trouble_of(suspects) if suspects else None
@@ -322,12 +324,6 @@ def _trouble(device: SliceDevice, reads_lists: bool) -> str | None:
 def _trouble_of(suspects: tuple[tuple[str, str | None, tuple[str, ...] | None], ...]) -> str | None:
     attributes = {name: {"version": version, "versions": versions} for name, version, versions in suspects}
     return Variables(SelectorDevice("", attributes)).trouble
-
-
-def _identity(attribute: DeviceAttribute) -> Hashable:
-    """Return a value that is equal only for attributes that selectors and constraints cannot distinguish."""
-    kind, value = typed(attribute)
-    return (kind, value) if value is not None else (kind, attribute.lists)
 
 
 def _traits(driver: str, device: SliceDevice, trouble: str | None) -> DeviceTraits:
@@ -352,11 +348,13 @@ def _traits(driver: str, device: SliceDevice, trouble: str | None) -> DeviceTrai
 
 
 def typed(attribute: DeviceAttribute) -> AttributeValue:
-    """Return an attribute's type and value; the value is None if the type is unknown."""
+    """Return an attribute's type and value."""
     if attribute.string is not None:
         return ("string", attribute.string)
     if attribute.number is not None:
         return ("int", attribute.number)
     if attribute.flag is not None:
         return ("bool", attribute.flag)
-    return ("version", attribute.version)
+    if attribute.version is not None:
+        return ("version", attribute.version)
+    return (LISTS, attribute.lists)

@@ -267,4 +267,5 @@ def keep(one: ResourceSlice, columns: DeviceColumns, release: Release) -> KeptSl
 
 
 def _has_compatibility_groups(devices: Iterable[SliceDevice]) -> bool:
-    return any(taken.compatibility_groups for device in devices for taken in device.consumes_counters)
+    counting = (one.consumes_counters for one in devices if one.consumes_counters)
+    return any(one.compatibility_groups for several in counting for one in several)

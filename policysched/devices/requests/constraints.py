@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Protocol
 
-from policysched.devices.inventory.columns import AttributeValue, typed
+from policysched.devices.inventory.columns import LISTS, AttributeValue, typed
 from policysched.model.objects import DeviceAttribute, DeviceConstraint
 
 
@@ -154,9 +154,15 @@ def attribute_of(constraint: DeviceConstraint) -> str | None:
 
 
 def value_of(attributes: Mapping[str, DeviceAttribute], driver: str, name: str) -> AttributeValue | None:
-    """Return an attribute value by full name; attributes of the driver itself can be stored without the domain."""
+    """Return an attribute value by full name; attributes of the driver itself can be stored without the domain.
+
+    The value is None if the attribute has no single value.
+    """
     found = attributes.get(name)
     if found is None:
         domain, slash, identifier = name.partition("/")
         found = attributes.get(identifier) if slash and domain == driver else None
-    return None if found is None else typed(found)
+    if found is None:
+        return None
+    kind, value = typed(found)
+    return kind, None if kind is LISTS else value
