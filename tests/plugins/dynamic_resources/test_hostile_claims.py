@@ -98,7 +98,8 @@ def _slice(on: str, attribute: dict[str, Any]) -> ResourceSlice:
 @pytest.mark.parametrize(
     ("attribute", "why"),
     [
-        ({"strings": ["x", "y"]}, "unsupported attribute value"),
+        ({}, "unsupported attribute value"),
+        ({"versions": ["1.0.0", "1"]}, "parse semantic version: No Major.Minor.Patch elements found"),
         ({"version": "1"}, "parse semantic version: No Major.Minor.Patch elements found"),
     ],
 )
