@@ -63,14 +63,14 @@ def _split(literal: Literal) -> tuple[Decimal, str]:
 
 
 def literal_value(literal: Literal, unit: Unit) -> Decimal:
-    """Return the value of a numeric literal in the canonical unit of one of its possible units."""
+    """Return the value of a numeric literal in the canonical unit: millicores, bytes, seconds or a plain number."""
     digits, suffix = _split(literal)
     factor = SECONDS[suffix] if literal.kind is LiteralKind.DURATION else FACTORS[suffix]
     return digits * factor * (1000 if unit is Unit.CPU else 1)
 
 
 def literal_units(literal: Literal) -> frozenset[Unit] | None:
-    """Return the units that a literal can have; None if it is not a quantity."""
+    """Return the units that a literal can have; None for a string, `true` or `false`."""
     match literal.kind:
         case LiteralKind.STRING | LiteralKind.TRUE | LiteralKind.FALSE:
             return None
@@ -88,7 +88,7 @@ def literal_units(literal: Literal) -> frozenset[Unit] | None:
 
 
 def units_of(expr: Expr) -> frozenset[Unit] | None:
-    """Return the units that an expression of literals can have; None if a part has a unit of its own."""
+    """Return the units that an expression of literals can have; None if it contains a field or a product."""
     match expr:
         case Literal():
             return literal_units(expr)
@@ -129,7 +129,7 @@ def suffixed(expr: Expr) -> bool:
 
 
 def choose(units: frozenset[Unit], wanted: Unit | None) -> Unit:
-    """Return the wanted unit if it is possible, else NUMBER if possible, else the first remaining one."""
+    """Return the wanted unit if `units` contains it, else NUMBER if possible, else the first of `units` by name."""
     if wanted in units:
         return wanted
     if Unit.NUMBER in units or not units:
@@ -138,7 +138,7 @@ def choose(units: frozenset[Unit], wanted: Unit | None) -> Unit:
 
 
 def choose_common(operands: Iterable[Expr], wanted: Unit | None) -> Unit | None:
-    """Return the unit of operands that are all made of literals; None if one is not."""
+    """Return the common unit of operands that are all made of literals; None if any operand is not."""
     common = _common(operands)
     return None if common is None else choose(common, wanted)
 
@@ -147,13 +147,13 @@ class ExpressionChecker(Checker):
     """Type checker of one text, with one method per class of syntax tree."""
 
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Return the typed graph of an expression, None after an error; literals take `unit` if they can."""
+        """Return the typed graph of an expression, None after an error; literals get `unit` if their suffix allows."""
         if len(self.diagnostics) >= MAX_DIAGNOSTICS:
             return None
         return _CHECKS[type(expr)](self, expr, unit)
 
     def source(self, expr: Expr) -> str:
-        """Return an expression in canonical form, with the necessary parentheses.
+        """Return an expression as source text in canonical form, with the necessary parentheses.
 
         Empty if it is too long for a message.
         """
@@ -161,7 +161,7 @@ class ExpressionChecker(Checker):
         return text if len(text) <= LONGEST_QUOTE else ""
 
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
-        """Return the graphs of operands that should have one unit; literals take the unit of the others."""
+        """Return the graphs of operands that should have one unit; literals get the unit of the other operands."""
         common = choose_common(operands, unit)
         if common is not None:
             return [self.check(operand, common) for operand in operands]
@@ -334,7 +334,7 @@ def _compared(checker: Checker, comparison: Comparison) -> Typed | None:
 
 
 def _meant(checker: Checker, comparison: Comparison) -> str:
-    """Return the suggestion for a comparison with null, or with a field that only pods or only nodes have."""
+    """Return the fix to suggest for a comparison with null, or with a field that only pods or only nodes have."""
     for one, other in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
         if not isinstance(one, Path) or one.key is not None:
             continue
@@ -384,7 +384,7 @@ def _membership(checker: Checker, comparison: Comparison) -> Typed | None:
 
 
 def _asks_for_key(checker: Checker, comparison: Comparison) -> bool:
-    """Report `"a" in node.labels`, where a test for the key was meant."""
+    """Report `"a" in node.labels`: the user probably meant a test for the label key."""
     key, path = comparison.left, comparison.right
     if not isinstance(key, Literal) or key.kind is not LiteralKind.STRING or not isinstance(path, Path):
         return False
@@ -396,7 +396,7 @@ def _asks_for_key(checker: Checker, comparison: Comparison) -> bool:
 
 
 def _days_exist(checker: Checker, comparison: Comparison, node: Typed) -> bool:
-    """Return whether texts compared with `weekday` are day names; "Monday" would never match."""
+    """Return whether texts compared with `weekday` are day names; report other texts, such as "Monday"."""
     for day, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
         texts = other.data if isinstance(other.data, tuple) else (other.data,)
         if day.op != Op.WEEKDAY or other.op != Op.CONSTANT:

@@ -50,7 +50,7 @@ class Want(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A program, or errors; warnings accompany both.
+    """Result of a compilation: a program or errors, and warnings in both cases.
 
     If there is neither a program nor an error, the text uses a `let` with an error of its own.
     """
@@ -82,13 +82,13 @@ def compile_expression(text: str, environment: Environment, want: Want = Want.AN
 
 
 def _outcome(program: Program | None, found: Iterable[Diagnostic]) -> Compiled:
-    """Return a program unless there are errors, and the diagnostics in the order of the text."""
+    """Return the program, None if there are errors, with the diagnostics ordered by their position in the text."""
     ordered = tuple(sorted(found, key=lambda item: item.sort_key))
     return Compiled(None if any(item.severity == "error" for item in ordered) else program, ordered)
 
 
 def _accept_score(checker: Checker, expr: Expr, node: Typed) -> bool:
-    """Return whether a graph is a valid score: a number without a unit; a constant must be from 0 to 100."""
+    """Return whether a graph is a valid score, a number without a unit; report an invalid graph."""
     if node.type.kind is Kind.BOOL:
         checker.report("E0505", expr.span, "condition")
         return False
@@ -99,7 +99,7 @@ def _accept_score(checker: Checker, expr: Expr, node: Typed) -> bool:
 
 
 def _in_range(checker: Checker, span: Span, value: Constant) -> bool:
-    """Return whether a constant score is from 0 to 100; values other than numbers are accepted."""
+    """Return whether a constant score is from 0 to 100, and report it otherwise; other types are accepted."""
     if not isinstance(value, float) or 0 <= value <= 100:
         return True
     checker.report("E0502", span, value=f"{value:g}")
@@ -124,7 +124,7 @@ def _warn(checker: Checker, expr: Expr, program: Program, want: Want) -> None:
 
 
 def _warn_constant(checker: Checker, expr: Expr, program: Program) -> bool:
-    """Report a condition that is the same for every node and pod; return whether it is."""
+    """Report a condition that has the same value for every node and pod; return whether it was reported."""
     if program.inputs or not program.is_local:
         low, high = ranges(program.root, checker.environment.bounds[0])
         if low == high:
@@ -202,7 +202,7 @@ def _put_together(lines: Sequence[str], parsed: list[_Line], found: list[Diagnos
 
 
 def _checked(line: _Line) -> _Line:
-    """Set the graphs of a line's guard and value, if they have the right types."""
+    """Type-check the guard and the value of a case; store their graphs in the line if the types are valid."""
     checker, case = line.checker, line.case
     if not isinstance(case.guard, Keyword):
         line.guard = checker.condition(case.guard)
@@ -222,7 +222,7 @@ def _checked(line: _Line) -> _Line:
 
 
 def _accept_rest(checker: Checker, case: Case, value: Typed) -> bool:
-    """Return whether the value of a `missing` arm is a constant score."""
+    """Return whether the value of a `missing` case is a constant score; report it if not."""
     number = constant_value(value)
     if value.type.is_number and isinstance(number, float):
         return _in_range(checker, case.value.span, number)
@@ -323,7 +323,7 @@ def reserved_names() -> frozenset[str]:
 
 
 def check_name(name: str) -> Diagnostic | None:
-    """Return the error of a name of a `let` or metric; None if it is valid."""
+    """Return the error in the name of a `let` or a metric; None if the name is valid."""
     span = Span(0, len(name))
     if NAME.fullmatch(name) is None:
         return diagnose("E0208", name, span, "form", name=name)
@@ -358,7 +358,7 @@ def policy_cost(programs: Iterable[Program], about_pods: Iterable[Program] = ())
 
 
 def check_cost(cost: Cost) -> Diagnostic | None:
-    """Return the error of a policy above the cost limits; None if it is within them."""
+    """Return the error for a policy whose cost is above the limits; None if the cost is within the limits."""
     limits = (("node", cost.nodes, MAX_NODE_OPERATIONS), ("pod", cost.pods, MAX_POD_OPERATIONS))
     for kind, number, limit in limits:
         if number > limit:

@@ -69,7 +69,7 @@ def _counts_cores(root: Typed) -> bool:
 
 
 def warn_of_choices(checker: Checker, comparison: Comparison, node: Typed) -> None:
-    """Report a comparison with a text that the field never has, so that the result is always the same."""
+    """Report a comparison with a text that the field never has, which makes the result the same everywhere."""
     for one, other, expr in zip(node.args, reversed(node.args), (comparison.right, comparison.left), strict=True):
         if not isinstance(one.data, Input) or other.op != Op.CONSTANT:
             continue
@@ -111,7 +111,7 @@ def _percentage(expr: Expr) -> Literal | None:
 
 
 class Doubt(NamedTuple):
-    """The reason for which a value can be missing: an input and its possible fault."""
+    """Reason for which a value can be missing: the input, and its fault, such as "be missing"."""
 
     input: str
     what: str = "be missing"
@@ -119,11 +119,11 @@ class Doubt(NamedTuple):
 
 _CONVERTED: Final[Mapping[str, str]] = {Op.NUMBER: "not be a number", Op.VERSION: "not be a version"}
 _MOST_PLACES: Final = 1000
-"""Largest number of graph nodes searched; further ones are ignored."""
+"""Largest number of graph nodes searched for missing values; the search ignores the remaining graph nodes."""
 
 
 def required(guard: Typed) -> frozenset[Typed]:
-    """Return the values that are present wherever a condition is true."""
+    """Return the values that must be present if a condition is true."""
     return _present(implied(guard))
 
 
@@ -154,7 +154,7 @@ def doubt(root: Typed, guard: Typed | None = None, present: frozenset[Typed] = f
 
 
 def doubt_of_own(root: Typed, present: frozenset[Typed] = frozenset()) -> Doubt | None:
-    """Return which part of a condition can be missing although all inputs are present: without pods, or by zero.
+    """Return the part of a condition that is missing on a node without pods or in a division by zero; None if no part.
 
     Args:
         root: The graph of the condition.
@@ -196,7 +196,7 @@ def _is_request(node: Typed) -> bool:
 
 
 def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, frozenset[Typed]]]:
-    """Return the parts of a graph, each with the values that are present wherever the part is used."""
+    """Return the parts of a graph, each with the values that are always present where the part is evaluated."""
     if node.op in {Op.AND, Op.OR}:
         # The condition can be unknown; then no part that can be unknown is true or false.
         present |= _present(one for one in implied(node, truth=node.op == Op.AND) if not one.type.optional)
@@ -212,9 +212,9 @@ def _with_present(node: Typed, present: frozenset[Typed]) -> list[tuple[Typed, f
 _NEEDS_ARGUMENTS: Final = frozenset({
     Op.HAS, Op.EQ, Op.IN, Op.LT, Op.LE, Op.GT, Op.GE, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS, Op.GLOB,
 })  # fmt: skip
-"""Conditions that are true only if their arguments are present."""
+"""Operations whose result can be true only if all of their arguments are present."""
 _FROM_ARGUMENTS: Final = frozenset({Op.NUMBER, Op.VERSION, Op.CONCAT, Op.SPLIT, Op.KEYED})
-"""Values that are present only if their arguments are."""
+"""Operations that have a value only if all of their arguments are present."""
 
 
 def _differs(node: Typed) -> bool:
@@ -223,7 +223,7 @@ def _differs(node: Typed) -> bool:
 
 
 def _present(conditions: Iterable[Typed]) -> frozenset[Typed]:
-    """Return the values that are present wherever all of these conditions are true."""
+    """Return the values that must be present if all of the given conditions are true."""
     found: set[Typed] = set()
     for one in conditions:
         inner = one.args[0] if one.op == Op.NOT and one.args[0].type.optional else one

@@ -55,7 +55,7 @@ _PLACES: Final[Mapping[str, int]] = {**dict.fromkeys(AGGREGATES, _ALL), **dict.f
 
 
 def operations(node: Typed) -> int:
-    """Return the number of operations of a node without its arguments."""
+    """Return the number of operations of one graph node, without the operations of its arguments."""
     texts = _TEXTS.get(node.op)
     if texts is not None and any(arg.type.shape is not Shape.SCALAR for arg in node.args):
         return texts(node)
@@ -65,7 +65,7 @@ def operations(node: Typed) -> int:
 
 
 def _glob_operations(node: Typed) -> int:
-    """Return the cost of `glob`: by the pattern's length, and by the text's if the pattern has `?`."""
+    """Return the operations of `glob`: they grow with the pattern, and with the text if the pattern contains `?`."""
     text, pattern = node.args
     most, long = min(pattern.length.most, text.length.most, MAX_TEXT), min(text.length.most, MAX_TEXT)
     plain = isinstance(pattern.data, str) and "?" not in pattern.data
@@ -97,7 +97,7 @@ _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 
 def cost_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> Cost:
-    """Return the cost of graphs; common parts are counted once.
+    """Return how many operations graphs execute; a part that several graphs share is counted once.
 
     Args:
         roots: Graphs evaluated on nodes.
@@ -110,7 +110,7 @@ def cost_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> Cost:
 
 
 def total_of(roots: Iterable[Typed], about_pods: Iterable[Typed] = ()) -> int:
-    """Return the weight of graphs in a decision; common parts are counted once, see `cost_of`.
+    """Return the total cost of graphs as one number; a part that several graphs share is counted once.
 
     Units: numeric node operations; slower operations count several times.
     """
@@ -132,14 +132,14 @@ def _units(node: Typed, shape: Shape) -> int:
 
 
 def _tells_pods_apart(node: Typed) -> bool:
-    """Return whether placed pods must be evaluated one by one for each pending pod, or every second."""
+    """Return whether a placed pod's value depends on the pending pod or on the time, so that no value is reused."""
     read = {(item.root, item.path[0]) for item in node.inputs}
     by_itself = node.op in POD_EXTREMES or any(("peer", name) in read for name in _OF_ONE_POD)
     return ("peer", "age") in read or (by_itself and any(root == "pod" for root, _ in read))
 
 
 def _for_each_pod(node: Typed) -> int:
-    """Return the factor of a string function's cost: higher if it reads the pod, and for long results."""
+    """Return the factor for a string function's cost: higher if the function reads the pod or creates long strings."""
     if not any(item.root == "pod" for item in node.inputs):
         return 1
     longer = node.length.most // _QUARTER if node.op == Op.CONCAT else 0
@@ -147,7 +147,7 @@ def _for_each_pod(node: Typed) -> int:
 
 
 def _counted(roots: Iterable[Typed], about_pods: Iterable[Typed]) -> Iterator[tuple[Typed, Shape]]:
-    """Yield each part of graphs once, with the shape over which its operation runs."""
+    """Yield each part of graphs once, with the shape (once, per node, per placed pod) over which it is evaluated."""
     seen: set[tuple[Typed, int]] = set()
     waiting = [*((root, _ROWS) for root in roots), *((root, _PODS) for root in about_pods)]
     while waiting:
@@ -168,7 +168,7 @@ NO_YES: Final = (0.0, 1.0)
 """Range of a condition: 0 means not true, 1 true; (0, 0) is never true."""
 NEVER: Final = (0.0, 0.0)
 USUAL_SHARE: Final = (2.0**-40, 1.0 - 2.0**-40)
-"""Usual range of a share of a resource: a difference below 1 between any two nodes."""
+"""Range assumed for a share of a resource, narrower than 1, so that such scores count as nearly equal."""
 _SHARES: Final = frozenset({"free", "requested"})
 _SIGNED: Final = frozenset({"free", "priority"})
 """Fields that can be negative: free amounts of overcommitted nodes, and priorities."""
@@ -188,7 +188,7 @@ def ranges(root: Typed, known: dict[Typed, Range], *, usual: bool = False) -> Ra
 
 
 def is_never_true(root: Typed, known: dict[Typed, Range]) -> bool:
-    """Return whether a condition is never true on any node of any cluster; `known` as for `ranges`."""
+    """Return whether a condition is never true on any node of any cluster; `known` caches ranges of graphs."""
     return root.type.kind is Kind.BOOL and ranges(root, known) == NEVER
 
 
@@ -228,7 +228,7 @@ def _quotient(node: Typed, parts: Sequence[Range]) -> Range:
 
 
 def _is_share(node: Typed, fields: frozenset[str]) -> bool:
-    """Return whether a value is one of some amounts of a resource divided by its allocatable amount."""
+    """Return whether a value is an amount of a resource divided by the allocatable amount of this resource."""
     if node.op != Op.DIVIDE:
         return False
     first, second = (arg.data for arg in node.args)
@@ -283,7 +283,7 @@ def _total(_: Typed, parts: Sequence[Range]) -> Range:
 
 
 def _joined(node: Typed, known: Mapping[Typed, Range]) -> Range:
-    """Return the range of `and` or `or`, considering parts that exclude each other."""
+    """Return the range of an `and` or `or` condition, considering operands that exclude each other."""
     parts = [known[arg] for arg in node.args]
     if node.op == Op.OR:
         if not node.type.optional and excluded(implied(node, truth=False)):

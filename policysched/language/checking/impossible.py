@@ -26,7 +26,7 @@ _TEMPLATE: Final = "{{"
 _PATTERN: Final = re.compile(r"[*?]")
 _SEPARATOR: Final = re.compile(r"[,|]")
 _WITH_VALUE: Final = re.compile(r"([^=:]+?)(?:=([^:]*)|: ([^:]*))?(?::([A-Za-z]+))?")
-"""A key with a value or an effect, as `kubectl` prints labels and taints."""
+"""Pattern of a key with a value or an effect, as `kubectl` prints labels and taints."""
 _NAMES: Final = frozenset({"name", "namespace", "service_account", "priority_class"})
 _LABELS: Final = frozenset({"labels", "namespace_labels"})
 _RULES: Final = {
@@ -41,7 +41,7 @@ _OWNERS: Final = {"Deployment": "ReplicaSet", "CronJob": "Job"}
 """Kinds of objects that create the controllers which own pods."""
 _CONTROLLERS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Node", "ReplicationController")
 _LETTERS: Final = {"label": re.compile(r"[A-Za-z0-9_.*?-]+"), "name": re.compile(r"[a-z0-9.*?-]+")}
-"""Characters of a pattern that can match a string of each rule."""
+"""Pattern of the characters that a string of each kind (label, name, …) can contain."""
 _REGULAR: Final = re.compile(r"[\^$|+(){}\[\]\\]")
 _PARTS: Final = frozenset({Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
 
@@ -183,7 +183,7 @@ def _meant_by_key(names: Names, text: str) -> str:
 
 
 def _rule(node: Typed) -> str:
-    """Return the rule for the strings of a field; empty if any string is possible."""
+    """Return the naming rule (label, name, …) for the strings of a field; empty if any string is possible."""
     if not isinstance(node.data, Input) or node.op != Op.INPUT or (node.data.root, *node.data.path) in CHOICES:
         return ""
     root, name = node.data.root, node.data.path[0]

@@ -44,7 +44,7 @@ def check_path(checker: Checker, path: Path) -> Typed | None:
 
 
 def _named(checker: Checker, path: Path) -> Typed | None:
-    """Return the graph of a `let` name, a metric or a field."""
+    """Return the graph of a path that is a `let` name, a metric or a field."""
     root = path.names[0]
     environment = checker.environment
     if root in environment.lets:
@@ -63,14 +63,14 @@ def _named(checker: Checker, path: Path) -> Typed | None:
 
 
 def _item(checker: Checker, path: Path, of: Type) -> Typed | None:
-    """Return the graph of the item of a list."""
+    """Return the graph of `item`, the current item inside a function over a list."""
     if len(path.names) > 1 or path.key is not None:
         return checker.report("E0201", path.span, "none", name="item")
     return make(Op.INPUT, (), of, ITEM)
 
 
 def _is_known_pod(checker: Checker, path: Path) -> bool:
-    """Return whether `peer` or `victim` may be used in this place; report it if not."""
+    """Return whether a path may begin with `peer` or `victim` in the current context; report the path if not."""
     guards, key = checker.environment.phase == "preemption", _text(path.key) or "..."
     if path.names[0] == "peer":
         if not checker.peers:
@@ -172,7 +172,7 @@ def _no_such(checker: Checker, path: Path, size: int, suggestion: str, tail: str
 
 
 def _tail(checker: Checker, path: Path, parent: Names) -> str:
-    """Return the text after a path that is the rest of a key: `/gpu` in `pod.requests.nvidia.com/gpu`."""
+    """Return the rest of an unquoted key after a path: `/gpu` in `pod.requests.nvidia.com/gpu`."""
     found = FIELDS.get(parent)
     if path.key is not None or found is None or not found.keyed:
         return ""
@@ -254,7 +254,7 @@ def _meant(checker: Checker, call: Call) -> str:
 
 
 def _over_all(name: str, condition: str) -> str:
-    """Return the suggestion for `any` or `all` with only a condition: over pods if it reads a peer, else nodes."""
+    """Return the fix for `any` or `all` without a list: over placed pods if the condition reads `peer`, else nodes."""
     if "peer." in condition:
         return f"node.pods.{name}({condition})"
     return f"count({condition}) " + ("> 0" if name == "any" else "== cluster.nodes")

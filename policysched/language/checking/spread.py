@@ -31,18 +31,18 @@ class Spread(NamedTuple):
 
 
 def is_same(root: Typed) -> bool:
-    """Return whether a score reads nothing that differs between nodes."""
+    """Return whether a score is the same on all nodes, because no part of it reads a node."""
     return not any(_reads_nodes(node) for node in steps(root))
 
 
 def _reads_nodes(node: Typed) -> bool:
-    """Return whether an operation itself makes a value differ between nodes, not its arguments."""
+    """Return whether an operation reads nodes directly, not only through its arguments."""
     differs = node.type.shape is not Shape.SCALAR and node.op != Op.NORMALIZE
     return differs and all(arg.type.shape is Shape.SCALAR for arg in node.args)
 
 
 def spread(program: Program, known: dict[Typed, Range]) -> Spread:
-    """Return the spread of a score that is not normalized; `known` are usual ranges, see `ranges`."""
+    """Return the smallest and largest value of a score that is not normalized; `known` caches ranges of graphs."""
     low, high = ranges(program.root, known, usual=True)
     if _may_be_missing(program.root):
         rest = program.missing_arm or 0.0
@@ -62,7 +62,7 @@ def _may_be_missing(root: Typed) -> bool:
 
 
 def _leaves_out(node: Typed) -> bool:
-    """Return whether an operation itself can be missing on some nodes, not because of its arguments."""
+    """Return whether an operation can be missing on some nodes although its arguments are present."""
     if node.op == Op.DIVIDE:
         divisor = node.args[1]
         own = isinstance(divisor.data, Input) and divisor.data.root == "node" and divisor.data.path in _EVERYWHERE

@@ -42,13 +42,13 @@ KERNELS: Final[dict[str, Kernel]] = {**VALUES, **ARITHMETIC, **TEXTUAL}
 _ABSENT: Final = object()
 _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES, *POD_EXTREMES})
 _SPREAD: Final = 1_000_003
-"""An odd multiplier that spreads hash inputs over all 64-bit numbers."""
+"""Odd multiplier that spreads the inputs of a hash over all 64-bit numbers."""
 Steps: TypeAlias = tuple[tuple[Typed, Kernel], ...]
 Fill: TypeAlias = Callable[[Frame, Steps], Any]
 
 
 def evaluate_columns(root: Typed, frame: Frame) -> Any:
-    """Return the value of a graph in the form of kernels (see `kernels`); cached in the frame."""
+    """Return the value of a graph on all rows of a frame, in the array form of the kernels; cached in the frame."""
     value = frame.memo.get(root, _ABSENT)
     if value is not _ABSENT:
         return value
@@ -61,7 +61,7 @@ KERNELS.update(item_kernels(evaluate_columns))
 
 @per_graph
 def _plan(root: Typed) -> tuple[Fill, Steps]:
-    """Return the fill function and the steps of a graph; without its root, which the cache must not keep alive."""
+    """Return the function and the steps that evaluate a graph; the root is left out, so that a cache cannot hold it."""
     plan = _steps(root)
     return _fill_of(plan), plan[:-1]
 
@@ -103,7 +103,7 @@ def _fill(frame: Frame, plan: Steps) -> Any:
 
 @np.errstate(all="ignore")
 def _fill_quietly(frame: Frame, plan: Steps) -> Any:
-    """Evaluate with floating-point warnings off; only arithmetic can cause them, and the setting takes time."""
+    """Evaluate the steps of a graph with NumPy's floating-point warnings off."""
     return _fill(frame, plan)
 
 
@@ -160,7 +160,7 @@ def missing_inputs(program: Program, frame: Frame, among: Mask) -> Iterator[tupl
 
 
 def why_missing(root: Typed, frame: Frame) -> Any:
-    """Return numbers that differ with the reason for which a value is missing, as far as arguments show it.
+    """Return numbers per row that differ if a value is missing on these rows for different reasons.
 
     Returns:
         Numbers by row, or one for all: 0 if the value is present, otherwise a hash of the reason.
@@ -181,7 +181,7 @@ def why_missing(root: Typed, frame: Frame) -> Any:
 
 
 def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
-    """Return the arguments that can cause a missing value, each with the rows where it can."""
+    """Return the arguments that can make a value missing, each with the rows for which the argument is evaluated."""
     if node.op in AGGREGATES:
         return _causes_of_aggregate(node, frame, rows)
     if node.op != Op.IF:
@@ -193,7 +193,7 @@ def _causes(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
 
 
 def _causes_of_aggregate(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Typed, Mask]]:
-    """Return the domain key where it is missing, otherwise the inner value of the whole domain."""
+    """Return the causes of a missing aggregate: a missing domain key, or missing values in the whole domain."""
     evaluate_columns(node.inner[0], frame)
     homeless = [(key, rows & _missing_rows(key, frame.memo)) for key in node.args]
     settled = functools.reduce(operator.and_, [~found for _, found in homeless], rows)
@@ -201,13 +201,13 @@ def _causes_of_aggregate(node: Typed, frame: Frame, rows: Mask) -> list[tuple[Ty
 
 
 def missing_rows(node: Typed, frame: Frame) -> Any:
-    """Return where a graph has no value: rows, or one truth for all of them."""
+    """Return the mask of the rows on which a graph has no value; one bool if all rows are equal."""
     evaluate_columns(node, frame)
     return _missing_rows(node, frame.memo)
 
 
 def _missing_rows(node: Typed, memo: dict[Any, Any]) -> Any:
-    """Return where the cached value of a graph is missing: rows, or one truth for all of them."""
+    """Return the mask of the rows on which a graph's cached value is missing; one bool if all rows are equal."""
     kind, value = node.type.kind, memo[node]
     if kind is Kind.BOOL:
         return np.asarray(value[1])
@@ -254,18 +254,18 @@ Ids = npt.NDArray[np.int64]
 
 
 class Depends(enum.IntEnum):
-    """Dependencies of a placed pod's contribution to an aggregate over pods, apart from its row."""
+    """Inputs of a placed pod's contribution to an aggregate over pods; they decide how long it can be reused."""
 
     PEER = 0
-    """Only the placed pod: one counter serves all pending pods, and the weight is computed once per signature."""
+    """The contribution reads only the placed pod: one counter serves all pending pods."""
     POD = 1
-    """Also values of the pending pod: one counter per set of values."""
+    """The contribution also reads the pending pod: one counter serves pending pods with equal values."""
     ROW = 2
-    """Also its node, the cluster, an aggregate or the time: computed at each use."""
+    """The contribution also reads the node, the cluster or the time: it is recomputed at each use."""
 
 
 def depends(node: Typed) -> Depends:
-    """Return what the argument of an aggregate over pods (`node.pods.*`) reads."""
+    """Return which inputs the argument of an aggregate over pods (`node.pods.*`) reads."""
     [inner] = node.inner
     roots = {item.root for item in inner.inputs}
     if (
@@ -303,7 +303,7 @@ def aggregate_over(node: Typed, frame: Frame) -> Floats | float:
 def sums_with_one_changed(
     node: Typed, ids: Ids, size: int, before: Floats, places: npt.NDArray[np.integer], now: Floats
 ) -> Floats | None:
-    """Return the sum or mean of each row's domain if only that row changed.
+    """Return, for each row, the sum or mean of its domain as if only the value of this row had changed.
 
     Args:
         node: A sum or a mean over nodes.
@@ -372,7 +372,7 @@ def pod_weights_over(node: Typed, frame: Frame) -> Floats:
 
 
 def _inner(node: Typed, frame: Frame) -> tuple[Floats | None, Mask]:
-    """Return the values to reduce and where they are present: true conditions, quantities that are not missing."""
+    """Return the values that an aggregate reduces (None for a count), and the mask of rows or pods that it includes."""
     value: Any = evaluate_columns(node.inner[0], frame)
     if node.op in {Op.COUNT_NODES, Op.COUNT_PODS}:
         return None, np.broadcast_to(value[0], (frame.rows,))
@@ -398,7 +398,7 @@ def _domains(key: Typed, frame: Frame) -> tuple[Ids, int]:
 
 
 def _reduced(node: Typed, ids: Ids, size: int, values: Floats | None, present: Mask) -> Floats:
-    """Reduce the rows of each id. Shapes: ids, values and present (R,) -> (size,)."""
+    """Reduce values per domain id. Shapes: ids, values and present (R,) -> (size,)."""
     if not present.all():
         ids, values = ids[present], None if values is None else values[present]
     if values is None:
@@ -421,7 +421,7 @@ def _extremes(op: str, ids: Ids, size: int, values: Floats) -> Floats:
 
 
 def _sums(ids: Ids, size: int, values: Floats) -> Floats:
-    """Return exact sums, rounded once, so that the order of rows does not matter.
+    """Return the exact sum of the values per domain id, rounded once, so that the order of rows does not matter.
 
     Integers are exact in any order while all partial sums are. Other values are split into integer multiples of two
     units if possible, because `fsum` is slow.
@@ -437,7 +437,7 @@ def _sums(ids: Ids, size: int, values: Floats) -> Floats:
 
 
 def _split(values: Floats) -> tuple[tuple[Floats, float], tuple[Floats, float]] | None:
-    """Split values into multiples of a coarse and a fine unit, small enough to be summed exactly.
+    """Split values into multiples of a coarse and of a fine unit that can be summed without rounding errors.
 
     Returns:
         The integer multiples of each unit, and the unit; None if magnitudes differ too much.

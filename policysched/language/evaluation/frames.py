@@ -29,29 +29,29 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 FIRST_OWN: Final = 1 << 30
-"""First code of strings that only one frame knows; larger than any code of an interner."""
+"""First string code that a frame assigns to strings unknown to the interner; interner codes are smaller."""
 _LASTING: Final = 1 << 40
 
 
 class StringInterner(Protocol):
-    """The part of an interner that programs read: hashed by identity; codes are stable until its stamp changes."""
+    """The part of a string interner that programs read; codes keep their meaning until `stamp` changes."""
 
     @property
     def stamp(self) -> int:
-        """Return a number that changes when codes can have other meanings; never while a program runs."""
+        """Return a number that changes when codes can get other meanings; it never changes while a program runs."""
 
     def find(self, text: str) -> int:
-        """Return the code of a text; -1 if it has none, so that no column contains it."""
+        """Return the code of a text; -1 if the text has no code, so that no column contains it."""
 
     def text(self, code: int) -> str:
         """Return the text of a code."""
 
     def __len__(self) -> int:
-        """Return a number above all codes."""
+        """Return the number of codes; every code is smaller."""
 
 
 class FrameStrings:
-    """The strings of one frame: those of the interner, and those known only to this frame.
+    """The strings of one frame: the strings of the interner, and strings that only this frame knows.
 
     Results of `concat` and values of pods differ for every pod. They get codes that are valid in this frame only, so
     the process's interner grows only with nodes. A code means the same string for the life of the frame, and nothing in
@@ -66,7 +66,7 @@ class FrameStrings:
         self._texts: list[str] = []
 
     def code(self, text: str) -> int:
-        """Return the code of a text, a new one of this frame if the interner has none."""
+        """Return the code of a text; assign a code of this frame if the interner does not know the text."""
         code = self._codes.get(text)
         if code is None:
             code = self.base.find(text)
@@ -76,7 +76,7 @@ class FrameStrings:
         return code
 
     def find(self, text: str) -> int:
-        """Return the code of a text; -1 if it has none, so that no column of this frame contains it."""
+        """Return the code of a text; -1 if the text has no code, so that no column of this frame contains it."""
         code = self._codes.get(text)
         return self.base.find(text) if code is None else code
 
@@ -85,14 +85,14 @@ class FrameStrings:
         return self._texts[code - FIRST_OWN] if code >= FIRST_OWN else self.base.text(code)
 
     def own(self, codes: Codes) -> Mask | None:
-        """Return where a column contains strings known only to this frame; None if nowhere. Shapes: (R,) -> (R,)."""
+        """Return a mask of the strings that only this frame knows; None if there are none. Shapes: (R,) -> (R,)."""
         if not self._texts:
             return None
         found: Mask = codes >= FIRST_OWN
         return found if found.any() else None
 
     def read(self, codes: Codes) -> Codes:
-        """Return a column of interner codes in which each string has one code.
+        """Return a column of interner codes, converted so that equal strings have equal codes in this frame.
 
         A string that this frame created before the interner learned it keeps the frame's code. Shapes: (R,) -> (R,).
         """
@@ -106,7 +106,7 @@ class FrameStrings:
         return np.where(late[places] == codes, own[places], codes)
 
     def lasting(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Return numbers that differ if strings do, up to hash collisions, in this frame and others. Shapes: (R,)."""
+        """Return numbers for strings that are comparable between frames, up to hash collisions. Shapes: (R,)."""
         numbers = codes.astype(np.int64)
         own = self.own(codes)
         if own is not None:
@@ -158,7 +158,7 @@ class Frame(Protocol):
         """Time of this cycle in seconds since 1970, UTC."""
 
     def aggregate(self, node: Typed) -> Floats | float:
-        """Return the value of an aggregate, equal to `aggregate_over(node, frame)` on a frame of all nodes.
+        """Return the value of an aggregate over all nodes, as seen from each row of this frame.
 
         The value is the same for all pods with equal pod inputs among `node.inputs`, until one of these inputs changes
         on any node. On a frame of placed pods it is the value of each pod's node.
@@ -168,7 +168,7 @@ class Frame(Protocol):
         """
 
     def pod_aggregate(self, node: Typed) -> Floats:
-        """Return a count or sum over the placed pods of each row, equal to `pod_aggregate_over` for these rows.
+        """Return a count or sum over the placed pods of each row's node.
 
         `node.pods.any(c)` does not occur; the graph has `node.pods.count(c) > 0`.
 
@@ -184,7 +184,7 @@ _MOST_PAIRS: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Format of a table: dtype, value of a missing string, and mark of a cell that is not computed yet.
+    """Format of a lookup table: its dtype, the value for a missing string, and the mark of an uncomputed cell.
 
     The mark is the largest value of the dtype, so a maximum shows whether any cell is not computed.
     """
@@ -200,7 +200,7 @@ TESTS: Final = Content(np.int8, 2, 127)
 
 
 class Lookup:
-    """A table of the results of a function of one string, by code."""
+    """Lookup table for a function of one string: the result by string code."""
 
     def __init__(self, content: Content, function: Callable[[str], float]) -> None:
         self._content = content
@@ -243,7 +243,7 @@ def each_text(function: Callable[[str], float], codes: Codes, strings: FrameStri
 
 
 class PairLookup:
-    """A table of the results of a function of two strings, sorted by the pair of codes."""
+    """Lookup table for a function of two strings, sorted by the pair of string codes."""
 
     def __init__(self, content: Content, function: Callable[[str, str], float], most: int = _MOST_PAIRS) -> None:
         self._content = content
@@ -294,7 +294,7 @@ class Tables:
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the table of a function and its constants; the least recently used tables are dropped."""
+        """Return the table stored under `key`, created by `make` if absent; the oldest unused tables are dropped."""
         table = self._kept.get(key)
         if table is None:
             table = self._kept[key] = make()
@@ -306,7 +306,7 @@ class Tables:
 
 
 class Members:
-    """The codes of a list of constants, as a mask."""
+    """A list of constant strings, as a mask over string codes."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts

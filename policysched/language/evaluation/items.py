@@ -50,16 +50,16 @@ class ItemsFrame:
         return self._around.scalar(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Raise AssertionError: items do not read nodes."""
+        """Raise AssertionError: expressions over list items cannot read all nodes."""
         raise AssertionError(node)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Raise AssertionError: items do not read placed pods."""
+        """Raise AssertionError: expressions over list items cannot read placed pods."""
         raise AssertionError(node)
 
 
 def item_kernels(evaluate: Evaluate) -> Mapping[str, Kernel]:
-    """Return the kernels by operation; `evaluate` evaluates a graph on a frame."""
+    """Return the array kernels of operations over lists; `evaluate` evaluates a graph on a frame."""
 
     def count(run: Run, node: Typed) -> float:
         items = run.memo[node.args[0]]

@@ -54,14 +54,14 @@ Text: TypeAlias = Codes | str | None
 LIMIT: Final = math.ldexp(1.0, LIMIT_BITS)
 _LARGEST_METRIC: Final = math.ldexp(1.0, INPUT_BITS)
 FEW_ITEMS: Final = 8
-"""Largest number of list items that are compared one after another."""
+"""Longest list whose items are compared with a column one after another; longer lists use a lookup table."""
 # Neither a code nor the mark of a missing string.
 _UNKNOWN_TEXT: Final = -2
 
 
 @dataclass(slots=True)
 class Run:
-    """One evaluation: the frame and its cached values."""
+    """Context of one evaluation: the frame, the values cached in it, and its strings."""
 
     frame: Frame
     memo: dict[Any, Any]
@@ -73,12 +73,12 @@ class Run:
         return tables_of(self.strings.base)
 
     def known(self, text: str) -> int:
-        """Return the code of a text, or a code that no row has if no column contains the text."""
+        """Return the code of a text; a code that no row has if no column contains the text."""
         code = self.strings.find(text)
         return _UNKNOWN_TEXT if code < 0 else code
 
     def args(self, node: Typed) -> list[Any]:
-        """Return the values of a node's arguments."""
+        """Return the computed values of a graph node's arguments."""
         return [self.memo[arg] for arg in node.args]
 
     def codes(self, text: Text) -> Codes | int:
@@ -88,7 +88,7 @@ class Run:
         return -1 if text is None else text
 
     def test(self, name: Hashable, compare: Callable[[str, str], float], left: Text, right: Text) -> Any:
-        """Return the results of a function of two strings, at least one of them a column, from a lookup table.
+        """Return the results of a function of two strings from a lookup table; at least one argument is a column.
 
         Shapes: (R,) int8; `TESTS.missing` where a string is missing.
         """
@@ -106,7 +106,7 @@ Kernel: TypeAlias = Callable[[Run, Typed], Any]
 
 
 def missing(kind: Kind) -> Any:
-    """Return the missing value of a kind."""
+    """Return the mark of a missing value for a kind of value."""
     if kind is Kind.BOOL:
         return False, True
     return math.nan if kind is Kind.QUANTITY else None
@@ -148,7 +148,7 @@ def _keyed(run: Run, node: Typed) -> Any:
 
 
 def _stack(run: Run, node: Typed) -> Any:
-    """Stack the values of several graphs. Shapes: (G, R), or (G, 1) if each value is one for all rows."""
+    """Stack the values of G graphs. Shapes: (G, R), or (G, 1) if no value differs between rows."""
     kind = node.type.kind
     if node.inner and (kind is Kind.QUANTITY or kind is Kind.BOOL):
         return _constants(node)
@@ -168,7 +168,7 @@ def _stack(run: Run, node: Typed) -> Any:
 
 @per_graph
 def _constants(node: Typed) -> Any:
-    """Return constant quantities or conditions as a column. Shapes: (G, 1)."""
+    """Return the constant quantities or conditions of G graphs as one array. Shapes: (G, 1)."""
     if node.type.kind is Kind.QUANTITY:
         return _laid([math.nan if one.data is None else one.data for one in node.inner], np.float64)
     lacking = [one.data is None for one in node.inner]
@@ -177,7 +177,7 @@ def _constants(node: Typed) -> Any:
 
 
 def _laid(values: list[Any], dtype: Any) -> npt.NDArray[Any]:
-    """Stack values that are arrays or scalars."""
+    """Stack arrays or scalars into one array with a row for each."""
     if any(isinstance(value, np.ndarray) and value.ndim for value in values):
         return np.array(np.broadcast_arrays(*values), dtype)
     return np.array(values, dtype)[:, None]
@@ -230,7 +230,7 @@ def _unequal(run: Run, node: Typed) -> Condition:
 
 
 def _compared(run: Run, text: Codes | str) -> Codes | int:
-    """Return one side of a comparison with a column; texts that no column contains all become one code."""
+    """Return one side of a comparison as codes; all texts that no column contains get the same code."""
     return run.known(text) if isinstance(text, str) else text
 
 
@@ -277,7 +277,7 @@ def _default(run: Run, node: Typed) -> Any:
 
 
 def _chosen(run: Run, kind: Kind, first: Mask, left: Any, right: Any) -> Any:
-    """Return one value where a mask is true and another elsewhere, for quantities or strings. Shapes: (R,) -> (R,)."""
+    """Return `left` where a mask is true and `right` elsewhere, for quantities or strings. Shapes: (R,) -> (R,)."""
     if kind is Kind.QUANTITY:
         return np.where(first, left, right)
     return np.where(first, run.codes(left), run.codes(right)).astype(np.int32, copy=False)
@@ -378,7 +378,7 @@ VALUES: Final[Mapping[str, Kernel]] = {
 
 
 def bounded(node: Typed, value: Number) -> Number:
-    """Clip a value at the largest magnitude, if it can reach it."""
+    """Limit a value to the largest allowed magnitude, if the static bounds of its graph node allow larger values."""
     if node.high <= LIMIT_BITS:
         return value
     return np.minimum(np.maximum(value, -LIMIT), LIMIT)

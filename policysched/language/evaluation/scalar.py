@@ -36,7 +36,7 @@ Scalar: TypeAlias = str | float | bool | tuple[Any, ...] | None
 
 
 class ScalarFrame(Protocol):
-    """One node and one pod, for the interpreter; for a placed pod, that pod and its node."""
+    """One node and one pod as input of the interpreter; for a placed pod, the placed pod and its node."""
 
     @property
     def feasible(self) -> Sequence[ScalarFrame]:
@@ -52,7 +52,7 @@ class ScalarFrame(Protocol):
 
     @property
     def pods(self) -> Sequence[ScalarFrame]:
-        """The pods placed on this node; they return `peer.` inputs, and all inputs of their node's frame."""
+        """Frames of the pods on this node: each has the `peer.` inputs of its pod and all inputs of its node."""
 
     def value(self, item: Input) -> str | float | bool | tuple[str, ...] | None:
         """Return an input; None if it is missing."""
@@ -69,7 +69,7 @@ _Kept: TypeAlias = dict[tuple[Typed, Hashable], Scalar]
 
 
 class Unknown(enum.Enum):
-    """The third value of a condition."""
+    """Marker for the third value of a condition: neither true nor false."""
 
     UNKNOWN = "unknown"
 
@@ -95,7 +95,7 @@ def weigh(node: Typed, peer: ScalarFrame) -> float:
 
 
 def constant_value(node: Typed) -> Constant:
-    """Return the value of a graph without inputs; None if it has inputs. Parts are evaluated once across all graphs."""
+    """Return the value of a graph without inputs, cached for all graphs; None if the graph has inputs."""
     if node.inputs or not node.local:
         return None
     for one in steps(node, known=_CONSTANTS):
@@ -133,7 +133,7 @@ def _operate(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept) -
 
 
 def _strictly(node: Typed, args: list[Any]) -> Scalar:
-    """Return an operation on present values; None if a string is too long and the type allows a missing value."""
+    """Return an operation's value for present arguments; None if a string is too long."""
     if node.op in TAKEN and node.type.optional and not TAKEN[node.op](*args):
         return None
     if node.op in _ORDERINGS and node.args[0].type.kind is Kind.VERSION:
@@ -174,7 +174,7 @@ def _read(node: Typed, args: list[Scalar], frame: ScalarFrame) -> Scalar:
 
 
 class _ItemFrame:
-    """An item of a list, with pod and time of the outer frame."""
+    """Frame of one list item for the interpreter, with the pod and the time of the outer frame."""
 
     def __init__(self, item: Any, around: ScalarFrame) -> None:
         self._item = item
@@ -313,7 +313,7 @@ def _without_zeros(part: str) -> str:
 
 
 def newer(left: str, right: str) -> int:
-    """Return which canonical version is newer: 1 for the left, -1 for the right, 0 for neither."""
+    """Return which of two canonical versions is newer: 1 for the left, -1 for the right, 0 if they are equal."""
     left_release, left_dash, left_pre = left.partition("-")
     right_release, right_dash, right_pre = right.partition("-")
     found = _newer_part(left_release.split("."), right_release.split("."))

@@ -23,13 +23,13 @@ _BROADCAST: Final = frozenset({
     Op.ONLY, Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS, Op.ROUND, Op.CLAMP, Op.SCALE, Op.LEAST,
     Op.GREATEST,
 })  # fmt: skip
-"""Operations whose kernels accept values of several graphs at once."""
+"""Operations whose kernels can evaluate several graphs at once."""
 _ANY: Final = "any"
-"""Mark in a shape for a leaf that can differ between graphs."""
+"""Placeholder in a shape for a leaf that may differ between the graphs of this shape."""
 
 
 def alike(roots: Sequence[Typed]) -> list[list[int]]:
-    """Group graphs of equal shape; return the positions of each group, in order of the first."""
+    """Group graphs of equal shape; return the indices of each group's graphs, ordered by the first index."""
     places: dict[Typed, list[int]] = {}
     for place, root in enumerate(roots):
         places.setdefault(_shape(root), []).append(place)
@@ -37,7 +37,7 @@ def alike(roots: Sequence[Typed]) -> list[list[int]]:
 
 
 def stack(roots: Sequence[Typed]) -> Typed:
-    """Return one graph for several graphs of one shape; its value has a row for each, or is the same for all.
+    """Combine graphs of one shape into one graph, whose value has one row per graph, or is equal for all graphs.
 
     Shapes: (G, R), (G, 1) or that of a single graph.
     """
@@ -64,7 +64,7 @@ def stack(roots: Sequence[Typed]) -> Typed:
 
 @per_graph
 def _shape(root: Typed) -> Typed:
-    """Return a graph that is equal for all graphs of one shape."""
+    """Return the shape of a graph: the graph with placeholders for the leaves that may differ."""
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         if _is_leaf(node):

@@ -23,7 +23,7 @@ _DECIMAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _LARGEST: Final = math.ldexp(1.0, INPUT_BITS)
 _SHORT: Final = 256
 _MOST_REMEMBERED: Final = 1024
-"""Longest pattern whose parts are cached. Units: characters."""
+"""Longest pattern whose split parts are cached; longer patterns are split at each use. Units: characters."""
 
 
 def parse_number(text: str) -> float:
@@ -57,7 +57,7 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def _parts(pattern: str) -> tuple[str, tuple[str, ...], str | None, int]:
-    """Split a pattern at its stars.
+    """Split a pattern at its stars (`*`).
 
     Returns:
         The parts before the first star, between stars, and after the last (None without a star), and the smallest
@@ -72,7 +72,7 @@ _remembered_parts: Final = lru_cache(maxsize=256)(_parts)
 
 
 def _places(text: str, wanted: str) -> dict[str, int]:
-    """Return the positions of each of some characters in a text, one bit per position."""
+    """Return, for each wanted character, its positions in a text as a bit mask."""
     found = dict.fromkeys(wanted, 0)
     if len(text) <= _SHORT:
         for place, character in enumerate(text):
@@ -91,7 +91,7 @@ def _fits(text: str, start: int, part: str) -> bool:
 
 
 def _find(text: str, part: str, start: int, end: int, places: Mapping[str, int]) -> int:
-    """Return the end of the first match of a part between two positions; -1 if there is none."""
+    """Return the end of the first match of a pattern part in text[start:end]; -1 if there is none."""
     if "?" not in part:
         place = text.find(part, start, end)
         return -1 if place < 0 else place + len(part)
@@ -173,12 +173,12 @@ def _concat(run: Run, node: Typed) -> Text:
 
 
 def _joined(parts: Sequence[str], longest: int) -> str | None:
-    """Return joined texts; None if the result would be too long."""
+    """Return the concatenation of texts; None if the result would be longer than `longest`."""
     return "".join(parts) if sum(map(len, parts)) <= longest else None
 
 
 def _around(run: Run, parts: list[Text], place: int, longest: int) -> Codes:
-    """Return a column with the texts before and after it joined to it."""
+    """Concatenate a column with the texts before and after it in a `concat` call."""
     before, after = (_joined(cast("list[str]", texts), longest) for texts in (parts[:place], parts[place + 1 :]))
     column, code = cast("Codes", parts[place]), run.strings.code
     if before is None or after is None:

@@ -20,7 +20,7 @@ from policysched.language.functions.times import DAY, MINUTE, in_span, local_tim
 from policysched.language.ir.graph import TIME, Input, Op, Typed, steps
 
 AGE_STEP: Final = 10.0
-"""Ages are rounded down to multiples of this. Units: seconds."""
+"""Step to whose multiples ages are rounded down. Units: seconds."""
 AGAIN: Final = 30.0
 """Interval after which an unpredictable value is checked again. Units: seconds."""
 HOUR: Final = 3600.0
@@ -34,14 +34,14 @@ Ages: TypeAlias = Callable[[Input], npt.ArrayLike]
 
 
 class _Moment:
-    """A frame for programs that read only the time."""
+    """A frame that contains only the time."""
 
     def __init__(self, now: float) -> None:
         self.now = now
 
 
 def next_transition(root: Typed, ages: Ages, now: float) -> float | None:
-    """Return the first time after `now` at which passing time can change a value.
+    """Return the first time after `now` at which elapsed time alone can change a value.
 
     Args:
         root: The graph of a condition or a number.
@@ -76,7 +76,7 @@ def _moments(root: Typed, ages: Ages, now: float) -> Iterator[float]:
 
 
 def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
-    """Return the age that a comparison compares with a constant, and the ages at which its result changes."""
+    """Return the age input of a comparison with a constant, and the ages at which the result changes; else None."""
     if node.op not in _MIRRORED:
         return None
     (left, right), op = node.args, node.op
@@ -92,7 +92,7 @@ def _age_limits(node: Typed) -> tuple[Input, tuple[float, ...]] | None:
 
 
 def _crossings(ages: npt.NDArray[np.float64], ends: tuple[float, ...], now: float) -> Iterator[float]:
-    """Yield when the next of some ages reaches each of some limits."""
+    """Yield, for each limit in `ends`, the time at which the next of the ages reaches it."""
     known = ages[np.isfinite(ages)]
     for end in ends:
         oldest = known[known < end].max(initial=-math.inf)
@@ -102,7 +102,7 @@ def _crossings(ages: npt.NDArray[np.float64], ends: tuple[float, ...], now: floa
 
 
 def _next_change(node: Typed, now: float) -> float:
-    """Return when the value of a graph that reads only the time changes next, or the end of the search."""
+    """Return when the value of a graph that reads only the time changes next; the end of the search if it does not."""
     leaves = [one for one in steps(node) if one.op in _READINGS]
     before = _at(node, now)
     moment = now
@@ -135,7 +135,7 @@ _READINGS: Final[Mapping[str, Callable[[datetime, tuple[str, ...]], tuple[object
 
 
 def _next_reading(node: Typed, now: float) -> float:
-    """Return when a clock reading changes next: at a full minute, or when the clocks change."""
+    """Return when `hour`, `weekday` or `clock` changes next: at a full minute, or when summer time begins or ends."""
     data, read = cast("tuple[str, ...]", node.data), _READINGS[node.op]
     local = local_time(now, data[-1])
     shown, wait = read(local, data)

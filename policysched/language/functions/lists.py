@@ -18,7 +18,7 @@ _OF_NODES: Final = frozenset({"node", "peer", "victim", "metrics"})
 
 
 def is_over_list(name: str, arguments: int) -> bool:
-    """Return whether a call evaluates its second argument for each item of its first."""
+    """Return whether a function evaluates its second argument for each item of the list in its first argument."""
     return name in LISTS or (name in {"min", "max"} and arguments == 2)
 
 
@@ -38,7 +38,7 @@ def _all(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def list_argument(checker: Checker, call: Call) -> Typed | None:
-    """Return the graph of the first argument if it is a list; report it otherwise."""
+    """Return the graph of a call's first argument if it is a list; report it otherwise."""
     node = checker.check(call.arguments[0])
     if node is not None and node.type.kind is not Kind.LIST:
         name = call.function.dotted
@@ -68,7 +68,7 @@ def extreme(checker: Checker, call: Call, items: Typed, unit: Unit | None) -> Ty
 
 
 def _reads_items_alone(checker: Checker, call: Call, node: Typed | None) -> bool:
-    """Return whether an expression over items reads neither nodes nor placed pods; report it if it does."""
+    """Return whether an expression over list items reads neither nodes nor placed pods; report it if it does."""
     if node is not None and any(item.root in _OF_NODES for item in node.inputs):
         checker.report("E0308", call.arguments[1].span, "item", name=call.function.dotted)
         return False

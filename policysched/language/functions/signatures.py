@@ -21,16 +21,16 @@ from policysched.language.messages.diagnostics import Diagnostic, diagnose
 MAX_DIAGNOSTICS: Final = 50
 """Largest number of errors reported per text, as many as a status shows; then checking stops."""
 LONGEST_QUOTE: Final = 60
-"""Longest part of a text that a help repeats. Units: characters."""
+"""Longest quote of an expression in a help text; longer expressions are left out. Units: characters."""
 Bounds: TypeAlias = dict[Typed, tuple[float, float]]
-"""Smallest and largest values of graphs."""
+"""Smallest and largest value of each graph."""
 Phase: TypeAlias = Literal["pod", "filter", "score", "preemption", "let"]
-"""Kind of field that contains a text; it decides which fields can be read, not the meaning of expressions."""
+"""Kind of policy field that contains an expression; it decides which inputs the expression may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The context of a text.
+    """What an expression may refer to: the kind of its field, `let` definitions and metrics.
 
     Attributes:
         phase: `pod` for `appliesTo` and `when`, otherwise the kind of text.
@@ -48,13 +48,13 @@ class Environment:
     normalized: bool = False
     present: frozenset[Typed] = frozenset()
     used: set[str] = field(default_factory=set, compare=False)
-    """The `let` names that texts used; shared by all environments derived from this one."""
+    """The `let` names that compiled texts used; shared by all environments derived from this environment."""
     bounds: tuple[Bounds, Bounds] = field(default_factory=lambda: ({}, {}), compare=False, repr=False)
-    """Known ranges of graphs, and usual ranges; shared like `used`."""
+    """Caches of the possible and of the usual ranges of graphs; shared by all derived environments."""
 
 
 class Checker(abc.ABC):
-    """The checker of one text, as rules of functions use it.
+    """Type checker of one text: the interface that the functions of the language use.
 
     Attributes:
         peers: Whether the current part is evaluated for placed pods.
@@ -75,36 +75,36 @@ class Checker(abc.ABC):
 
     @abc.abstractmethod
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
-        """Return the typed graph of an expression, None after an error; literals take `unit` if they can."""
+        """Return the typed graph of an expression, None after an error; literals get `unit` if their suffix allows."""
 
     @abc.abstractmethod
     def alike(self, operands: Sequence[Expr], unit: Unit | None = None) -> list[Typed | None]:
-        """Return the graphs of operands that should have one unit; literals take the unit of the others."""
+        """Return the graphs of operands that should have one unit; literals get the unit of the other operands."""
 
     def report(self, code: str, span: Span, variant: str = "", **values: object) -> Typed | None:
-        """Record an error; return None, which stands for the graph of the wrong part."""
+        """Record an error; return None in place of the graph of the wrong part."""
         explained = any(part.start < span.start < part.end for part in self._parts)
         if len(self.diagnostics) < MAX_DIAGNOSTICS and not explained:
             self.diagnostics.append(diagnose(code, self.text, span, variant, **values))
         return None
 
     def explain(self, span: Span) -> None:
-        """Mark a part of the text as explained by the last error: later errors that start inside it are dropped."""
+        """Mark a part of the text as explained by the last error: later errors in this part are dropped."""
         self._parts.append(span)
 
     @abc.abstractmethod
     def source(self, expr: Expr) -> str:
-        """Return an expression as a help shows it; empty if it is too long."""
+        """Return an expression as help texts quote it; empty if it is too long."""
 
     def listed(self, exprs: Sequence[Expr]) -> str:
-        """Return expressions separated by commas, or `...` if they are too long for a help."""
+        """Return expressions separated by commas; `...` if they are too long for a help text."""
         texts = [self.source(expr) for expr in exprs]
         given = ", ".join(texts)
         return given if all(texts) and len(given) <= LONGEST_QUOTE else "..."
 
     @contextlib.contextmanager
     def over(self, *, pods: bool = False) -> Iterator[None]:
-        """Check parts that are evaluated on all nodes, or on placed pods, inside this context."""
+        """Within the `with` block, check expressions as evaluated for all nodes, or for placed pods."""
         before = self.peers, self.reducing
         self.peers, self.reducing = self.peers or pods, True
         yield
@@ -112,7 +112,7 @@ class Checker(abc.ABC):
 
     @contextlib.contextmanager
     def over_items(self, of: Type) -> Iterator[None]:
-        """Check parts that are evaluated for each item of a list, inside this context."""
+        """Within the `with` block, check expressions as evaluated for each item of a list."""
         before = self.item, self.reducing
         kind = Kind.STRING if of.unit is None else Kind.QUANTITY
         self.item, self.reducing = Type(kind, of.unit, Shape.NODES), True
@@ -150,7 +150,7 @@ class Checker(abc.ABC):
         return node
 
     def quantity(self, expr: Expr, node: Typed | None) -> Typed | None:
-        """Return a graph if it is a quantity; report it otherwise."""
+        """Return the graph of an expression if it is a quantity; report the expression otherwise."""
         if node is not None and node.type.kind is not Kind.QUANTITY:
             return self.report("E0303", expr.span, type=node.type, hint=suggestions.to_number(node))
         return node
@@ -161,7 +161,7 @@ Rule: TypeAlias = Callable[[Checker, Call, Unit | None], Typed | None]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the language.
+    """Definition of one function of the language: how a call is checked, and how documentation describes it.
 
     Attributes:
         rule: Checks a call and returns its graph.
@@ -194,17 +194,17 @@ class Function:
 
 
 def number_of_arguments(number: int) -> str:
-    """Return a number of arguments in words."""
+    """Return a number of arguments in words, such as "one argument"."""
     return "one argument" if number == 1 else f"{number} arguments"
 
 
 def least_or_greatest(checker: Checker, call: Call) -> str:
-    """Return the suggestion for `min` or `max` with several values."""
+    """Return the suggestion to call `least` or `greatest` for a `min` or `max` call with several values."""
     return f"{'least' if call.function.dotted == 'min' else 'greatest'}({checker.listed(call.arguments)})"
 
 
 def over_cluster(checker: Checker, call: Call) -> str:
-    """Return the suggestion for a function of `cluster.nodes` or `cluster.pods` with another argument.
+    """Return the fix for a function called with `cluster.nodes` or `cluster.pods`; empty for other calls.
 
     Otherwise empty.
     """
@@ -225,25 +225,25 @@ def warn_of_no_peer(checker: Checker, expr: Expr, node: Typed) -> None:
 
 
 def all_of(nodes: Sequence[Typed | None]) -> list[Typed] | None:
-    """Return the graphs if none is missing, otherwise None."""
+    """Return the graphs; None if any of them is None."""
     found = [node for node in nodes if node is not None]
     return found if len(found) == len(nodes) else None
 
 
 def strings(checker: Checker, call: Call) -> list[Typed] | None:
-    """Check arguments that must be strings."""
+    """Return the graphs of a call's arguments, which must be strings; None if any argument is invalid."""
     return all_of([checker.string(one, None if index else call) for index, one in enumerate(call.arguments)])
 
 
 def quantities(checker: Checker, call: Call, unit: Unit | None) -> list[Typed] | None:
-    """Check arguments that must be quantities of one unit."""
+    """Return the graphs of a call's arguments, which must be quantities of one unit; None if any is invalid."""
     checked = checker.alike(call.arguments, unit)
     nodes = all_of([checker.quantity(a, node) for a, node in zip(call.arguments, checked, strict=True)])
     return nodes if nodes is not None and one_type(checker, call, nodes) else None
 
 
 def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
-    """Return whether graphs have one type; report the first that differs."""
+    """Return whether graphs have one type; report the first graph with a different type."""
     first = nodes[0]
     for node in nodes[1:]:
         if not node.type.like(first.type):

@@ -49,7 +49,7 @@ def compare(left: str, right: str) -> int:
 
 
 def key(text: str) -> _Key:
-    """Return the sort key of a canonical version; cached for short ones."""
+    """Return the sort key of a canonical version; keys of short versions are cached."""
     return _remembered_key(text) if len(text) <= _MOST_REMEMBERED else _key(text)
 
 
@@ -60,12 +60,12 @@ def _key(text: str) -> _Key:
 
 
 _MOST_REMEMBERED: Final = 64
-"""Longest version whose sort key is cached. Units: characters."""
+"""Longest version whose sort key is cached; longer versions are parsed at each use. Units: characters."""
 _remembered_key: Final = functools.lru_cache(maxsize=1024)(_key)
 
 
 def _ordered_parts(text: str) -> tuple[_Part, ...]:
-    """Return the sort key of dot-separated parts: numbers by value and before words, words by characters.
+    """Return the sort key of a version's dot-separated parts: numbers by value, then words by characters.
 
     Digits are never converted to an integer, because a number can have any length.
     """
@@ -73,7 +73,7 @@ def _ordered_parts(text: str) -> tuple[_Part, ...]:
 
 
 def _converted(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `number(s)` and `version(s)`; the version of a constant is a constant."""
+    """Return the graph of `number(s)` or `version(s)`; None if the argument is invalid."""
     node, op, span = checker.check(call.arguments[0]), Op(call.function.dotted), call.arguments[0].span
     if node is None:
         return None

@@ -24,7 +24,7 @@ _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 UTC: Final = "UTC"
 MINUTE: Final = 60.0
 DAY: Final = 86400.0
-"""Units: seconds."""
+"""Length of a day. Units: seconds."""
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -41,7 +41,7 @@ def is_zone(name: str) -> bool:
 
 @functools.cache
 def zones_by_letter() -> dict[str, tuple[str, ...]]:
-    """Return all zones by first letter; reading their folder takes about ten milliseconds."""
+    """Return the names of all time zones by first letter; reading them from disk takes about ten milliseconds."""
     known: dict[str, list[str]] = {}
     for name in available_timezones():
         known.setdefault(name[0].casefold(), []).append(name)
@@ -64,7 +64,7 @@ def minutes(text: str) -> int:
 
 
 def in_span(local: datetime, start: int, end: int) -> bool:
-    """Return whether a local time is in a span of minutes since midnight, which may include midnight.
+    """Return whether a local time is between two minutes of the day; the span may include midnight.
 
     The start is in the span, the end is not.
     """

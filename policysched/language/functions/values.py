@@ -56,20 +56,20 @@ def _only(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _no_list(checker: Checker, expr: Expr, node: Typed) -> Typed | None:
-    """Return a graph if it is not a list; report it otherwise."""
+    """Return the graph of an expression if it is not a list; report the expression otherwise."""
     if node.type.kind is Kind.LIST:
         return checker.report("E0303", expr.span, type=node.type, hint=suggestions.to_number(node))
     return node
 
 
 def where_true(condition: Typed, node: Typed) -> Typed:
-    """Return the graph of a value where a condition is true, missing elsewhere."""
+    """Return a graph with the value of `node` where a condition is true, and without a value elsewhere."""
     result = node.type.over(condition.type)
     return make(Op.ONLY, (condition, node), result.at_least(Gap.OWN))
 
 
 def _same_unit(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check functions whose result has the unit of their arguments: `abs`, `least`, `greatest`."""
+    """Check a call of `abs`, `least` or `greatest`, whose result has the unit of its arguments."""
     nodes = quantities(checker, call, unit)
     if nodes is None:
         return None
@@ -208,7 +208,7 @@ def _aggregate(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `min` or `max`: over a list with two arguments, otherwise over all nodes."""
+    """Check a call of `min` or `max`: over a list if it has two arguments, otherwise over all nodes."""
     if len(call.arguments) == 1:
         return _aggregate(checker, call, unit)
     items = checker.check(call.arguments[0])
@@ -235,7 +235,7 @@ def _aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None) -> Type
 
 
 def _domain(checker: Checker, path: Path) -> Typed | None:
-    """Check a `by` key: a string column of the node."""
+    """Check the `by` key of an aggregate: a string field of the node."""
     key = checker.check(path)
     if key is None:
         return None
@@ -248,7 +248,7 @@ def _domain(checker: Checker, path: Path) -> Typed | None:
 
 
 def _result(op: Op, values: Type, key: Typed | None) -> Type:
-    """Return the type of an aggregate; without a domain it can be over no nodes, a row's domain contains the row."""
+    """Return the type of an aggregate: without `by` it can be over no nodes and thus be missing."""
     unit = Unit.NUMBER if op == Op.COUNT_NODES else values.unit
     gap = Gap.NONE if op in _COUNTING else values.gap
     if key is None:
@@ -267,7 +267,7 @@ def _count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _any_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `node.pods.any(c)`: a count greater than 0."""
+    """Check `node.pods.any(c)`, which is compiled into `node.pods.count(c) > 0`."""
     count = _count_pods(checker, call, unit)
     return count and make(Op.GT, (count, constant(0.0, NUMBER)), _over_nodes(BOOL))
 
@@ -279,7 +279,7 @@ def _sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of `x` where `c` is true; pods where it is missing are ignored."""
+    """Return the graph of `x` for the pods of `node.pods.f(x, c)` where `c` is true; other pods are ignored."""
     if not _may_read_pods(checker, call.function):
         return None
     with checker.over(pods=True):
@@ -293,7 +293,7 @@ def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _all_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `node.pods.all(c)`: the count of pods for which `c` is true equals the count of pods."""
+    """Check `node.pods.all(c)`, which compares the number of pods with `c` with the number of pods."""
     count = _count_pods(checker, call, unit)
     every = make(Op.COUNT_PODS, (), _over_nodes(NUMBER), inner=(constant(True, BOOL),))
     return count and make(Op.GE, (count, every), _over_nodes(BOOL))
