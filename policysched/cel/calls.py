@@ -1,4 +1,4 @@
-"""Calls in an expression: the choice of an implementation, its cost, and errors among the arguments.
+"""Calls of CEL functions: choice of the overload, cost of the call, and errors among the arguments.
 
 Source: cel-go v0.26 interpreter/interpretable.go (evalUnary, evalBinary, evalVarArgs), interpreter/runtimecost.go.
 """
@@ -34,7 +34,7 @@ _UNGUARDED: Final = frozenset(
 
 
 def applied(function: Callable[..., Any], arguments: list[Closure]) -> Closure:
-    """Make the closure of a call; the first argument that is an error is the value of the call."""
+    """Make the closure of a call; if an argument is an error, the first such error is the value of the call."""
     if len(arguments) == 1:
         return _applied_to_one(function, arguments[0])
     if len(arguments) == 2:
@@ -74,7 +74,7 @@ _WITH_SUM: Final = frozenset({bytes, float, int, Uint, str, Duration, Timestamp}
 
 
 def measured(overload: str, arguments: list[Closure]) -> list[Closure]:
-    """Make a call fail like the cost estimate of cel-go, which does not check the types of its arguments."""
+    """Make `sort`, `distinct` and `flatten` fail on wrong argument types as the cost estimate of cel-go fails."""
     sorts = overload.endswith(("_sort", "_sortByAssociatedKeys"))
     if not sorts and overload not in {"list_distinct", "list_flatten_int"}:
         return arguments
@@ -100,7 +100,7 @@ def measured(overload: str, arguments: list[Closure]) -> list[Closure]:
 def implementation(
     name: str, fitting: Sequence[Overload], work: Budget, every: Sequence[Overload]
 ) -> Callable[..., Any]:
-    """Return the function of a call: an operator, the only overload, or a search for the first fitting overload.
+    """Return the Python function for a call: an operator, the only overload, or a choice of the overload at run time.
 
     Args:
         name: The name of the function.

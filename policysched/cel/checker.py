@@ -1,4 +1,4 @@
-"""The checker: types of all parts of an expression, and the possible overloads of each call.
+"""The CEL type checker: it finds the type of each part of an expression and the possible overloads of each call.
 
 Source: cel-go v0.26 and v0.29 checker/checker.go, checker/types.go, checker/errors.go.
 """
@@ -49,7 +49,7 @@ _LITERALS: Final = {
 
 
 class Checked:
-    """The results of the checker: the type of each node, the overloads of each call, and names that are types.
+    """Result of the type checker: the type of each node, the overloads of each call, and the names that are types.
 
     Args:
         cel_0_29: Whether the rules are those of cel-go 0.29, instead of 0.26.
@@ -66,7 +66,7 @@ class Checked:
 
 
 def check(node: CelNode, issues: Issues, work: Budget, *, cel_0_29: bool, is_new: bool) -> Checked:
-    """Check an expression and report its errors.
+    """Check the types of a CEL expression and report its errors.
 
     Args:
         node: The expression.
@@ -98,7 +98,7 @@ class _Checker:
         self._free = 0
 
     def check(self, node: CelNode) -> CelType:
-        """Compute the type of a node and of all nodes below it."""
+        """Compute the types of a node and of all its descendants."""
         of = self._OF[type(node)](self, node)
         self.found.types[node] = of
         return of

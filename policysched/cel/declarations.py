@@ -1,4 +1,4 @@
-"""The names of an expression: functions with their overloads, types, and the variable `device` with its fields.
+"""Names that a CEL expression can use: functions with their overloads, types, and the variable `device`.
 
 functions.txt lists the functions, one overload per line: the name, with a leading dot for a method, the name of the
 overload, the types of its arguments and of its result.
@@ -21,14 +21,14 @@ from policysched.cel.types import CelType, list_of, map_of, type_of
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature of a function."""
+    """One signature of a CEL function: argument types and result type."""
 
     name: str
     member: bool
     arguments: tuple[CelType, ...]
     result: CelType
     parameters: tuple[str, ...]
-    """The type parameters in the arguments and the result."""
+    """The type parameters (such as `T` in `list(T)`) in the arguments and the result."""
 
 
 _NAMED: Final = {
@@ -43,14 +43,14 @@ _NAMED: Final = {
 ONLY_STORED: Final = frozenset(("includes",))
 """Functions that an API server with default feature gates allows in stored expressions, but not in new ones."""
 _REMOVED: Final = frozenset(("int64_to_duration",))
-"""The overloads that cel-go 0.29 does not have."""
+"""Overloads that cel-go 0.29 does not have, unlike earlier versions."""
 _CHANGED: Final = frozenset(("lists_range", "string_index_of_string_int", "string_last_index_of_string_int"))
-"""The overloads that cel-go 0.29 evaluates otherwise."""
+"""Overloads that cel-go 0.29 evaluates differently from earlier versions."""
 
 
 @lru_cache(maxsize=2)
 def functions(*, cel_0_29: bool = False) -> dict[str, tuple[Overload, ...]]:
-    """Return all functions of a version of cel-go, each with its overloads in order of precedence."""
+    """Return all CEL functions of a cel-go version, each with its overloads in order of precedence."""
     if cel_0_29:
         return {name: tuple(_in_0_29(overloads)) for name, overloads in functions().items()}
     text = resources.files("policysched.cel").joinpath("functions.txt").read_text(encoding="utf-8")
@@ -124,25 +124,25 @@ TYPE_NAMES: Final[dict[str, CelType]] = {
     "duration": types.DURATION,
     "timestamp": types.TIMESTAMP,
 }
-"""The types that an expression can name."""
+"""Types that a CEL expression can name."""
 RUNTIME_TYPES: Final = {
     name: of for name, of in TYPE_NAMES.items() if name not in {types.DEVICE.name, "duration", "timestamp"}
 }
-"""The types that an expression can use as values."""
+"""Types that a CEL expression can use as values."""
 FIELDS: Final[dict[str, CelType]] = {
     "driver": types.STRING,
     "allowMultipleAllocations": types.BOOL,
     "attributes": map_of(types.STRING, map_of(types.STRING, types.ANY)),
     "capacity": map_of(types.STRING, map_of(types.STRING, types.QUANTITY)),
 }
-"""The fields of a device whose attributes are single values."""
+"""Types of the fields of `device`, if each attribute is a single value."""
 FIELDS_WITH_LISTS: Final = {**FIELDS, "attributes": map_of(types.STRING, map_of(types.STRING, types.DYN))}
-"""The fields of a device whose attributes can be lists."""
+"""Types of the fields of `device`, if an attribute can be a list."""
 VARIABLE: Final = "device"
 
 
 def declared(name: str) -> CelType | None:
-    """Return the type of a declared name, None for an unknown name."""
+    """Return the type of a name that expressions can use; None for an unknown name."""
     if name == VARIABLE:
         return types.DEVICE
     found = TYPE_NAMES.get(name)

@@ -31,18 +31,18 @@ from policysched.cel.work import LIMIT
 from policysched.model import quantity as amounts
 
 _FRAMES: Final = 20_000
-"""Recursion limit for the deepest expression, with a reserve; Python frames use no C stack."""
+"""Recursion limit while the most deeply nested expression is evaluated. Units: Python frames."""
 _DEEP: Final = 50
-"""Nesting up to which an expression is evaluated under the normal recursion limit; a level needs at most 5 frames."""
+"""Nesting depth up to which an expression is evaluated under Python's normal recursion limit."""
 _MOST_CHARACTERS: Final = 100_000
 COST_LIMIT: Final = "operation cancelled: actual cost limit exceeded"
 TOO_LARGE: Final = "program instantiation failed: its types, patterns and constants take too much to compile"
 _CHECKING: Final = LIMIT // 4
-"""Cost limit of the checker's walks through types; long selectors of users need a tenth of it."""
+"""Cost limit of the comparisons of types by the checker; a selector above the limit is invalid."""
 
 
 class InvalidDeviceSelectorError(ValueError):
-    """An invalid selector; the message is that of Kubernetes."""
+    """A device selector is invalid; the message is the message of Kubernetes."""
 
     def __init__(self, message: str, issues: tuple[Issue, ...] = ()) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ class Device:
 
 
 class Variables:
-    """A device as CEL values."""
+    """A device, converted to CEL values."""
 
     __slots__ = ("_device", "trouble")
 
@@ -93,13 +93,13 @@ class Variables:
 
     @property
     def value(self) -> Map:
-        """The value of the variable `device`."""
+        """The CEL value of the variable `device`."""
         return self._device
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledSelector:
-    """A compiled selector.
+    """A device selector, ready for evaluation.
 
     Attributes:
         reads: The attributes that the selector can read, by domain and identifier; None for any attribute.
@@ -114,7 +114,7 @@ class CompiledSelector:
     _is_deep: bool
 
     def matches(self, device: Variables) -> bool | str:
-        """Return whether a device matches, or the error of the evaluation with Kubernetes' text."""
+        """Return whether the selector matches a device, or the evaluation error with Kubernetes' text."""
         self.work.refill()
         if device.trouble is not None:
             return device.trouble
@@ -135,7 +135,7 @@ class CompiledSelector:
 
 
 def compile_selector(text: str, *, cel_0_29: bool = False, is_new: bool = False) -> CompiledSelector:
-    """Compile a selector.
+    """Compile the CEL expression of a device selector.
 
     Args:
         text: The selector.

@@ -1,4 +1,4 @@
-"""Compilation of a checked expression to closures over the values of its variables.
+"""Compilation of a checked CEL expression to Python closures.
 
 A closure takes the slots of all variables of the expression and returns a value, which can be an error. Constants,
 lists of constants and conversions of constants are computed once; a constant pattern is compiled once.
@@ -56,11 +56,11 @@ _IN_SET: Final = frozenset({bool, int, Uint, float, str})
 
 
 class ProgramError(ValueError):
-    """An expression with an invalid constant; the message is that of cel-go."""
+    """The expression contains an invalid constant; the message is the message of cel-go."""
 
 
 def compile_closures(node: CelNode, checked: Checked, variable: str, work: Budget) -> tuple[Closure, int]:
-    """Make the closures of an expression.
+    """Compile a CEL expression to a closure.
 
     Args:
         node: The expression.
@@ -88,7 +88,7 @@ class _Compiler:
         self.slots = 1
 
     def of(self, node: CelNode) -> Closure:
-        """Make the closure of a node."""
+        """Compile a syntax tree node to a closure."""
         return self._OF[type(node)](self, node)
 
     def _literal(self, node: ConstantNode) -> Closure:
@@ -398,7 +398,7 @@ class _Compiler:
         return loop
 
     def _binding(self, node: Loop, start: Closure) -> Closure:
-        """Make the closure of a binding, which is a loop over nothing; the bound value is computed at its first use."""
+        """Compile `cel.bind()`, whose value is computed at its first use."""
         place, outside = self._slot_for(), self._scope
 
         def bound(slots: Slots) -> Any:
@@ -438,12 +438,12 @@ def _slot(place: int) -> Closure:
 
 
 def _is_chained(node: CelNode) -> bool:
-    """Return whether a node is itself a field or an element; cel-go looks up a chain of them at once."""
+    """Return whether a node accesses a field or an element; cel-go evaluates a chain of accesses as one lookup."""
     return isinstance(node, Select) or (isinstance(node, CallNode) and node.function in {"_[_]", "_[?_]", "_?._"})
 
 
 def _equal_forms(value: Any) -> list[Any]:
-    """Return the keys of a value and of equal numbers of other types."""
+    """Return the map keys that match a value: of the value itself, and of equal numbers of other types."""
     kind, forms = type(value), [key_form(value)]
     if kind is float:
         if value.is_integer():

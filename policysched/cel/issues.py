@@ -1,4 +1,4 @@
-"""Errors of an expression with their positions, formatted as in cel-go.
+"""Errors in a CEL expression with their positions, formatted as by cel-go.
 
 Source: cel-go v0.26 common/error.go, common/errors.go.
 """
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 NOWHERE: Final = -1
-"""The offset of an error of the whole text."""
+"""Offset of an error that concerns the whole text."""
 _MOST: Final = 100
 _LONGEST_LINE: Final = 16384
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One error; `at` is an offset in code points, line and column count from 1."""
+    """One error in an expression; `at` is an offset in code points, line and column count from 1."""
 
     message: str
     at: int

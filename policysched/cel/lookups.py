@@ -1,4 +1,4 @@
-"""Lookup of fields and elements: plain, optional, and by has().
+"""Access to fields and elements of CEL values: plain, optional, and by `has()`.
 
 Source: cel-go v0.26 interpreter/attributes.go (refQualify, applyQualifiers).
 """
@@ -15,7 +15,7 @@ _NOTHING: Final = object()
 
 
 def look_up(value: Any, key: Any, *, chained: bool) -> Any:
-    """Return a field or an element; for an optional value, an optional result.
+    """Return a field of a map or an element of a list; an optional value if `value` is optional.
 
     Args:
         value: The value, which can be an error.
@@ -34,7 +34,7 @@ def look_up(value: Any, key: Any, *, chained: bool) -> Any:
 
 
 def look_up_optional(value: Any, key: Any, *, chained: bool) -> Any:
-    """Return a field or an element as an optional value; none if it is missing."""
+    """Return a field or an element as an optional value, `optional.none()` if there is no such field or element."""
     value = _unwrapped(value, chained=chained)
     if value is NONE or type(value) is Error:
         return value

@@ -1,4 +1,4 @@
-"""The attributes that an expression reads: devices that are equal in them have the same result.
+"""Finds the device attributes that an expression reads; devices with equal attributes have the same result.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 cel/compile.go (the variable `device`).
 """
@@ -12,13 +12,13 @@ from policysched.cel.declarations import VARIABLE
 from policysched.cel.syntax.tree import CallNode, CelNode, ConstantNode, Name, Select, children
 
 Attribute = tuple[str, str]
-"""The domain and the identifier of an attribute."""
+"""Domain and identifier of a device attribute."""
 _ELEMENTS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 _ATTRIBUTES: Final = "attributes"
 
 
 def attributes_read(node: CelNode) -> frozenset[Attribute] | None:
-    """Return the attributes that an expression can read; None for any attribute."""
+    """Return the device attributes that an expression can read; None if it can read any attribute."""
     found = set()
     for path in _paths(node):
         if not path:
@@ -31,7 +31,7 @@ def attributes_read(node: CelNode) -> frozenset[Attribute] | None:
 
 
 def _paths(node: CelNode) -> Iterator[tuple[str, ...]]:
-    """Yield for each use of the device the longest path of constant fields that begins with it."""
+    """Yield the constant path of each use of `device`, such as `("attributes", "gpu.example.com", "model")`."""
     waiting = [node]
     while waiting:
         one = waiting.pop()
@@ -43,7 +43,7 @@ def _paths(node: CelNode) -> Iterator[tuple[str, ...]]:
 
 
 def _path(node: CelNode) -> tuple[str, ...] | None:
-    """Return the path from the device to the value of a node; None if the node does not begin with the device."""
+    """Return the path from `device` to the value of a node; None if the node does not begin with `device`."""
     fields: list[str] = []
     while not isinstance(node, Name):
         if isinstance(node, Select):

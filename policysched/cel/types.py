@@ -1,4 +1,4 @@
-"""Types of the checker, with their texts in messages.
+"""Types of CEL's type checker, with their texts in messages.
 
 A type can be part of another type twice, which is part of a third type twice, and so on. Walks through such types
 visit 2, 4, 8, … parts, so every walk spends a budget.
@@ -16,7 +16,7 @@ from policysched.budget import Budget
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CelType:
-    """A type: its kind, the name of the type of its values at run time, and its parameters.
+    """A CEL type: its kind, its name at run time, and its type parameters.
 
     `==` compares identity; `same_types` compares the parts.
     """
@@ -32,11 +32,11 @@ class CelType:
         object.__setattr__(self, "is_open", self.kind == "param" or any(one.is_open for one in self.parameters))
 
     def __str__(self) -> str:
-        """Return the text of a type that is a value; its parameters have no parameters."""
+        """Return the type as `string(type(x))` shows it: inner types are without their type parameters."""
         return f"{self.name}({', '.join(one.name for one in self.parameters)})" if self.parameters else self.name
 
     def shown(self, work: Budget) -> str:
-        """Return the text of the type in messages about results."""
+        """Return the text of the type in messages about the result type of an expression."""
         work.spend(len(self.parameters))
         return f"{self.name}({', '.join(one.shown(work) for one in self.parameters)})" if self.parameters else self.name
 
@@ -62,7 +62,7 @@ SHORT_NAMES: Final = {
     "null": "null",
     "timestamp": "timestamp",
 }
-"""Names of kinds in messages of the checker, if they differ from the names of the types."""
+"""Names of types in messages of the checker, where they differ from the names at run time."""
 BOOL: Final = CelType("bool", "bool")
 BYTES: Final = CelType("bytes", "bytes")
 DOUBLE: Final = CelType("double", "double")
@@ -101,22 +101,22 @@ def same_types(first: CelType, second: CelType, work: Budget) -> bool:
 
 
 def list_of(element: CelType) -> CelType:
-    """Return the type of lists."""
+    """Return the type of lists with a given element type."""
     return CelType("list", "list", (element,))
 
 
 def map_of(key: CelType, value: CelType) -> CelType:
-    """Return the type of maps."""
+    """Return the type of maps with given key and value types."""
     return CelType("map", "map", (key, value))
 
 
 def optional_of(value: CelType) -> CelType:
-    """Return the type of optional values."""
+    """Return the type of optional values with a given inner type."""
     return CelType("opaque", OPTIONAL.name, (value,))
 
 
 def type_of(one: CelType) -> CelType:
-    """Return the type of a type."""
+    """Return the type whose value is the given type."""
     return CelType("type", "type", (one,))
 
 

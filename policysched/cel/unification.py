@@ -1,4 +1,4 @@
-"""Assignability of types, which determines type parameters.
+"""Type unification: whether a type can be assigned to another type, and which type parameters result.
 
 Source: cel-go v0.26 checker/types.go, checker/mapping.go.
 """
@@ -18,7 +18,7 @@ _COMPOSED: Final = frozenset({"opaque", "list", "map"})
 
 
 def assignable(known: Substitutions, first: CelType, second: CelType, work: Budget) -> Substitutions | None:
-    """Return the type parameters after assigning the second type to the first; None if it is not assignable."""
+    """Return the type parameters for which `second` can be assigned to `first`; None if it never can."""
     made = dict(known)
     return made if _assignable(made, first, second, work) else None
 
@@ -26,7 +26,7 @@ def assignable(known: Substitutions, first: CelType, second: CelType, work: Budg
 def assignable_lists(
     known: Substitutions, first: Sequence[CelType], second: Sequence[CelType], work: Budget
 ) -> Substitutions | None:
-    """Return the type parameters after assigning pairs of types; None if a pair is not assignable."""
+    """Return the type parameters for which all pairs of types can be assigned; None if any pair never can."""
     made = dict(known)
     return made if _all_assignable(made, first, second, work) else None
 
@@ -44,7 +44,7 @@ def substituted(known: Mapping[str, CelType], of: CelType, work: Budget, *, to_d
 
 
 def closed(known: Mapping[str, CelType], all_types: Iterable[CelType]) -> list[CelType]:
-    """Return types with all type parameters replaced, unknown parameters by dyn; shared parts are computed once."""
+    """Return types with all type parameters replaced: known parameters by their types, unknown parameters by dyn."""
     made: dict[int, CelType] = {}
 
     def close(of: CelType) -> CelType:
@@ -113,7 +113,7 @@ def _all_assignable(known: Substitutions, first: Sequence[CelType], second: Sequ
 
 
 def _substitutable(known: Substitutions, of: CelType, parameter: CelType, work: Budget) -> tuple[bool, bool]:
-    """Return whether a type can replace a parameter, and whether the parameter was known before."""
+    """Return whether a type can replace a type parameter, and whether the parameter already had a type."""
     if same_types(of, parameter, work):
         return True, True
     before = known.get(parameter.name)

@@ -101,7 +101,7 @@ def _label_value(text: str) -> list[str]:
 
 
 def _prefix_of(faults: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Validate a name prefix, which can end with a dash."""
+    """Make the validation of a name prefix, which may end with a dash, from the validation of the name."""
     return lambda text: faults(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
@@ -151,4 +151,4 @@ FORMATS: Final[dict[str, Format]] = {
     "date": Format("date", _unless(_is_date, "invalid date")),
     "datetime": Format("datetime", _unless(_is_moment, "invalid datetime")),
 }
-"""The formats by name."""
+"""Kubernetes' named formats (`format.named`), by name."""

@@ -32,15 +32,15 @@ ONLY: Final = {
     "X": "only integers, byte buffers, and strings can be formatted as hex",
     "o": "octal clause can only be used on integers",
 }
-"""The error of a clause for an argument of a wrong type."""
+"""Errors for arguments of a wrong type, by the clause of `format()`."""
 
 
 class FormatError(ValueError):
-    """An invalid clause or argument; the message is that of cel-go."""
+    """The format string or an argument of `format()` is invalid; the message is the message of cel-go."""
 
 
 def parts(text: str) -> Iterator[str | Clause | FormatError]:
-    """Yield the literal parts and the clauses of a text; an error ends them."""
+    """Yield the literal parts and the clauses of a format string; an error ends the sequence."""
     at = 0
     while at < len(text):
         sign = text.find("%", at)
@@ -86,7 +86,7 @@ def _clause(text: str, at: int) -> tuple[Clause, int]:
 
 
 def format_text(work: Budget, text: str, values: list[Any]) -> Any:
-    """Format a text with a list of values."""
+    """Return a format string with its clauses replaced by the formatted values."""
     made, place = [], 0
     for part in parts(text):
         if isinstance(part, str):
@@ -154,7 +154,7 @@ def _fixed(value: Any, places: int | None, work: Budget) -> str:
 
 
 def _scientific(value: Any, places: int | None, work: Budget) -> str:
-    """Format a number with six decimals; Go's printer uses the precision as a width."""
+    """Format a number for `%e`, with six decimals; `places` is the minimum width, as in Go."""
     number = _number(value, "e")
     width = _places(places, work)
     if not math.isfinite(number):
@@ -209,7 +209,7 @@ _WRITERS: Final[dict[str, _Writer]] = {
     "X": _plain(_upper_hex),
     "o": _plain(_octal),
 }
-"""Writers of values by clause; they take the value, the number of places and a budget."""
+"""Functions that format a value, by clause (`d` for `%d`); arguments: value, number of decimals, budget."""
 
 
 def _inside(value: Any, work: Budget) -> str:

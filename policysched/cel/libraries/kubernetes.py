@@ -1,4 +1,4 @@
-"""Kubernetes' own functions: quantities, versions, addresses, URLs and named formats.
+"""CEL functions of Kubernetes: quantities, versions, addresses, URLs and named formats.
 
 Source: k8s.io/apiserver v0.36 pkg/cel/library; github.com/blang/semver v4; the Go library's net/netip;
 k8s.io/apimachinery v0.36 pkg/util/validation; k8s.io/kube-openapi pkg/validation/strfmt.
@@ -79,7 +79,7 @@ def _sign(one: CelQuantity) -> int:
 
 
 def semver_of(text: str) -> Semver | Error:
-    """Parse a version."""
+    """Parse a semantic version."""
     parts = text.split(".", 2)
     if len(parts) != 3:
         return Error("No Major.Minor.Patch elements found" if text else "Version string empty")
@@ -163,7 +163,7 @@ def _int64(number: int) -> int:
 
 
 def _go_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | str:
-    """Parse an address with an optional zone, or return the error."""
+    """Return an IP address parsed from a text with an optional zone, or the parse error."""
     try:
         if text.isascii():
             return ipaddress.ip_address(text)

@@ -46,7 +46,7 @@ def no_overload(value: Any, name: str) -> Error:
 
 
 def _by_type(name: str, operations: dict[type, Operation]) -> Operation:
-    """Make an operator from its operation for each type of the first argument."""
+    """Make an operator that selects its operation by the type of the first argument."""
 
     def operator(first: Any, *rest: Any) -> Any:
         operation = operations.get(type(first))
@@ -304,4 +304,4 @@ SPENDING_OPERATORS: Final[dict[str, Operation]] = {
     "sort": _sort,
     "@sortByAssociatedKeys": _sort,
 }
-"""Functions like OPERATORS whose first argument is a budget, which they spend by the sizes of their values."""
+"""Like OPERATORS, with a budget as first argument, which pays for the sizes of the other arguments."""

@@ -1,4 +1,4 @@
-"""Regular expressions by RE2, which takes linear time, with the messages of Go's package.
+"""Regular expressions, matched by RE2 in linear time, with the error messages of Go's `regexp`.
 
 Source: the Go library's regexp and regexp/syntax; k8s.io/apiserver v0.36 pkg/cel/library/regex.go.
 """
@@ -25,38 +25,38 @@ _MESSAGES: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
 }
-"""Messages of Go's package by the message of RE2."""
+"""Error messages of Go's `regexp`, by the messages of RE2."""
 _KEPT: Final = 256
 _MOST_BYTES: Final = 1 << 20
 """Memory limit of RE2 for a pattern; larger patterns are an error. Units: bytes."""
 _WORK_A_CHARACTER: Final = 2
 _WORK_A_CLASS: Final = 600
-"""Cost of a Unicode class, which RE2 expands to bytes."""
+"""Cost of a Unicode character class in a pattern, which RE2 expands to bytes."""
 _WORK_AN_INSTRUCTION: Final = 2
 _FEW_INSTRUCTIONS: Final = 4
 
 
 class _Match(Protocol):
     def start(self) -> int:
-        """Return the offset of its begin."""
+        """Return the offset of the start of the match."""
 
     def end(self) -> int:
-        """Return the offset of its end."""
+        """Return the offset of the end of the match."""
 
 
 class Pattern(Protocol):
-    """A compiled pattern."""
+    """A compiled regular expression."""
 
     @property
     def programsize(self) -> int:
-        """Number of instructions."""
+        """Number of instructions of the compiled pattern."""
 
     def search(self, text: str, pos: int = 0) -> _Match | None:
-        """Find the first match at or after an offset."""
+        """Find the first match of the pattern at or after an offset."""
 
 
 def compiled(pattern: str, work: Budget) -> Pattern | Error:
-    """Compile a pattern, or return its error; the cost is spent even if the pattern is cached.
+    """Compile a regular expression, or return its error; a cached pattern spends the same cost.
 
     Raises:
         BudgetExceededError: the pattern costs too much.
@@ -102,12 +102,12 @@ def found_in(work: Budget, pattern: Pattern, text: str) -> bool:
 
 
 def _spend_on(work: Budget, pattern: Pattern, characters: int) -> None:
-    """Spend the cost of a search in a number of characters; in the worst case RE2 follows all instructions at once."""
+    """Spend the cost of searching a pattern in a text: in the worst case instructions times characters."""
     work.spend(8 + characters // 10 * (1 + pattern.programsize // _FEW_INSTRUCTIONS))
 
 
 def find(work: Budget, text: str, pattern: str) -> Any:
-    """Return the first match of a pattern; an empty text without a match."""
+    """Return the first match of a pattern in a text; an empty text if nothing matches."""
     made = compiled(pattern, work)
     if isinstance(made, Error):
         return Error(f"Illegal regex: {made.message}")
@@ -115,14 +115,14 @@ def find(work: Budget, text: str, pattern: str) -> Any:
 
 
 def first_of(work: Budget, pattern: Pattern, text: str) -> str:
-    """Return the first match of a compiled pattern; an empty text without a match."""
+    """Return the first match of a compiled pattern in a text; an empty text if nothing matches."""
     _spend_on(work, pattern, len(text))
     match = pattern.search(text)
     return text[match.start() : match.end()] if match else ""
 
 
 def find_all(work: Budget, text: str, pattern: str, most: int = -1) -> Any:
-    """Return the non-overlapping matches of a pattern, all or the first few."""
+    """Return the non-overlapping matches of a pattern, at most `most`; -1 for all."""
     made = compiled(pattern, work)
     if isinstance(made, Error):
         return Error(f"Illegal regex: {made.message}")
@@ -130,7 +130,7 @@ def find_all(work: Budget, text: str, pattern: str, most: int = -1) -> Any:
 
 
 def all_of(work: Budget, pattern: Pattern, text: str, most: int = -1) -> list[str]:
-    """Return the non-overlapping matches of a compiled pattern; an empty match right after another is skipped."""
+    """Return the non-overlapping matches of a compiled pattern, at most `most`; -1 for all."""
     found: list[str] = []
     at, before = 0, -1
     while at <= len(text) and (most < 0 or len(found) < most):
@@ -158,6 +158,6 @@ SPENDING: Final[dict[str, Callable[..., Any]]] = {
     "string_find_all_string": find_all,
     "string_find_all_string_int": find_all,
 }
-"""Functions whose first argument is a budget, which they spend by the sizes of texts and patterns."""
+"""CEL functions on patterns with a budget as first argument, which pays for the sizes of text and pattern."""
 WITH_CONSTANT: Final[dict[str, Callable[..., Any]]] = {"matches": found_in, "find": first_of, "findAll": all_of}
-"""Functions that take a compiled pattern; a constant pattern is compiled once, with the expression."""
+"""Versions of the pattern functions for a constant pattern, which is compiled once, with the expression."""

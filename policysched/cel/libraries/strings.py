@@ -1,4 +1,4 @@
-"""Functions of strings; offsets are in code points.
+"""CEL functions on strings; offsets are in code points.
 
 Source: cel-go v0.26 and v0.29 ext/strings.go, common/types/string.go.
 """
@@ -102,7 +102,7 @@ def _join(work: Budget, parts: list[Any], separator: str = "") -> Any:
 
 
 def _of_strings(function: Callable[[str, str], bool]) -> Callable[[Any, Any], Any]:
-    """Make a function check the types of its arguments."""
+    """Make a function on two strings return a CEL error for arguments of other types."""
 
     def apply(text: Any, part: Any) -> Any:
         return function(text, part) if type(text) is str and type(part) is str else NO_OVERLOAD
@@ -141,4 +141,4 @@ SPENDING: Final[dict[str, Callable[..., Any]]] = {
     "list_join": _join,
     "list_join_string": _join,
 }
-"""Functions whose first argument is a budget, which they spend by the sizes of their values."""
+"""CEL string functions with a budget as first argument, which pays for the sizes of the other arguments."""

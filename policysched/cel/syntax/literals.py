@@ -1,4 +1,4 @@
-"""The values of literals: numbers of 64 bits, strings and bytes with their escapes.
+"""Values of CEL literals: 64-bit numbers, strings and bytes with their escapes.
 
 Source: cel-go v0.26 parser/unescape.go, parser/parser.go (visitInt and its like).
 """
@@ -17,7 +17,7 @@ _NO_CHARACTER: Final = "invalid unicode code point"
 
 
 class LiteralError(ValueError):
-    """An invalid literal; the text is that of cel-go."""
+    """A literal is invalid; the message is the message of cel-go."""
 
 
 def int_of(text: str, sign: str = "") -> int:

@@ -1,4 +1,4 @@
-"""Macros: calls that are expanded to loops, tests and bindings.
+"""CEL macros such as `all()` and `cel.bind()`: calls that are expanded to loops, tests and bindings.
 
 Source: cel-go v0.26 parser/macro.go, cel/library.go (optMap), ext/bindings.go, ext/comprehensions.go, ext/lists.go.
 """
@@ -22,14 +22,14 @@ from policysched.cel.syntax.tree import (
 
 _OLD_RESULT: Final = "__result__"
 UNUSED: Final = "#unused"
-"""The variable of the loop over nothing that implements a binding."""
+"""Name of the unused loop variable in the expansion of `cel.bind()`."""
 _SORTED: Final = "@__sortBy_input__"
 _OPTIONAL: Final = "@optional"
 Expander = Callable[[int, CelNode, list[CelNode]], CelNode | None]
 
 
 class MacroError(ValueError):
-    """An invalid macro; the text is that of cel-go."""
+    """A macro call is invalid; the message is the message of cel-go."""
 
     def __init__(self, at: int, message: str) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class MacroError(ValueError):
 
 
 def expand(at: int, name: str, target: CelNode | None, arguments: list[CelNode]) -> CelNode | None:
-    """Return the expansion of a call, None if the call is not a macro.
+    """Return the expansion of a macro call; None if the call is not a macro.
 
     Raises:
         MacroError: the call is an invalid macro.
@@ -125,7 +125,7 @@ def _collecting(
     variables: Callable[[list[CelNode]], tuple[str, str]],
     plain: int,
 ) -> Expander:
-    """Make a macro that adds to its result; an additional argument is a condition."""
+    """Make a macro, such as `map()` or `filter()`, that collects results, with an optional condition."""
 
     def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         names = variables(arguments)
@@ -168,7 +168,7 @@ def _filter(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
 
 
 def binding(at: int, name: str, start: CelNode, result: CelNode) -> Loop:
-    """Make the loop over nothing that binds a value to a name."""
+    """Make the node for `cel.bind()`: a loop without iterations that binds a value to a name."""
     return Loop(at, _empty_list(at), UNUSED, "", name, start, ConstantNode(at, False), Name(at, name), result)
 
 
@@ -180,7 +180,7 @@ def _bind(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode | None:
 
 
 def _opt_map(function: str) -> Expander:
-    """Make a macro of an optional; cel-go's contains the target twice, so each link of a chain doubles its size."""
+    """Make the macro `optMap` or `optFlatMap`, whose expansion contains the target twice, as in cel-go."""
 
     def expander(at: int, target: CelNode, arguments: list[CelNode]) -> CelNode:
         name = _name_of(arguments[0], f"{function}() variable name must be a simple identifier")

@@ -1,4 +1,4 @@
-"""The parser: recursive descent with the structure of cel-go's generated parser, to give the same error messages.
+"""CEL parser: recursive descent with the structure of cel-go's generated parser, for the same error messages.
 
 Source: cel-go v0.26 parser/parser.go, parser/gen/CEL.g4.
 """
@@ -100,7 +100,7 @@ _MAP_END: Final = after(",", "}")
 
 
 def parse(text: str, issues: Issues) -> CelNode:
-    """Parse an expression and report its errors."""
+    """Parse a CEL expression and report its syntax errors."""
     parser = _Parser(text, issues)
     try:
         node = parser.start()
@@ -112,7 +112,7 @@ def parse(text: str, issues: Issues) -> CelNode:
 
 
 class _Parser(RecoveringReader):
-    """The rules of the grammar."""
+    """Recursive-descent parser of CEL, with one method per rule of the grammar."""
 
     # Rules
 

@@ -19,14 +19,14 @@ from policysched.cel.syntax.tokens import EOF, ORDER, Token, tokens
 from policysched.cel.syntax.tree import CelNode, Missing
 
 DEEPEST: Final = 250
-"""Largest number of nested calls of one rule, and largest depth of a tree; more is an error."""
+"""Largest nesting of calls of one grammar rule, and largest depth of a tree; deeper nesting is an error."""
 _MOST_RECOVERIES: Final = 30
 _MOST_SKIPPED: Final = 256
 _WORD_AFTER_DOT: Final = re.compile(r"no viable alternative at input '.(true|false|null)'")
 
 
 class MismatchError(Exception):
-    """A rule cannot continue; the state is the position in the rule."""
+    """A grammar rule cannot continue at the current token; `state` is the position in the rule."""
 
     def __init__(self, message: str, state: object) -> None:
         super().__init__(message)
@@ -36,23 +36,23 @@ class MismatchError(Exception):
 
 
 class GaveUpError(Exception):
-    """The parser stops reading."""
+    """The parser stops, because error recovery is not possible."""
 
 
 class Caller(NamedTuple):
-    """The tokens that the caller of a rule expects, and whether the caller can end there."""
+    """Tokens that may follow a grammar rule in its caller, and whether the caller can also end there."""
 
     tokens: frozenset[str]
     may_end: bool
 
 
 def after(*kinds: str, may_end: bool = False) -> Caller:
-    """Make the expectation of some kinds of tokens."""
+    """Return the tokens that may follow a grammar rule, from their kinds."""
     return Caller(frozenset(kinds), may_end)
 
 
 class RecoveringReader:
-    """Reads tokens for rules and recovers from errors.
+    """Reads tokens for the grammar rules and recovers from syntax errors as ANTLR does.
 
     Args:
         text: The expression.
@@ -150,7 +150,7 @@ class RecoveringReader:
         return frozenset().union(*(one.tokens for one in self._callers))
 
     def _following(self, behind: Caller) -> frozenset[str]:
-        """Return the tokens that can follow, in all callers that can end here."""
+        """Return the tokens that may follow, including tokens of the outer callers whose rules can end here."""
         found, may_end = behind
         for caller in reversed(self._callers):
             if not may_end:
@@ -207,7 +207,7 @@ class RecoveringReader:
 
 @contextmanager
 def reading(read: Callable[[], CelNode]) -> Iterator[None]:
-    """Keep the part that was read before a rule failed, because its errors are reported too."""
+    """Store the part of the tree read before a grammar rule failed, because errors in this part are reported too."""
     try:
         yield
     except MismatchError as error:

@@ -1,4 +1,4 @@
-"""Tokens of CEL, and the errors of characters that begin no token.
+"""Tokenizer of CEL, which reports characters that begin no token.
 
 Source: cel-go v0.26 parser/gen/CEL.g4; the ANTLR runtime's Lexer (longest match, what an error message quotes).
 """
@@ -45,11 +45,11 @@ _STARTED: Final = re.compile(
         "{0}", r"(?:\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?)?"
     )
 )
-"""Matches the begin of an unterminated token."""
+"""Pattern of the start of an unterminated token."""
 
 
 class Token(NamedTuple):
-    """A token with the offsets of its begin and its end."""
+    """A token of CEL with its start and end offsets."""
 
     kind: str
     text: str

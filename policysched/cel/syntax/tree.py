@@ -1,4 +1,4 @@
-"""The nodes of a syntax tree, with their offsets."""
+"""Nodes of a CEL syntax tree, with their offsets."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 HIDDEN_RESULT: Final = "@result"
-"""The name of the result of a macro's loop; expressions cannot contain it."""
+"""Name of the variable with the result of a macro's loop; expressions cannot contain this name."""
 
 
 @dataclass(slots=True, eq=False)
 class CelNode:
-    """A part of an expression; `at` is its offset in code points, `depth` its nesting."""
+    """Base of syntax tree nodes; `at` is the offset in code points, `depth` the nesting depth."""
 
     at: int
     depth: int = field(default=0, kw_only=True)
@@ -19,26 +19,26 @@ class CelNode:
 
 @dataclass(slots=True, eq=False)
 class Missing(CelNode):
-    """The node of an invalid part."""
+    """Node in place of an invalid part of an expression."""
 
 
 @dataclass(slots=True, eq=False)
 class ConstantNode(CelNode):
-    """A constant."""
+    """Node of a constant."""
 
     value: Any
 
 
 @dataclass(slots=True, eq=False)
 class Name(CelNode):
-    """A variable, a type, or the first part of a qualified name."""
+    """Node of a variable, a type, or the first part of a qualified name."""
 
     name: str
 
 
 @dataclass(slots=True, eq=False)
 class Select(CelNode):
-    """A field of an operand; `test` is set for has()."""
+    """Node of a field access; `test` is set for `has()`."""
 
     operand: CelNode
     field_name: str
@@ -47,7 +47,7 @@ class Select(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CallNode(CelNode):
-    """A function, an operator or, with a target, a method."""
+    """Node of a function call, an operator or, with a target, a method call."""
 
     function: str
     arguments: list[CelNode]
@@ -56,7 +56,7 @@ class CallNode(CelNode):
 
 @dataclass(slots=True, eq=False)
 class ListOf(CelNode):
-    """A list literal; `optional` are the indexes of elements with `?`."""
+    """Node of a list literal; `optional` has the indexes of elements with `?`."""
 
     elements: list[CelNode]
     optional: frozenset[int] = frozenset()
@@ -64,7 +64,7 @@ class ListOf(CelNode):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A key with its value, or the field of a message with its value."""
+    """A key with its value in a map literal, or a field with its value in a message literal."""
 
     at: int
     key: CelNode | str
@@ -74,14 +74,14 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class MapOf(CelNode):
-    """A map literal."""
+    """Node of a map literal."""
 
     entries: list[Entry]
 
 
 @dataclass(slots=True, eq=False)
 class MessageNode(CelNode):
-    """A message literal."""
+    """Node of a message literal."""
 
     type_name: str
     entries: list[Entry]
@@ -89,7 +89,7 @@ class MessageNode(CelNode):
 
 @dataclass(slots=True, eq=False)
 class Loop(CelNode):
-    """The expansion of a macro: a loop over a list or a map that builds a result."""
+    """Node of an expanded macro: a loop over a list or a map that builds a result."""
 
     over: CelNode
     variable: str
@@ -102,7 +102,7 @@ class Loop(CelNode):
 
 
 def qualified_name(node: CelNode) -> str | None:
-    """Return the dotted name of a node, None for other nodes."""
+    """Return the dotted name that a node stands for; None if the node is not a dotted name."""
     if isinstance(node, Name):
         return node.name
     if isinstance(node, Select) and not node.test:

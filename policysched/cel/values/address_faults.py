@@ -1,4 +1,4 @@
-"""The errors of invalid IP addresses, with the texts of Go's netip.
+"""Error messages for invalid IP addresses, with the texts of Go's netip.
 
 Source: the Go library's net/netip (ParseAddr).
 """
@@ -13,11 +13,11 @@ from policysched.cel.values.quoting import quoted
 
 _HEX: Final = re.compile(r"[0-9a-fA-F]*")
 _ALL: Final = 16
-"""Number of bytes of an IPv6 address."""
+"""Length of an IPv6 address. Units: bytes."""
 
 
 def address_fault(text: str) -> str:
-    """Return the error of an invalid address."""
+    """Return the error message for an invalid IP address."""
     first = next((character for character in text if character in ".:%"), "")
     if first == ".":
         return _v4_fault(text)

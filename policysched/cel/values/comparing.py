@@ -1,4 +1,4 @@
-"""Equality and order of values; a result can be an error.
+"""Equality and order of CEL values; the result can be an error.
 
 Source: cel-go v0.26 common/types (Equal and Compare of each type).
 """
@@ -35,7 +35,7 @@ _NUMBERS: Final = frozenset({int, Uint, float})
 
 
 def equal(left: Any, right: Any, work: Budget) -> bool | Error:
-    """Return whether two values are equal, or the error of the comparison.
+    """Return whether two CEL values are equal, or the error of the comparison.
 
     Raises:
         BudgetExceededError: the values have too many parts.
@@ -49,7 +49,7 @@ def equal(left: Any, right: Any, work: Budget) -> bool | Error:
 
 
 def same(left: Any, right: Any, work: Budget) -> bool | Error:
-    """Return whether two elements of lists are equal; null is a value like others.
+    """Return whether two list elements are equal; two nulls are equal, null and another value are not.
 
     Raises:
         BudgetExceededError: the elements have too many parts.
@@ -151,11 +151,11 @@ _EQUAL_PARTS: Final[dict[type, Callable[[Any, Any, Budget], bool | Error]]] = {
     **dict.fromkeys((Map, DefaultMap), _equal_maps),
     Optional: _equal_optional,
 }
-"""Comparisons of values with parts, which spend a budget."""
+"""Equality functions, by class, for values with parts (lists, maps, optionals); they spend a budget."""
 
 
 def compare(left: Any, right: Any) -> int | Error:
-    """Return -1, 0 or 1 if the left value is less, equal or greater, or the error of the comparison.
+    """Return -1, 0 or 1 if the left value is less than, equal to or greater than the right value, or an error.
 
     The type of the left value has an order.
     """
@@ -182,7 +182,7 @@ def _compare_numbers(left: Any, right: Any) -> int | Error:
 
 
 def _compare_float(left: float, right: Any) -> int:
-    """Compare as Go: an integer in the range of a float becomes a float and can lose digits."""
+    """Compare a float as Go does: an integer in the range of floats is converted and can lose digits."""
     if type(right) is not float:
         low, high = (INT_MIN, INT_MAX) if type(right) is int else (0, UINT_MAX)
         if left < low:

@@ -1,4 +1,4 @@
-"""Values of Kubernetes' libraries: quantities, versions, addresses, URLs and named formats.
+"""CEL values of Kubernetes' libraries: quantities, versions, addresses, URLs and named formats.
 
 Source: k8s.io/apiserver v0.36 pkg/cel; github.com/blang/semver v4.
 """
@@ -23,7 +23,7 @@ class CelQuantity:
 
 @dataclass(frozen=True, slots=True)
 class Semver:
-    """A version; pre-release parts are numbers or texts, comparisons ignore builds."""
+    """A semantic version; comparisons ignore the build metadata."""
 
     major: int
     minor: int
@@ -66,7 +66,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A CIDR, with its original bits after the prefix."""
+    """A CIDR; bits after the prefix are kept as written."""
 
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
     bits: int
@@ -81,7 +81,7 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A named format with its validation."""
+    """A named format with its validation function."""
 
     name: str
     faults: Callable[[str], list[str]]

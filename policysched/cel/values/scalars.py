@@ -22,13 +22,13 @@ MIN_TIME, MAX_TIME = -62135596800, 253402300799
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """An error as a value."""
+    """An evaluation error as a CEL value."""
 
     message: str
 
 
 class InternalError(Exception):
-    """cel-go panics here, so the whole evaluation fails; no operator absorbs this error."""
+    """The evaluation fails as a whole, where cel-go panics; `&&`, `||` and `?:` cannot absorb the error."""
 
 
 NO_OVERLOAD: Final = Error("no such overload")
@@ -38,7 +38,7 @@ TIME_OVERFLOW: Final = Error("timestamp overflow")
 
 
 class Uint(int):
-    """An unsigned integer of 64 bits."""
+    """An unsigned 64-bit integer."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A timestamp in nanoseconds since 1970, with its original offset in seconds."""
+    """A timestamp in nanoseconds since 1970, with its time zone offset in seconds."""
 
     nanoseconds: int
     offset: int = 0
@@ -76,7 +76,7 @@ class GrowingList(list[Any]):
 
 
 class JoinedList(list[Any]):
-    """The sum of two lists; unlike for other lists, its comparison returns the error of its elements."""
+    """Concatenation of two lists; comparing it returns an error among its elements, unlike for other lists."""
 
     __slots__ = ()
 
@@ -97,7 +97,7 @@ class Map:
         """Values by the form of their keys, see `key_form`."""
 
     def find(self, key: Any) -> Any:
-        """Return the value of a key, `ABSENT` without one."""
+        """Return the value of a key; `ABSENT` if the map does not contain the key."""
         if type(key) is str:
             return self.entries.get(key, ABSENT)
         form = key_form(key)
@@ -121,18 +121,18 @@ class Map:
 
 
 class DefaultMap(Map):
-    """A map that returns an empty map for unknown keys, but does not contain them."""
+    """A map that returns an empty map for a missing key, although it does not contain the key."""
 
     __slots__ = ()
 
     def find(self, key: Any) -> Any:
-        """Return the value of a key, an empty map without one."""
+        """Return the value of a key; an empty map if this map does not contain the key."""
         found = Map.find(self, key)
         return _EMPTY if found is ABSENT else found
 
 
 class _Absent:
-    """The result of a lookup without a value."""
+    """Class of `ABSENT`, the result of looking up a missing key."""
 
 
 ABSENT: Final = _Absent()
@@ -140,7 +140,7 @@ _EMPTY: Final = Map()
 
 
 class _Held:
-    """A key that is compared by identity."""
+    """Wrapper of a map key that is compared by identity."""
 
     __slots__ = ("key",)
 
@@ -159,7 +159,7 @@ def _key(held: Any) -> Any:
 
 
 def key_form(key: Any) -> Any:
-    """Return the form of a key: strings are unchanged, other values are paired with their type."""
+    """Return the dictionary key for a map key: a string itself, otherwise the type paired with the value."""
     if type(key) is str:
         return key
     kind = type(key)
@@ -169,7 +169,7 @@ def key_form(key: Any) -> Any:
 
 
 def equal_keys(key: Any) -> Iterator[Any]:
-    """Return the equal numbers of other types."""
+    """Return the map keys of other types that equal a number, such as `1u` for `1`."""
     kind = type(key)
     if kind is float:
         if math.isfinite(key) and key.is_integer():

@@ -1,4 +1,4 @@
-"""Texts of values: in messages, and as Go prints numbers, quoted strings, times and durations.
+"""Formats CEL values as texts: for messages, and as Go prints numbers, quoted strings, times and durations.
 
 Source: the Go library's fmt, strconv and time; cel-go v0.26 common/types (String of each type).
 """
@@ -18,7 +18,7 @@ _EPOCH: Final = datetime(1970, 1, 1)
 
 
 def double_text(value: float, largest: int = 21) -> str:
-    """Format a number in its shortest form; from a power of ten on with an exponent, as Go's %v (21) and %g (6)."""
+    """Format a number in its shortest form; from 10^largest on with an exponent, as Go's %v (21) and %g (6)."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
     if value == 0:
@@ -42,7 +42,7 @@ def plain_double_text(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, int]:
-    """Return the shortest exact digits, and the power of ten of the first digit."""
+    """Return the shortest digits that identify a float, and the power of ten of the first digit."""
     mantissa, _, exponent = f"{value!r}".partition("e")
     whole, _, fraction = mantissa.partition(".")
     power = int(exponent or 0) + len(whole) - 1
@@ -61,14 +61,14 @@ def _positional(digits: str, exponent: int) -> str:
 
 
 def duration_text(value: Duration) -> str:
-    """Format a duration in seconds, as string()."""
+    """Format a duration in seconds, as CEL's `string()` does."""
     whole = abs(value.nanoseconds) // SECOND
     seconds = whole + (abs(value.nanoseconds) % SECOND) / 1e9
     return ("-" if value.nanoseconds < 0 else "") + plain_double_text(float(seconds)) + "s"
 
 
 def go_duration_text(value: Duration) -> str:
-    """Format a duration like Go's String."""
+    """Format a duration as Go's `Duration.String` does."""
     left = abs(value.nanoseconds)
     if left == 0:
         return "0s"

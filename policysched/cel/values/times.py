@@ -1,4 +1,4 @@
-"""Parsing of durations and timestamps like Go's library, and fields of timestamps.
+"""Parsing of durations and timestamps as in Go's library, and time zones of timestamps.
 
 Source: the Go library's time.ParseDuration and time.Parse with RFC3339; cel-go v0.26 common/stdlib (inTimeZone).
 """
@@ -75,7 +75,7 @@ def _days_before(year: int) -> int:
 
 
 def in_zone(value: Timestamp, zone: str) -> datetime | Error:
-    """Return a timestamp in a time zone: a name of the zone database, or hours and minutes."""
+    """Return a timestamp in a time zone, given by a name of the zone database or as hours and minutes."""
     if ":" in zone:
         offset = _hours_and_minutes(zone)
         if isinstance(offset, Error):

@@ -1,4 +1,4 @@
-"""URLs like in Go's net/url.
+"""URL parsing as in Go's net/url.
 
 Source: the Go library's net/url (ParseRequestURI, Parse, Query, EscapedPath, String).
 """
@@ -23,12 +23,12 @@ _IN_USER: Final = _UNRESERVED | frozenset("$&+,;=")
 _VALID_IN_FRAGMENT: Final = _IN_FRAGMENT | frozenset("'[]%")
 _PORT: Final = re.compile(r"(?::[0-9]*)?")
 _ONE_COLON: Final = frozenset({"http", "https"})
-"""Schemes whose hosts can contain only the colon of the port, since Go 1.26."""
+"""URL schemes whose hosts can contain only the colon of the port, since Go 1.26."""
 _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 
 
 class UrlError(ValueError):
-    """An invalid URL; the message is that of Go."""
+    """A URL is invalid; the message is the message of Go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Url:
     user: str | None = None
     host: str = ""
     omits_host: bool = False
-    """Return whether the path directly follows the scheme."""
+    """Whether the path directly follows the scheme, without a host."""
     path: str = ""
     raw_path: str = ""
     force_query: bool = False
@@ -64,7 +64,7 @@ class Url:
         return _split_port(self.host)[1]
 
     def queries(self) -> dict[str, list[str]]:
-        """Return the values of the query by key; invalid parts are skipped."""
+        """Return the query parameters: values by key; invalid parts are skipped."""
         found: dict[str, list[str]] = {}
         for part in self.query.split("&"):
             if not part or ";" in part:
