@@ -1,4 +1,4 @@
-"""`ResultMaker`: the allocation that is written into a claim: devices, configurations and node selector.
+"""`ResultMaker`: makes the allocation for a claim's status: devices, configurations and node selector.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 and v0.37 structured/internal/incubating/allocator_incubating.go
 (Allocate, createNodeSelector).
@@ -49,7 +49,7 @@ class ResultMaker:
     def result(
         self, claim: ResourceClaim, plan: ClaimPlan, devices: Sequence[TakenDevice], chosen: Mapping[int, int]
     ) -> AllocationResult:
-        """Return the allocation of one claim.
+        """Return the allocation of one claim, as it is written into the claim's status.
 
         Args:
             claim: The claim.
@@ -116,7 +116,7 @@ class ResultMaker:
         return tuple(requests)
 
     def _node_selector(self, claim: ResourceClaim, devices: Sequence[TakenDevice]) -> NodeSelector | None:
-        """Return the selector of the nodes on which all devices can be used, None for all nodes."""
+        """Return the selector of the nodes on which all allocated devices can be used; None for every node."""
         fields: list[Requirement] = []
         labels: list[Requirement] = []
         for taken in devices:

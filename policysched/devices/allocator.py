@@ -1,4 +1,4 @@
-"""`Allocator`: on which nodes the claims of a pod can be allocated, and the allocation on one node."""
+"""`Allocator`: finds the nodes on which the claims of a pod can be allocated, and allocates them on one node."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from policysched.model.objects import AllocationResult, DeviceClass, ResourceCla
 from policysched.model.release import Release
 
 STEPS: Final = 300_000
-"""Step limit of one call of an allocator. Units: about a microsecond each."""
+"""Step limit of one call of an allocator; a call above it ends with a timeout. A step takes about a microsecond."""
 _STEPS_TO_COMPILE: Final = 30_000
 """Step limit for compiling selectors ahead of their first use."""
 MOST_BYTES: Final = 64 << 20
-"""Memory of all cached claim specs except the latest; beyond it the least recently used are dropped. Units: bytes."""
+"""Memory limit for cached claim specs; above it the least recently used specs are dropped. Units: bytes."""
 MOST_KEPT: Final = 256
-"""Number of cached claim specs; beyond it the least recently used are dropped."""
+"""Largest number of cached claim specs; above it the least recently used specs are dropped."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def compile_class(device_class: DeviceClass, release: Release) -> None:
-    """Compile the selectors of a device class before the first claim uses it, with the rules of a release."""
+    """Compile the selectors of a device class for a release before the first claim uses the class."""
     texts = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
     with suppress(BudgetExceededError):
         compile_ahead(texts, Budget(_STEPS_TO_COMPILE), release)
@@ -51,7 +51,7 @@ def compile_claims(claims: Sequence[ResourceClaim], tables: DeviceTables) -> Non
 
 
 class AllocationAnswers:
-    """The answers of an allocator for all nodes.
+    """Whether the claims of a pod can be allocated, for every node.
 
     Attributes:
         codes: An `AllocationAnswer` for each row; codes of rows without a node have no meaning. Read-only; the next
@@ -66,22 +66,22 @@ class AllocationAnswers:
         self.stamp = self._rows.stamp
 
     def on_rows(self, size: int) -> NDArray[np.int8]:
-        """Return the codes of the first rows, NO for rows that never had a node. Shapes: (N,)."""
+        """Return the code of each of the first `size` rows; NO for rows that never had a node. Shapes: (N,)."""
         codes = self.codes
         if codes.size < size:
             codes = np.concatenate((codes, np.full(size - codes.size, AllocationAnswer.NO, np.int8)))
         return codes[:size]
 
     def rows_since(self, stamp: int) -> Sequence[int] | None:
-        """Return the rows whose codes changed since an earlier stamp, None if all may have changed."""
+        """Return the rows whose codes changed since an earlier stamp; None if any row may have changed."""
         return self._rows.rows_since(stamp)
 
     def error(self, row: int) -> AllocationError | None:
-        """Return the error of a row, None if it has none."""
+        """Return the error of the claims on a row; None if there is no error."""
         return self._allocator.error_of(row, self._rows.outcome(row))
 
     def alternatives(self, row: int) -> Sequence[Mapping[int, int]]:
-        """Return for each claim the alternatives that it would get on a row, by the place of the request.
+        """Return, for each claim, the alternative chosen on a row for each request, by the index of the request.
 
         Alternatives are numbered from 0. The result can be empty if no claim has alternatives.
         """
@@ -113,7 +113,7 @@ class Allocator:
         """The stamp of the tables at which `shared_key` used the steps of the next call."""
 
     def answers(self) -> AllocationAnswers:
-        """Evaluate the claims on all nodes.
+        """Return for every node whether the claims can be allocated.
 
         Cost: O(nodes that changed since claims of these specs were evaluated).
 
@@ -133,7 +133,7 @@ class Allocator:
 
     @property
     def shared_key(self) -> bytes | None:
-        """A key that is equal for claims with equal codes on all nodes, None if codes are not the whole result.
+        """A key for sharing answers between claims of equal specs; None if the codes are not the whole result.
 
         Errors name claims, and alternatives are chosen node by node. Then the next call of `answers` returns the
         results that were computed here.
@@ -152,7 +152,7 @@ class Allocator:
         return None
 
     def allocate(self, row: int, new_share_id: Callable[[], str]) -> list[AllocationResult] | None:
-        """Return the allocation of each claim on a node, None if they cannot all be allocated.
+        """Return the allocation of each claim on a node; None if the node cannot satisfy all claims.
 
         Args:
             row: The node's row.
@@ -192,7 +192,7 @@ class Allocator:
             raise AllocationTimeoutError(TIMED_OUT) from None
 
     def error_of(self, row: int, outcome: Outcome) -> AllocationError | None:
-        """Return the error of an outcome on a row, None if it is no error."""
+        """Return the exception for an outcome on a row; None if the outcome is not an error."""
         if outcome.answer is AllocationAnswer.TIMEOUT:
             return AllocationTimeoutError(TIMED_OUT)
         if outcome.answer is AllocationAnswer.INVALID_POOLS:
@@ -216,7 +216,7 @@ class Allocator:
         return text + failure.rest
 
     def _prepared(self) -> PreparedClaims:
-        """Return the cached claims of these specs, or prepare them.
+        """Return the cached compiled claims for the specs of these claims; compile the specs if they are not cached.
 
         Raises:
             AllocationTimeoutError: The selectors cannot be compiled within the step limit; the next call continues.

@@ -1,4 +1,4 @@
-"""Errors of an allocation: other reasons than too few devices.
+"""Errors of a device allocation, other than "cannot allocate all claims".
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/types.go (ErrFailedAllocationOnNode).
 """
@@ -15,4 +15,4 @@ class NodeAllocationError(AllocationError):
 
 
 class AllocationTimeoutError(AllocationError):
-    """The search used up its step limit: the message is that of kube-scheduler's filter timeout."""
+    """The search exceeded its step limit; the message is the message of kube-scheduler's filter timeout."""

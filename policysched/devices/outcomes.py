@@ -1,4 +1,4 @@
-"""`Outcome`: the result of evaluating claims on a node: the answer, the error, and the devices of the solution."""
+"""`Outcome`: the result of evaluating claims on a node: an answer, an error, and the devices found."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class AllocationAnswer(IntEnum):
     ERROR = 3
     """An `AllocationError`, which fails the whole pod."""
     TIMEOUT = 4
-    """An `AllocationTimeoutError`: the step limit was used up on this node or an earlier one."""
+    """An `AllocationTimeoutError`: the step limit was exceeded on this node or on a node evaluated before."""
 
 
 class TakenDevice(NamedTuple):
-    """A device of a solution.
+    """A device, or a share of it, that a search found for a request.
 
     Attributes:
         pool: The place of its pool among those of the node.
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
     @property
     def has_details(self) -> bool:
-        """Whether the outcome has more than an answer and devices."""
+        """Whether the outcome has an error or chosen alternatives, besides the answer and the devices."""
         return self.failure is not None or any(self.chosen)
 
 

@@ -1,4 +1,4 @@
-"""`PartialSolution`: the devices that a search has taken so far for the claims of a node.
+"""`PartialSolution`: the devices that a search has chosen so far for the claims on a node.
 
 Whether another device can be taken depends on the devices taken so far: their capacities, the counters of their pools,
 and the constraints of the claim.
@@ -27,7 +27,7 @@ from policysched.devices.view_shapes import bit_set
 
 _NO_AMOUNTS: Final[Mapping[str, Number]] = {}
 _DEVICES_A_STEP: Final = 16_384
-"""Number of devices of a node for which trying a device costs another step, because bit sets are longer."""
+"""Number of devices on a node that raises the cost of trying a device by one step, because bit sets are longer."""
 _POOLS_A_STEP: Final = 4
 _CONSTRAINTS_A_STEP: Final = 2
 _STEPS_A_COUNTER: Final = 1
@@ -35,7 +35,7 @@ _CAPACITIES_A_STEP: Final = 4
 
 
 class FailedSearchError(Exception):
-    """A search ended with an error."""
+    """The search ended with an error, so no solution is found."""
 
     def __init__(self, failure: AllocationFailure) -> None:
         super().__init__(failure)
@@ -43,7 +43,7 @@ class FailedSearchError(Exception):
 
 
 class DeviceUndo(NamedTuple):
-    """What to undo if a taken device does not lead to a solution."""
+    """Data to undo the choice of a device when the search backtracks."""
 
     ask: DeviceAsk
     device: int
@@ -53,7 +53,7 @@ class DeviceUndo(NamedTuple):
 
 
 class DeviceTrial(NamedTuple):
-    """The cost and the attribute values of trying a device of a kind for a claim.
+    """The cost of trying a device of a kind for a claim, and the attribute values to compare.
 
     Attributes:
         effort: The cost of the comparisons. Units: steps.
@@ -65,7 +65,7 @@ class DeviceTrial(NamedTuple):
 
 
 class PartialSolution:
-    """The devices that a search has taken so far.
+    """The devices that a search has chosen so far.
 
     Args:
         plans: The compiled claims.
@@ -99,7 +99,7 @@ class PartialSolution:
         """Additional steps of trying a device, because of the number of devices."""
 
     def results(self) -> list[list[TakenDevice]]:
-        """Return the devices of each claim, in the order in which they were taken."""
+        """Return the chosen devices of each claim, in the order of the choice."""
         return [list(map(self._result, each)) for each in self.devices]
 
     def _result(self, taken: tuple[DeviceAsk, int]) -> TakenDevice:
@@ -125,17 +125,17 @@ class PartialSolution:
         return made
 
     def forget_trials(self) -> None:
-        """Drop cached trials, because the next run of the search may be much later."""
+        """Drop the cached `DeviceTrial` values when a run of the search ends, because the next run may be later."""
         for one in self._trials:
             one.clear()
 
     def usable(self, ask: DeviceAsk) -> int:
-        """Return the devices that fit an ask, regardless of the devices taken so far."""
+        """Return the devices that meet the requirement of an ask, whether or not they are in use, as a bit set."""
         space, requirement = self._space, ask.requirement
         return space.fit[requirement] & ~space.lacking[requirement] & ~self._unusable.get(id(ask), 0)
 
     def equal(self, device: int) -> int:
-        """Return devices equivalent to this one; of shared devices only those of which nothing is consumed."""
+        """Return the devices that a search can treat like `device`, as a bit set; shared devices are never alike."""
         if device in self._space.consumed or device in self._shares:
             return 1 << device
         self.steps.left -= len(self._space.pools) // _POOLS_A_STEP + len(self._shares)
@@ -145,13 +145,13 @@ class PartialSolution:
         return bits
 
     def blocked(self, ask: DeviceAsk) -> int:
-        """Return the devices that are in use for an ask; with admin access only those of its own claim."""
+        """Return the devices that an ask cannot get because they are in use; admin access ignores other claims' use."""
         return self._taking[ask.claim] if ask.is_admin else self._space.used | self._taken
 
     # One device
 
     def take(self, ask: DeviceAsk, device: int, trial: DeviceTrial) -> DeviceUndo | None:
-        """Take a device, return None if it cannot be taken.
+        """Choose a device for an ask; return None if the device cannot be chosen.
 
         The device must be able. Use and taints are checked again, for requests for all devices.
         """
@@ -180,7 +180,7 @@ class PartialSolution:
         return undo
 
     def take_back(self, undo: DeviceUndo) -> None:
-        """Undo the latest device."""
+        """Undo the choice of the device that was chosen last."""
         ask, device = undo.ask, undo.device
         self.devices[ask.claim].pop()
         if undo.has_share:
@@ -202,7 +202,7 @@ class PartialSolution:
     # Capacities
 
     def has_capacity(self, ask: DeviceAsk, device: int) -> bool:
-        """Return whether consumed shares leave enough capacity; an able device without shares has enough."""
+        """Return whether the capacity of a device that is not consumed by shares suffices for an ask."""
         consumed, shared = self._space.consumed.get(device), self._shares.get(device)
         if consumed is None and shared is None:
             return True
@@ -213,7 +213,7 @@ class PartialSolution:
         return self._known[ask.requirement][self._space.kinds[device].number].consumption
 
     def _share(self, ask: DeviceAsk, device: int) -> bool:
-        """Take a share of a device; return False if its capacity does not suffice."""
+        """Consume capacity of a device for a share; return False if the capacity does not suffice."""
         if not self.has_capacity(ask, device):
             return False
         takes = self._consumption(ask, device)
@@ -226,7 +226,7 @@ class PartialSolution:
     # Counters
 
     def _count(self, device: int) -> bool:
-        """Take a device's counters from its pool; return False if they do not suffice."""
+        """Consume a device's counters in its pool; return False if the available amounts do not suffice."""
         pool = self._space.pool_of(device)
         if pool in self._space.overdrawn:
             return False
@@ -247,7 +247,7 @@ class PartialSolution:
     # Constraints
 
     def _constrain(self, ask: DeviceAsk, device: int, trial: DeviceTrial) -> bool:
-        """Add a device to all constraints of the claim; return False if one is violated.
+        """Add a device to all constraints of the claim; return False if the device violates any constraint.
 
         Raises:
             FailedSearchError: A constraint is violated, and the request is for all devices.

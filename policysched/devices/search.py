@@ -1,4 +1,4 @@
-"""`DeviceSearch`: searches devices claim by claim, request by request, device by device; the first solution wins.
+"""`DeviceSearch`: backtracking search over claims, requests and devices; the first solution is chosen.
 
 The search has kube-scheduler's order and results: it tries combinations in the order of the devices and backtracks.
 Three shortcuts never change the result. If equal devices are interchangeable (`is_regular`) and no selector fails, a
@@ -28,11 +28,11 @@ class _Found(Enum):
     YES = 1
     NO = 2
     TOO_MANY = 3
-    """The claim would have more devices than a claim can have."""
+    """Failure of a claim that would get more devices than a claim can have."""
 
 
 class _Level:
-    """A level of the search: the next device of an ask.
+    """Level of the backtracking search: the next device of an ask.
 
     Attributes:
         done: Number of devices of the ask that are taken.
@@ -49,7 +49,7 @@ class _Level:
 
 
 class _Choice:
-    """A level of the search: the alternatives of a request, tried one after the other."""
+    """Level of the backtracking search: the alternatives of a request, in order."""
 
     __slots__ = ("all_are_too_many", "asks", "claim", "number", "place")
 
@@ -60,7 +60,7 @@ class _Choice:
 
 
 class _ClaimEnd:
-    """A level of the search: all earlier claims are satisfied."""
+    """Level of the backtracking search: the end of a claim whose requests are all satisfied."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ _CLAIM_END: Final = _ClaimEnd()
 
 
 class DeviceSearch:
-    """One search on one node. A search that runs out of steps can be continued.
+    """Search for the devices of all claims on one node; it can be continued if it runs out of steps.
 
     Args:
         plans: The compiled claims.
@@ -93,7 +93,7 @@ class DeviceSearch:
         self._has_begun = False
 
     def run(self, steps: Budget) -> Outcome:
-        """Start or continue the search.
+        """Start the search, or continue it after it ran out of steps.
 
         Raises:
             BudgetExceededError: The budget is used up; the next run continues.
@@ -132,7 +132,7 @@ class DeviceSearch:
     # Requests for all devices
 
     def _check(self) -> None:
-        """Check the requests.
+        """Check the requests and constraints before the search.
 
         Raises:
             BudgetExceededError: The budget is used up by requests for all devices; the next run continues.
@@ -143,7 +143,7 @@ class DeviceSearch:
             raise FailedSearchError(failure)
 
     def _size(self, ask: DeviceAsk) -> int | AllocationFailure:
-        """Return the number of devices of an ask, or the error of a request for all devices."""
+        """Return the number of devices of an ask; an error if an ask for all devices cannot be satisfied."""
         if not ask.is_all:
             return ask.count
         found = self._all.get(id(ask))
@@ -157,7 +157,7 @@ class DeviceSearch:
         return len(found)
 
     def _list_all(self, ask: DeviceAsk) -> list[int] | AllocationFailure:
-        """Return every device that an ask for all devices matches, in use or not."""
+        """Return every device that an ask for all devices matches, whether or not the device is in use."""
         space, found = self._space, []
         includes_consumed = self._plans.release.all_includes_consumed
         for place, (at, view) in enumerate(space.pools):
@@ -191,7 +191,7 @@ class DeviceSearch:
     # The search: a method that returns None has added a level that tries devices
 
     def _request(self, claim: int, place: int) -> _Found | None:
-        """Start a request of a claim, or the next claim after its last request."""
+        """Start the next request of a claim; after the last request, start the next claim."""
         claims = self._plans.claims
         self._steps.left -= 1
         while claim < len(claims) and place >= len(claims[claim].requests):
@@ -206,7 +206,7 @@ class DeviceSearch:
         return self._ask(request.asks[0], 0, 0)
 
     def _ask(self, ask: DeviceAsk, done: int, start: int) -> _Found | None:
-        """Start the next device of an ask, or the next request after its last device.
+        """Start the choice of the next device of an ask; after the last device, start the next request.
 
         Args:
             ask: The ask.
@@ -225,13 +225,13 @@ class DeviceSearch:
         return None
 
     def _some(self, ask: DeviceAsk, done: int, start: int) -> _Level:
-        """Return a level that tries the devices from a place on."""
+        """Return a search level that tries the devices of an ask from an index on."""
         space = self._space
         waiting = self._solution.usable(ask) | space.failing[ask.requirement]
         return _Level(ask, done, waiting >> start << start)
 
     def _next_device(self, level: _Level | _Choice | _ClaimEnd) -> _Found | None:
-        """Try the next device of a level."""
+        """Choose the next device of a search level."""
         assert isinstance(level, _Level), "only a level tries devices"  # noqa: S101
         ask, solution = level.ask, self._solution
         device = level.only if level.only >= 0 else self._first_free(level)
@@ -258,7 +258,7 @@ class DeviceSearch:
         return _Found.NO
 
     def _first_free(self, level: _Level) -> int:
-        """Return the next device of a level, -1 if there are too few devices."""
+        """Return the next free device of a search level; -1 if too few devices are left."""
         ask = level.ask
         free = level.waiting & ~self._solution.blocked(ask)
         if not free or (self._is_regular and free.bit_count() < ask.count - level.done):
@@ -266,17 +266,17 @@ class DeviceSearch:
         return (free & -free).bit_length() - 1
 
     def _can_never_be_met(self, ask: DeviceAsk) -> bool:
-        """Return whether too few devices fit an ask, regardless of the devices taken so far."""
+        """Return whether too few devices meet the requirement of an ask, even if none were in use."""
         return self._solution.usable(ask).bit_count() < ask.count
 
     def _leave_out(self, level: _Level, device: int) -> None:
-        """Skip all devices up to one that does not lead to a solution, and the devices that equal it."""
+        """Skip a device that does not lead to a solution, all devices before it, and all equivalent devices."""
         level.waiting = level.waiting >> (device + 1) << (device + 1)
         if self._is_regular and level.waiting:
             level.waiting &= ~self._solution.equal(device)
 
     def _go_back(self, top: _Level | _Choice | _ClaimEnd, found: _Found) -> _Found | None:
-        """Backtrack on the last level."""
+        """Undo the choice of the topmost search level, and try its next option."""
         if isinstance(top, _Level):
             undo = top.undo
             assert undo is not None, "only a level with a device can fail later"  # noqa: S101

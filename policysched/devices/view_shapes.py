@@ -1,4 +1,4 @@
-"""`ViewShape`: the kinds of the devices of a slice or pool, and which of the devices fit each requirement, as bit sets.
+"""`ViewShape`: the kinds of a slice's or pool's devices, and the devices that fit each requirement, as bit sets.
 
 In a bit set, bit n is the device at place n of the slice or pool.
 """
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from policysched.devices.requests.requirements import DeviceKind, Suitability
 
 _FEW = 64
-"""Number of devices of a kind up to which their bit set is computed at each use; for more devices it is stored."""
+"""Number of devices of a kind up to which their bit set is computed at each use; larger bit sets are stored."""
 
 
 class ViewShape:
-    """The kinds of the devices of a slice, and which devices fit each requirement. Slices of equal kinds share one.
+    """The kinds of a slice's devices, and the devices that fit each requirement; shared by slices of equal kinds.
 
     Attributes:
         kinds: The kind of each device.
@@ -44,7 +44,7 @@ class ViewShape:
         self._places: dict[int, list[int]] | None = None
 
     def equal(self, kind: DeviceKind) -> int:
-        """Return all devices of a kind. Bit sets are stored for kinds of many devices only: memory stays linear."""
+        """Return all devices of a kind as a bit set, which is stored only for kinds with many devices."""
         if self._places is None:
             self._places = {}
             for place, one in enumerate(self.kinds):
@@ -58,7 +58,7 @@ class ViewShape:
 
 
 class JoinedShape(ViewShape):
-    """The shapes of several slices of a pool, one after the other."""
+    """The shapes of several slices of a pool, concatenated."""
 
     __slots__ = ("_parts",)
 
@@ -77,7 +77,7 @@ class JoinedShape(ViewShape):
             at += len(one.kinds)
 
     def equal(self, kind: DeviceKind) -> int:
-        """Return all devices of a kind."""
+        """Return all devices of a kind as a bit set."""
         bits = at = 0
         for one in self._parts:
             bits |= one.equal(kind) << at
@@ -86,7 +86,7 @@ class JoinedShape(ViewShape):
 
 
 def bit_set(values: Iterable[bool], of: NDArray[np.int64] | None = None) -> int:
-    """Return the set of places with a true value, in time linear in the number of places.
+    """Return the indexes of true values as a bit set, in time linear in the number of values.
 
     Args:
         values: A value for each place, or for each number in `of`.

@@ -22,7 +22,7 @@ UNANSWERED: Final = -1
 
 
 class DeviceCounts:
-    """Evaluates claims that want nothing but enough devices of some kinds.
+    """Evaluates claims that require only a number of devices of some kinds, without constraints or shared counters.
 
     Args:
         tables: The devices.
@@ -33,7 +33,7 @@ class DeviceCounts:
         self._tables, self._search = tables, search
 
     def codes(self, batch: GroupBatch, steps: Budget) -> NDArray[np.int8]:
-        """Return an `AllocationAnswer` for each group, UNANSWERED for the groups that need a search. Shapes: (G,).
+        """Return an `AllocationAnswer` for each group; UNANSWERED for groups that need a search. Shapes: (G,).
 
         Even if all groups need a search, the kinds of all devices are found, which is cheaper than group by group.
 
@@ -59,7 +59,7 @@ class DeviceCounts:
         return codes
 
     def _suitability(self, kinds: Codes, steps: Budget) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which kinds fit each wanted requirement, and which kinds need a search.
+        """Return which kinds of devices fit each requirement, and which kinds need a search.
 
         Shapes: kinds (D,) -> (W, K), (K,).
         """
@@ -80,7 +80,7 @@ class DeviceCounts:
 
 
 def _sums(values: NDArray[np.bool_], batch: GroupBatch) -> NDArray[np.int64]:
-    """Return for each group the number of its devices with a true value.
+    """Return the number of true values among the devices of each group.
 
     Shapes: (D,) -> (G,).
     """

@@ -20,15 +20,15 @@ from policysched.devices.search_space import SearchSpace
 from policysched.devices.view_shapes import JoinedShape, ViewShape
 
 _STEPS_A_SEARCH: Final = 32
-"""Steps for the start of a search, besides one for each requirement of each pool and one for 16 devices."""
+"""Steps to start a search, in addition to the steps for its requirements, pools and devices."""
 _DEVICES_A_STEP: Final = 64
 _SLICES_A_STEP: Final = 2
 _MOST_BYTES: Final = 32 << 20
-"""Estimated memory of cached outcomes, and of cached shapes; beyond it all of them are dropped. Units: bytes."""
+"""Memory limit of cached outcomes and of cached shapes, each; above it that cache is emptied. Units: bytes."""
 _MOST_STATES: Final = 20_000
-"""Number of cached states of pools and shapes of slices; beyond it all of them are dropped."""
+"""Largest number of cached pool states and slice shapes; above it these caches are emptied."""
 _MOST_SPACES: Final = 64
-"""Number of node groups whose search spaces are kept; beyond it the least recently used one is dropped."""
+"""Largest number of node groups with a cached search space; above it the least recently used space is dropped."""
 _BYTES_A_KIND: Final = 600
 _BYTES_A_SUITABILITY: Final = 300
 _BYTES_A_POOL: Final = 300
@@ -85,7 +85,7 @@ class GroupSearch:
         return of_kinds + self._outcome_bytes + self._shape_bytes + (entries + pools) * _BYTES_A_POOL
 
     def refresh(self) -> None:
-        """Drop what is cached of deleted devices and of groups without nodes."""
+        """Drop cached data of deleted devices and of node groups without nodes."""
         self.kinds.refresh()
         for group in [one for one in self._spaces if not one.rows]:
             del self._spaces[group]
@@ -99,12 +99,12 @@ class GroupSearch:
         self._state_of_view.pop(view.number, None)
 
     def pools(self, group: NodeGroup) -> Sequence[SeenPool]:
-        """Return the pools that a search on the nodes of a group reads, in its order."""
+        """Return the pools that the nodes of a group can use, in the order of the search."""
         first = self._tables.unusable.first(group) if self.plans.asks_for_all else None
         return group.pools if first is None else sorted((*group.pools, first), key=lambda one: one.view.order)
 
     def outcome(self, group: NodeGroup, steps: Budget) -> Outcome:
-        """Return the outcome on the nodes of a group: the cached one for pools of equal states, or that of a search.
+        """Return the outcome of the claims on a group's nodes, from the cache if the pools are in a cached state.
 
         Raises:
             BudgetExceededError: The budget is used up; the next call continues.
@@ -125,14 +125,14 @@ class GroupSearch:
         return INVALID_POOLS if is_invalid else outcome
 
     def outcome_within(self, group: NodeGroup, steps: int) -> Outcome:
-        """Return the outcome on the nodes of a group, OUT_OF_STEPS if it takes more steps."""
+        """Return the outcome of the claims on a group's nodes; OUT_OF_STEPS if the search needs more than `steps`."""
         try:
             return self.outcome(group, Budget(steps))
         except BudgetExceededError:
             return OUT_OF_STEPS
 
     def refusals(self, group: NodeGroup, steps: int) -> list[Refusals]:
-        """Return for each request and alternative why the devices of a group's nodes do not fit.
+        """Return, for each request and alternative, why the devices of a group's nodes do not fit it.
 
         If the budget is used up, only the first requests are in the result.
 
@@ -153,7 +153,7 @@ class GroupSearch:
     def _searched(
         self, group: NodeGroup, pools: Sequence[SeenPool], states: Sequence[Hashable], steps: Budget
     ) -> Outcome:
-        """Search in pools, or continue the search that ran out of steps in pools of equal states."""
+        """Search devices in the pools of a group, or continue a search that ran out of steps on equal pools."""
         begun, self._begun = self._begun, None
         if begun is not None and begun[0] == states:
             search = begun[1]
@@ -169,7 +169,7 @@ class GroupSearch:
     def _space(
         self, group: NodeGroup, pools: Sequence[SeenPool], states: Sequence[Hashable], steps: Budget
     ) -> SearchSpace:
-        """Return the search space of a group with the current allocations."""
+        """Return the search space of a group (its devices in search order), updated with the current allocations."""
         space = None if self.plans.asks_for_all else self._spaces.pop(group, None)
         if space is None:
             devices = sum([one.view.size for one in pools])
@@ -185,7 +185,7 @@ class GroupSearch:
     # States and shapes of pools
 
     def _states_of(self, group: NodeGroup, pools: Sequence[SeenPool], steps: Budget) -> tuple[Hashable, ...]:
-        """Return the states of the pools of a group, with the reached devices if nodes do not reach all of them."""
+        """Return a state for each pool of a group: pools in equal states give equal search results."""
         if max(len(self._states), len(self._state_of_view)) > _MOST_STATES:
             self._states.clear()
             self._state_of_view.clear()

@@ -16,21 +16,21 @@ from policysched.devices.requests.plans import Plans, selectors_of
 from policysched.model.objects import ResourceClaim
 
 _MANY: Final = 32
-"""Number of node groups above which groups are evaluated together."""
+"""Number of changed node groups above which they are evaluated together, in arrays."""
 _POOLS_A_STEP: Final = 4
 _BYTES_A_CHARACTER: Final = 100
-"""Estimated memory of a compiled selector for each character of its text."""
+"""Estimated memory of a compiled selector per character of its text. Units: bytes."""
 _BYTES_OF_PLANS: Final = 8
-"""Estimated memory of compiled requests and constraints for each byte of their JSON."""
+"""Estimated memory of compiled requests and constraints per byte of their JSON. Units: bytes."""
 _BYTES_A_DEVICE: Final = 4
 _STEPS_A_GROUP: Final = 16
-"""Steps that each group of nodes adds to the budget of a refresh."""
+"""Steps that each node group adds to the step limit of a refresh."""
 _STEPS_OF_GROUPS: Final = 4096
-"""Largest number of steps that all groups of nodes add together."""
+"""Largest number of steps that all node groups together add to the step limit of a refresh."""
 
 
 class PreparedClaims:
-    """Compiled claims of equal specs, and the outcome on each node.
+    """Compiled claims of equal specs, with their outcome on each node.
 
     Args:
         tables: The devices.
@@ -65,13 +65,13 @@ class PreparedClaims:
 
     @property
     def size(self) -> int:
-        """The estimated memory. Units: bytes."""
+        """Estimated memory of the compiled claims and their outcomes. Units: bytes."""
         of_texts = _BYTES_A_CHARACTER * self._characters + _BYTES_OF_PLANS * self._length
         return self.rows.size + self.search.size + _BYTES_A_DEVICE * self._tables.columns.size + of_texts
 
     @property
     def is_current(self) -> bool:
-        """Whether the device classes are unchanged, and most of the cached kinds are of existing devices."""
+        """Whether the device classes are unchanged, and most cached kinds of devices still have devices."""
         stamp = self._tables.classes_stamp
         if self._classes_at != stamp:
             if not self.plans.is_current(self._tables.classes):
@@ -80,7 +80,7 @@ class PreparedClaims:
         return not self.search.kinds.is_overgrown
 
     def refresh(self, steps: int) -> None:
-        """Evaluate the nodes that changed.
+        """Evaluate the claims on the nodes whose devices changed.
 
         Args:
             steps: The budget. If it is used up, the remaining nodes have the answer TIMEOUT until the next refresh.
@@ -101,7 +101,7 @@ class PreparedClaims:
                 self.rows.note(group, OUT_OF_STEPS)
 
     def catch_up(self) -> None:
-        """Read the changes of the tables, and note the groups to evaluate."""
+        """Read the changes of the device tables, and record the node groups that must be evaluated."""
         tables = self._tables
         stamp = tables.stamp
         if self._caught_up == stamp:
@@ -127,17 +127,17 @@ class PreparedClaims:
             del self._waiting[group]
 
     def _unusable_stamp(self) -> int:
-        """Return a number that changes with the unusable pools that affect these claims."""
+        """Return a stamp of the unusable pools that affect these claims; it changes whenever these pools change."""
         unusable = self._tables.unusable
         return unusable.stamp if self.plans.asks_for_all else unusable.invalid_stamp
 
     @property
     def _depends_on_devices_alone(self) -> bool:
-        """Whether no error of a request and no unusable pool rejects the claims on every node."""
+        """Whether devices alone decide: no invalid request and no unusable pool rejects the claims on every node."""
         return self.plans.failure is None and not (self.plans.asks_for_all and self._tables.unusable)
 
     def _count(self, steps: Budget) -> None:
-        """Evaluate all groups for which counting free devices suffices.
+        """Evaluate the node groups for which counting free devices is enough, without a search.
 
         Raises:
             BudgetExceededError: The budget is used up.

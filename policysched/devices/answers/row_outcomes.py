@@ -13,11 +13,11 @@ from policysched.devices.inventory.tables import DeviceTables
 from policysched.devices.outcomes import BYTES_AN_OUTCOME, NO, YES, AllocationAnswer, Outcome
 
 _MOST_LOGGED: Final = 1024
-"""Number of changed rows in the log; beyond it, all rows are treated as changed."""
+"""Largest number of changed rows in the log; above it, all rows are treated as changed."""
 _FEW_ROWS: Final = 32
-"""Number of rows of a group up to which rows are compared one by one, not as arrays."""
+"""Size of a group up to which its rows are compared one by one, not as arrays."""
 _LAST_ANSWER: Final = int(AllocationAnswer.INVALID_POOLS)
-"""The last code that is no error."""
+"""Largest code in `AllocationAnswer` that is not an error of the pod; larger codes are errors."""
 
 
 class RowOutcomes:
@@ -53,11 +53,11 @@ class RowOutcomes:
 
     @property
     def size(self) -> int:
-        """The estimated memory. Units: bytes."""
+        """Estimated memory of the outcomes. Units: bytes."""
         return len(self.codes) + len(self._details) * BYTES_AN_OUTCOME
 
     def rows_since(self, stamp: int) -> list[int] | None:
-        """Return the rows whose codes changed since a stamp, None if all rows may have changed."""
+        """Return the rows whose codes changed since a stamp; None if any row may have changed."""
         if stamp < self._logged_from:
             return None
         rows = []
@@ -68,7 +68,7 @@ class RowOutcomes:
         return rows
 
     def outcome(self, row: int) -> Outcome:
-        """Return the outcome of a row, perhaps without its devices."""
+        """Return the outcome of a row; its devices may be omitted."""
         return self._details.get(row) or Outcome(AllocationAnswer(int(self.codes[row])))
 
     def grow(self, rows: int) -> None:
@@ -80,7 +80,7 @@ class RowOutcomes:
             self._renew()
 
     def note(self, group: NodeGroup, outcome: Outcome) -> None:
-        """Set the outcome of all nodes of a group."""
+        """Store the outcome of a search for all nodes of a group."""
         answer = int(outcome.answer)
         has_details = outcome is not YES and outcome is not NO and outcome.has_details
         for row in group.rows if len(group.rows) <= _FEW_ROWS else self._with_other_answer(group, answer):
@@ -97,7 +97,7 @@ class RowOutcomes:
                 self._details.pop(row, None)
 
     def note_many(self, rows: Places, codes: NDArray[np.int8]) -> None:
-        """Set the answers of many rows, whose outcomes have no details.
+        """Store the answers of many rows, whose outcomes have no details.
 
         Shapes: rows (R,), codes (R,).
         """
@@ -110,13 +110,13 @@ class RowOutcomes:
             self._details.pop(row, None)
 
     def _with_other_answer(self, group: NodeGroup, answer: int) -> list[int]:
-        """Return the rows of a group whose answer differs from this one."""
+        """Return the rows of a group whose stored answer differs from `answer`."""
         rows = np.fromiter(group.rows, np.int64, len(group.rows))
         found: list[int] = rows[self.codes[rows] != answer].tolist()
         return found
 
     def _renew(self, row: int | None = None) -> None:
-        """Advance the stamp after the code of a row, or of any rows, changed."""
+        """Advance the stamp and log the row whose code changed; without a row, treat all rows as changed."""
         self._tables.answered += 1
         self.stamp = self._tables.answered
         if row is None or len(self._log) >= _MOST_LOGGED:

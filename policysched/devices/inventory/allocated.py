@@ -1,4 +1,4 @@
-"""`AllocatedState`: the devices that claims have taken, as a whole or in shares.
+"""`AllocatedState`: the devices that claims have allocated, as a whole or in shares.
 
 Devices that were allocated with admin access are not taken. For a claim in flight, both the scheduler's allocation and
 the one in the API server apply, because another scheduler may have allocated the claim.
@@ -48,7 +48,7 @@ class Taken:
         return bool(self.dedicated or self.shares)
 
     def count(self, result: DeviceResult, by: int) -> None:
-        """Add a result, or remove it with `by=-1`."""
+        """Add an allocated device or share, or remove it with `by=-1`."""
         if result.share_id is None:
             _add(self.dedicated, result.device, by)
             return
@@ -66,12 +66,12 @@ class Taken:
 
 
 def device_or_share(result: DeviceResult) -> tuple[str, str, str, str | None]:
-    """Return the identity of a result: the device, and the share if the device is shared."""
+    """Return the identity of an allocated device: driver, pool, name, and the share if the device is shared."""
     return result.driver, result.pool, result.device, result.share_id
 
 
 def _results(in_flight: AllocationResult | None, stored: AllocationResult | None) -> Sequence[DeviceResult]:
-    """Return the results of both allocations, each device or share once."""
+    """Return the devices of a claim's in-flight and stored allocations, each device or share once."""
     if in_flight is None:
         return () if stored is None else stored.devices.results
     results = in_flight.devices.results
@@ -90,7 +90,7 @@ def _add(counts: dict[str, int], name: str, by: int) -> None:
 
 _NOTHING: Final = Taken()
 _MOST_REMEMBERED: Final = 20_000
-"""Number of changed devices in the log; beyond it the older half is dropped."""
+"""Largest number of changed devices in the log; above it the older half of the log is dropped."""
 
 
 class AllocatedState:
@@ -109,15 +109,15 @@ class AllocatedState:
         self.stamp = 0
 
     def set_claim(self, claim: ResourceClaim) -> None:
-        """Set the allocation of a claim in the API server, if it has one."""
+        """Set the allocation that a claim has in the API server; none if the claim is not allocated."""
         self._set(self._allocated, claim.metadata.uid or claim.key, claim.status.allocation)
 
     def remove_claim(self, uid: str) -> None:
-        """Remove a deleted claim by its UID, or by `namespace/name` if it had none."""
+        """Remove a deleted claim, by its UID, or by `namespace/name` for a claim without a UID."""
         self._set(self._allocated, uid, None)
 
     def assume(self, uid: str, allocation: AllocationResult) -> None:
-        """Add the allocation of a claim in flight, besides the one in the API server."""
+        """Add an allocation in flight, in addition to the claim's allocation in the API server."""
         self._set(self._in_flight, uid, allocation)
 
     def forget(self, uid: str) -> None:
@@ -129,11 +129,11 @@ class AllocatedState:
         return _results(self._in_flight.get(uid), self._allocated.get(uid))
 
     def of(self, pool: PoolId) -> Taken:
-        """Return the allocated devices of a pool. Read-only; the next change replaces it."""
+        """Return the allocated devices of a pool. Read-only; a later change creates another object."""
         return self._pools.get(pool, _NOTHING)
 
     def changed_since(self, stamp: int) -> Sequence[tuple[PoolId, str]] | None:
-        """Return the devices that were allocated or released since a stamp, None if the log starts later."""
+        """Return the devices that were allocated or released since a stamp; None if the log begins after the stamp."""
         return None if stamp < self._dropped else self._changed[stamp - self._dropped :]
 
     def _set(self, claims: dict[str, AllocationResult], uid: str, allocation: AllocationResult | None) -> None:

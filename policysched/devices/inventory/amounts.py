@@ -1,4 +1,4 @@
-"""`FormattedQuantity`: a quantity of a device as an exact number, and as the text that Go writes.
+"""`FormattedQuantity`: a quantity in device objects as an exact number, with the text that Go writes for it.
 
 Consumed capacities are written into claims in the canonical form of Go's resource.Quantity: `1024Mi` becomes `1Gi`,
 `0.5` becomes `500m`.
@@ -32,7 +32,7 @@ def number_of(amount: Amount) -> Number:
 
 
 def check_capacity(capacity: DeviceCapacity) -> None:
-    """Check that all amounts of a capacity are well-formed.
+    """Check that all quantities of a device capacity are well-formed.
 
     Raises:
         QuantityError: An amount is malformed.
@@ -49,7 +49,7 @@ def check_capacity(capacity: DeviceCapacity) -> None:
 
 
 class FormattedQuantity(NamedTuple):
-    """A quantity with the form of its text: binary, decimal or exponent."""
+    """A quantity with the format of its text: binary suffix, decimal suffix or exponent."""
 
     quantity: Quantity
     form: str
@@ -65,7 +65,7 @@ class FormattedQuantity(NamedTuple):
         return self.quantity.scaled(0)
 
     def is_identical(self, other: FormattedQuantity) -> bool:
-        """Whether Go's `==` is true, which compares the representations: `1k` differs from `1000`."""
+        """Return whether Go's `==` is true: it compares the representations, so `1k` differs from `1000`."""
         first, second = self.quantity, other.quantity
         if first.wide or second.wide or self.form != other.form:
             return False
@@ -82,7 +82,7 @@ class FormattedQuantity(NamedTuple):
 
 
 def read(amount: Amount) -> FormattedQuantity:
-    """Parse a quantity with its form.
+    """Parse a quantity together with the format of its text.
 
     Raises:
         QuantityError: The quantity is malformed.
@@ -92,7 +92,7 @@ def read(amount: Amount) -> FormattedQuantity:
 
 
 def whole(number: int, form: str) -> FormattedQuantity:
-    """Return an integer as a quantity of a form."""
+    """Return an integer as a quantity in a format: binary suffix, decimal suffix or exponent."""
     return FormattedQuantity(Quantity(number), form)
 
 

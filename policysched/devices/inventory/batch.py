@@ -20,7 +20,7 @@ from policysched.devices.inventory.pool_views import NodeGroup, PoolView
 Places = NDArray[np.int64]
 _IS_USABLE: Final = attrgetter("is_usable")
 _MOST_DEVICES: Final = 1 << 20
-"""Number of devices in a batch; groups with further devices are left out."""
+"""Largest number of devices in a batch; node groups with further devices are left out of the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class GroupBatch:
 
 
 def batch_of(groups: Iterable[NodeGroup]) -> GroupBatch:
-    """Return a batch of the groups that reach all devices of usable pools, up to a limit of devices."""
+    """Return a batch of the node groups that reach all devices of usable pools, up to a number of devices."""
     chosen = _few_enough(one for one in groups if one.pools and one.reaches_all and all(map(_IS_USABLE, one.views)))
     places: dict[PoolView, int] = {}
     seen = [places.setdefault(view, len(places)) for one in chosen for view in one.views]

@@ -1,4 +1,4 @@
-"""`DeviceColumns`: one row for each device, with columns of codes for its traits and attributes.
+"""`DeviceColumns`: one row per device, with columns of integer codes for the device's fields and attributes.
 
 A device's traits are its driver, capacities, counters, taints and flags: all that a search reads besides attributes.
 Traits and attribute values are interned, so that devices that differ in a serial number only use little memory, and
@@ -28,20 +28,20 @@ from policysched.model.selection.node_selectors import REPELLING_EFFECTS
 V = TypeVar("V")
 Codes = NDArray[np.int32]
 AttributeValue = tuple[str, object]
-"""The type and value of an attribute; values of different types differ."""
+"""Type and value of a device attribute; values of different types are never equal."""
 LISTS: Final = "lists"
-"""The type of attributes without a single value."""
+"""Type of a device attribute that has a list, or no value, instead of a single value."""
 _MOST_AHEAD: Final = 64
-"""Number of attributes that get a column before their first use."""
+"""Number of attributes for which a column is created before their first use."""
 NO_SIGNATURE: Final = 0
 ABSENT: Final = 0
-"""The code of an attribute that a device does not have."""
+"""Code of an attribute for devices that do not have the attribute."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceTraits:
-    """All fields of a device that a search reads, except attributes and nodes.
+    """All fields of a device that a search reads, except its attributes and its nodes.
 
     Attributes:
         counters: The counters that the device takes: set, counter and amount.
@@ -69,7 +69,7 @@ class _Entry(Generic[V]):
 
 
 class _Interner(Generic[V]):
-    """Gives each value in use a code from 1 on; a code is never used twice."""
+    """Assigns integer codes, from 1 on, to values in use; a code is never assigned again."""
 
     def __init__(self) -> None:
         self.codes: dict[Hashable, int] = {}
@@ -96,14 +96,14 @@ class _Interner(Generic[V]):
 
 
 class _Codes:
-    """Gives values codes from 1 on. Equal codes mean equal values; a code is never used twice."""
+    """Assigns integer codes, from 1 on, to values: equal codes mean equal values; a code is never assigned again."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, int] = {}
         self._next = 1
 
     def of(self, value: Hashable, devices: int) -> int:
-        """Return the code of a value. If values outnumber devices by far, all codes are renewed."""
+        """Return the code of a value; if there are far more values than devices, all values get new codes."""
         found = self._known.get(value)
         if found is None:
             if len(self._known) > 4 * devices + 4096:
@@ -115,14 +115,14 @@ class _Codes:
 
 @dataclass(slots=True)
 class FreedRows:
-    """A log of the rows that were freed, so that caches can drop them."""
+    """Log of the device rows that were freed, so that caches can drop data about these rows."""
 
     spans: list[tuple[int, int]] = field(default_factory=list)
     forgotten: int = 0
-    """Number of entries that were dropped from the start of the log."""
+    """Number of entries dropped from the start of the log."""
 
     def add(self, start: int, stop: int) -> None:
-        """Log that rows were freed."""
+        """Log that rows from `start` to `stop` were freed."""
         self.spans.append((start, stop))
         if len(self.spans) > 20_000:
             del self.spans[:10_000]
@@ -130,16 +130,16 @@ class FreedRows:
 
     @property
     def end(self) -> int:
-        """The place after the last one."""
+        """Position after the last log entry, counted from the first entry ever."""
         return self.forgotten + len(self.spans)
 
     def since(self, place: int) -> Sequence[tuple[int, int]] | None:
-        """Return the entries from a place on, None if they were dropped."""
+        """Return the log entries from a position on; None if any of them were dropped."""
         return None if place < self.forgotten else self.spans[place - self.forgotten :]
 
 
 class DeviceColumns:
-    """All devices of all slices.
+    """The devices of all resource slices, one row per device.
 
     Args:
         reads_lists: Whether selectors can read attributes that are lists.
@@ -172,7 +172,7 @@ class DeviceColumns:
         self._free: dict[int, list[int]] = {}
 
     def add(self, driver: str, devices: Sequence[SliceDevice]) -> int:
-        """Add the devices of a slice.
+        """Add the devices of a slice, each in a row.
 
         Returns:
             The row of the first device.
@@ -193,7 +193,7 @@ class DeviceColumns:
         return start
 
     def remove(self, start: int, count: int) -> None:
-        """Remove the devices of a slice."""
+        """Remove the devices of a slice, given by their rows."""
         for row in range(start, start + count):
             for code in self._attributes[row].values():
                 self._values.drop(code)
@@ -207,7 +207,7 @@ class DeviceColumns:
         self._free.setdefault(_room_for(count), []).append(start)
 
     def traits(self, code: int) -> DeviceTraits:
-        """Return the traits of a code."""
+        """Return the device traits that have a code."""
         return self._traits.value(code)
 
     def traits_at(self, row: int) -> DeviceTraits:
@@ -215,12 +215,12 @@ class DeviceColumns:
         return self._traits.value(int(self._traits_of[row]))
 
     def attributes(self, row: int, names: Iterable[str] | None) -> dict[str, DeviceAttribute]:
-        """Return a device's attributes with certain names, None for all."""
+        """Return the attributes of a device with the given names; all attributes if `names` is None."""
         codes = self._attributes[row]
         return {name: self._values.value(codes[name]) for name in (codes if names is None else names) if name in codes}
 
     def codes_of(self, rows: Codes, names: Sequence[str] | None) -> list[Codes]:
-        """Return the columns of traits and certain attributes: rows with equal codes are equal in all of them.
+        """Return the code columns of traits and of attributes (all if `names` is None), as used to classify devices.
 
         Args:
             rows: The rows.
@@ -235,7 +235,7 @@ class DeviceColumns:
         return [self._traits_of[rows], *columns]
 
     def signature(self, value: Hashable) -> int:
-        """Return a code of a value; equal codes mean equal values."""
+        """Return a code for a value; equal codes mean equal values."""
         return NO_SIGNATURE if value is None else self._signatures.of(value, self.size)
 
     def _uncount(self, names: Iterable[str]) -> None:
@@ -297,7 +297,7 @@ class DeviceColumns:
 
 
 def _room_for(count: int) -> int:
-    """Return the number of rows for a slice: a power of two, so that slices of other sizes can reuse the rows."""
+    """Return the number of rows to reserve for a slice: a power of two, so that other slices can reuse the rows."""
     return 1 << (count - 1).bit_length() if count else 0
 
 
@@ -308,7 +308,7 @@ def _grown(column: Codes, size: int) -> Codes:
 
 
 def _trouble(device: SliceDevice, reads_lists: bool) -> str | None:
-    """Return the error of selectors for a device with a malformed version or a value of unknown type, or None."""
+    """Return the error of selectors on a device with a malformed version or a value of unknown type; None without."""
     suspects = tuple(
         sorted(
             (name, one.version, one.versions if reads_lists else None)

@@ -1,4 +1,4 @@
-"""`KnownNodes`: the nodes by row with their labels and groups, and the rows that labels and selectors match.
+"""`KnownNodes`: the nodes by row with labels and groups, indexed by label for node selectors.
 
 Sets of rows are integers, as in `row_bits`.
 """
@@ -20,14 +20,14 @@ from policysched.model.selection.node_selectors import (
 from policysched.model.selection.selectors import OfLabel
 
 _MOST_SELECTORS: Final = 256
-"""Number of slice selectors whose rows are cached; beyond it all are dropped."""
+"""Largest number of slice node selectors whose rows are cached; above it all cached rows are dropped."""
 _MOST_REQUIREMENTS: Final = 20_000
-"""Number of requirements of all cached selectors, for their memory; beyond it all are dropped."""
+"""Largest number of requirements in all cached selectors, which limits memory; above it all are dropped."""
 
 
 @dataclass(slots=True)
 class KnownNode:
-    """A node.
+    """A node: its name, labels and group.
 
     Attributes:
         group: The group of nodes that see the same pools.
@@ -39,7 +39,7 @@ class KnownNode:
 
 
 class _RowsOfLabel:
-    """The rows that have a label, by its values."""
+    """The rows of the nodes that have a label, indexed by the label's value."""
 
     __slots__ = ("_by_value", "all")
 
@@ -51,7 +51,7 @@ class _RowsOfLabel:
         self.all = self.having(self._by_value)
 
     def change(self, row: int, value: str) -> None:
-        """Add a row that has a value, or remove it."""
+        """Add a row whose label has a value, or remove the row if it was added before."""
         self.all ^= 1 << row
         rows = self._by_value.get(value, 0) ^ 1 << row
         if rows:
@@ -60,14 +60,14 @@ class _RowsOfLabel:
             del self._by_value[value]
 
     def having(self, values: Iterable[str]) -> int:
-        """Return the rows that have one of some values."""
+        """Return the rows whose label has any of the given values."""
         bits = 0
         for value in values:
             bits |= self._by_value.get(value, 0)
         return bits
 
     def admitted(self, said: OfLabel, everything: int) -> int:
-        """Return the rows whose value of the label, or lack of it, requirements admit."""
+        """Return the rows that satisfy requirements on the label; they may allow that the label is absent."""
         values, are_admitted = said.among(self._by_value.keys())
         rows = self.having(values)
         if not are_admitted:
@@ -76,7 +76,7 @@ class _RowsOfLabel:
 
 
 class KnownNodes:
-    """The nodes of a cluster.
+    """The nodes of a cluster, indexed by name and label, for the node selectors of slices.
 
     Attributes:
         by_row: The nodes by their row.
@@ -123,16 +123,16 @@ class KnownNodes:
         return known
 
     def named(self, names: Iterable[str]) -> int:
-        """Return the rows of the nodes with some names; missing nodes are skipped."""
+        """Return the rows of the nodes with the given names; names without a node are skipped."""
         return bits_of([self._rows[name] for name in names if name in self._rows])
 
     def having(self, label: str, values: Iterable[str]) -> int:
-        """Return the rows of the nodes that have one of some values of a label."""
+        """Return the rows of the nodes on which a label has any of the given values."""
         of_label = self._of_label(label)
         return of_label.having(values) if of_label is not None else 0
 
     def selected(self, selector: NodeSelectorMatcher) -> int:
-        """Return the rows of the nodes that a selector matches, cached until nodes change.
+        """Return the rows of the nodes that a node selector matches, cached until nodes change.
 
         Cost: O(requirements + values of labels that nodes have).
         """
@@ -160,7 +160,7 @@ class KnownNodes:
         return found
 
     def _of_term(self, term: NodeTerm) -> int:
-        """Return the rows of the nodes that a term matches."""
+        """Return the rows of the nodes that a node selector term matches."""
         rows, by_label = self.all, term.by_label
         if not self._counts.keys() >= by_label.demanded:
             return 0
@@ -171,7 +171,7 @@ class KnownNodes:
         return rows & self._of_fields(term.fields) if rows and term.fields else rows
 
     def _of_fields(self, fields: Iterable[FieldRequirement]) -> int:
-        """Return the rows of the nodes that match field requirements; nodes without a name match all."""
+        """Return the rows of the nodes that match field requirements; a node without a name matches all."""
         rows = self.all
         for one in fields:
             having = self._with_field(one.key, one.value)
@@ -188,7 +188,7 @@ class KnownNodes:
         return 0 if row is None else 1 << row
 
     def _of_label(self, label: str) -> _RowsOfLabel | None:
-        """Return the rows of a label by its values, None if no node has the label."""
+        """Return the index of the rows that have a label; None if no node has the label."""
         known = self._by_label.get(label)
         if known is None and label in self._counts:
             known = self._by_label[label] = _RowsOfLabel(
@@ -197,7 +197,7 @@ class KnownNodes:
         return known
 
     def _change_labels(self, row: int, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Replace the labels of a row in the indexes."""
+        """Replace the labels of a row in the label indexes."""
         for key, value in before.items() - after.items():
             if key in self._by_label:
                 self._by_label[key].change(row, value)

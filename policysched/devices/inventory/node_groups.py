@@ -1,4 +1,4 @@
-"""`NodeGroups`: groups of nodes that see the same pools, so that claims are evaluated once for each group."""
+"""`NodeGroups`: groups of nodes that can use the same device pools; claims are evaluated once per group."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from policysched.devices.inventory.pool_views import NodeGroup, PoolView, SeenPo
 from policysched.devices.inventory.row_bits import bits_of, rows_of
 
 _MOST_REMEMBERED: Final = 50_000
-"""Number of log entries; beyond it the older half is dropped."""
+"""Largest number of log entries; above it the older half of the log is dropped."""
 _MOST_PARTS: Final = 256
-"""Number of parts of a group up to which rows are handled together; further rows are handled one by one."""
+"""Number of parts into which a group is split at once; further rows are moved to their groups one by one."""
 SeenPools = Mapping[PoolId, SeenPool | None]
-"""Pools as some rows see them; None for a pool that they do not see."""
+"""For each pool, its devices as some nodes can use them; None for a pool that these nodes cannot use."""
 
 
 class MovedLog:
-    """The log of changes after which groups must be evaluated again: a group, or a view for all groups that see it.
+    """Log of what must be evaluated again: a node group, or a pool view, which stands for all groups that see it.
 
     Args:
         readers: The readers of the log; it stays empty while there are none.
@@ -32,15 +32,15 @@ class MovedLog:
 
     @property
     def end(self) -> int:
-        """The place of the next entry, counted from the first entry ever."""
+        """Position after the last log entry, counted from the first entry ever."""
         return self._dropped + len(self._moved)
 
     def since(self, place: int) -> Sequence[NodeGroup | PoolView] | None:
-        """Return the entries from a place on, None if some of them were dropped."""
+        """Return the log entries from a position on; None if any of them were dropped."""
         return None if place < self._dropped else self._moved[place - self._dropped :]
 
     def note(self, moved: NodeGroup | PoolView) -> None:
-        """Log that a group, or all groups that see a view, must be evaluated again."""
+        """Log that a node group, or all groups that see a pool view, must be evaluated again."""
         if not self._readers:
             self._dropped += len(self._moved) + 1
             self._moved.clear()
@@ -53,7 +53,7 @@ class MovedLog:
 
 
 class NodeGroups:
-    """The groups of nodes.
+    """All groups of nodes that can use the same device pools.
 
     Args:
         moved: The log of groups to evaluate again.
@@ -68,7 +68,7 @@ class NodeGroups:
 
     @property
     def all(self) -> Collection[NodeGroup]:
-        """All groups: every node is in one."""
+        """All groups; every node is in exactly one group."""
         return self._by_pools.values()
 
     def batch(self) -> GroupBatch:
@@ -78,11 +78,11 @@ class NodeGroups:
         return self._batch
 
     def among(self, rows: int) -> list[NodeGroup]:
-        """Return the groups that some of the rows are in."""
+        """Return the groups that contain any of the given rows."""
         return [one for one in self._by_pools.values() if one.bits & rows]
 
     def join(self, rows: int, pools: tuple[SeenPool, ...]) -> NodeGroup:
-        """Add rows to the group that sees some pools, and return the group."""
+        """Move rows into the group of nodes that see exactly the given pools, and return that group."""
         group = self._by_pools.get(pools)
         if group is None:
             group = self._by_pools[pools] = NodeGroup(pools)
@@ -108,13 +108,13 @@ class NodeGroups:
             group.let_go()
 
     def unseen(self) -> list[PoolView]:
-        """Return the views that no node sees any more, each once."""
+        """Return the pool views that no node sees any more, each once."""
         left, self._left = self._left, {}
         return [view for view in left if not view.groups]
 
 
 class SightChanges:
-    """The rows that see pools differently than before: parts of groups, and rows that were handled one by one.
+    """Collects the rows for which a pool changed, so that they move to other node groups together.
 
     Sets of rows are integers, as in `row_bits`.
     """
@@ -126,7 +126,7 @@ class SightChanges:
         self._parts: dict[NodeGroup, list[tuple[int, dict[PoolId, SeenPool | None]]]] = {}
 
     def row(self, row: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
-        """Set how a row of a group sees a pool now."""
+        """Record how one row of a group now sees a pool."""
         known = self._of_rows.get(row)
         if known is None:
             known = self._of_rows[row] = group, self._taken_out(1 << row, group)
@@ -134,7 +134,7 @@ class SightChanges:
         known[1][identity] = seen
 
     def part(self, rows: int, group: NodeGroup, identity: PoolId, seen: SeenPool | None) -> None:
-        """Set how the rows of a group that are among some rows see a pool now: split the group by them."""
+        """Record how some rows of a group now see a pool, splitting the group into parts."""
         parts = self._parts.setdefault(group, [])
         rows &= group.bits
         by_themselves = rows if len(parts) >= _MOST_PARTS else rows & self._single
@@ -155,7 +155,7 @@ class SightChanges:
             parts.append((rest, {identity: seen}))
 
     def __iter__(self) -> Iterator[tuple[int, NodeGroup, SeenPools]]:
-        """Yield rows of a group with all pools that they see differently."""
+        """Yield sets of rows of one group, with all pools that these rows now see differently."""
         alike: dict[tuple[NodeGroup, Hashable], list[int]] = {}
         for row, (group, changed) in self._of_rows.items():
             alike.setdefault((group, tuple(changed.items())), []).append(row)
@@ -167,7 +167,7 @@ class SightChanges:
                     yield part, group, changed
 
     def _taken_out(self, bit: int, group: NodeGroup) -> dict[PoolId, SeenPool | None]:
-        """Remove a row from the parts of its group, and return the changes of its part."""
+        """Remove a row from the recorded parts of its group, and return the pool changes recorded for that part."""
         parts = self._parts.get(group, [])
         for place, (part, changed) in enumerate(parts):
             if part & bit:

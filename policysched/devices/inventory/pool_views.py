@@ -1,4 +1,4 @@
-"""`PoolView`: a pool of devices as some nodes see it, and `NodeGroup`: nodes that see the same pools.
+"""`PoolView`: a device pool as a group of nodes sees it, and `NodeGroup`: nodes that see the same pools.
 
 A view refers to slices and has no data of single devices, because each of many nodes can see slices of its own.
 
@@ -25,7 +25,7 @@ _NO_ROWS: Final[Codes] = np.zeros(0, np.int32)
 
 
 class SliceTaken(NamedTuple):
-    """The allocated devices of a slice. In a bit set, bit n is the device at place n.
+    """The allocated devices of a slice, as bit sets: bit n is the device at index n of the slice.
 
     Attributes:
         used: The devices that are allocated as a whole, as a bit set.
@@ -38,7 +38,7 @@ class SliceTaken(NamedTuple):
 
 
 class PoolView:
-    """A pool as some nodes see it, with its devices in search order. In a bit set, bit n is the device at place n.
+    """A device pool as some nodes see it, with its devices in search order; bit n of a set is the device at index n.
 
     Args:
         pool: The pool.
@@ -92,22 +92,22 @@ class PoolView:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the pool is usable and has no devices, so that a search ignores it."""
+        """Whether the pool is usable but has no devices, so that a search skips it."""
         return self.is_usable and not self.size
 
     @property
     def counters(self) -> Mapping[CounterName, Number]:
-        """The amount of each counter."""
+        """The total amount of each shared counter of the pool."""
         return _NO_AMOUNTS if self.charges is None else self.charges.amounts
 
     @property
     def available(self) -> Mapping[CounterName, Number]:
-        """The amount of each counter that no allocated device takes, on any node; it can be negative."""
+        """The amount of each shared counter that no allocated device consumes; it can be negative."""
         return _NO_AMOUNTS if self.charges is None else self.charges.available
 
     @property
     def rows(self) -> Codes:
-        """The rows of the devices. Shapes: (D,)."""
+        """The device rows of the pool's devices. Shapes: (D,)."""
         if self._rows is not None:
             return self._rows
         spans = [one.rows for one in self.slices]
@@ -117,26 +117,26 @@ class PoolView:
         return rows
 
     def parts(self) -> Iterator[tuple[int, KeptSlice]]:
-        """Yield the slices with devices, each with the place of its first device."""
+        """Yield the slices that have devices, each with the index of its first device in the pool."""
         at = 0
         for one in self.slices:
             yield at, one
             at += len(one.devices)
 
     def slice_of(self, place: int) -> tuple[KeptSlice, int]:
-        """Return the slice of a device, and the device's place in the slice."""
+        """Return the slice that contains a device, and the device's index in the slice."""
         for at, one in self.parts():
             if place < at + len(one.devices):
                 return one, place - at
         raise IndexError(place)
 
     def device(self, place: int) -> str:
-        """Return the name of a device."""
+        """Return the name of the device at an index of the pool."""
         one, at = self.slice_of(place)
         return one.devices[at]
 
     def reached(self, reached: Mapping[KeptSlice, int]) -> int | None:
-        """Return the devices that a node reaches as a bit set, None if no slice states nodes per device.
+        """Return the devices that a node can use, as a bit set; None if no slice restricts single devices to nodes.
 
         Args:
             reached: The devices of each slice that the node reaches.
@@ -149,11 +149,11 @@ class PoolView:
         return bits
 
     def let_go(self) -> None:
-        """Release the slices: no node sees the view any more, but logs can refer to it for long."""
+        """Drop the references to slices to free memory, because no node sees the view any more."""
         self.key, self.slices, self.charges, self._rows = None, (), None, None
 
     def take(self, taken: Mapping[KeptSlice, SliceTaken]) -> None:
-        """Update the allocated devices from those of the pool's slices."""
+        """Set the allocated devices from the allocated devices of each slice."""
         self.used = 0
         self.consumed = {}
         if taken:
@@ -172,14 +172,14 @@ class PoolView:
 
 
 class SeenPool(NamedTuple):
-    """A pool as a node sees it, with the devices that the node reaches as a bit set, None for all."""
+    """A pool view, with the devices that a node can use as a bit set; None for all devices."""
 
     view: PoolView
     reached: int | None
 
 
 class NodeGroup:
-    """Nodes that see the same pools.
+    """Nodes that see the same device pools.
 
     Attributes:
         pools: The pools in search order.
@@ -202,17 +202,17 @@ class NodeGroup:
         self.bits = 0
 
     def let_go(self) -> None:
-        """Release the pools: no node is in the group any more, but logs can refer to it for long."""
+        """Drop the references to pools to free memory, because the group has no nodes any more."""
         self.pools, self.views, self._by_pool = (), (), None
 
     def seen(self, pool: PoolId) -> SeenPool | None:
-        """Return a pool as the nodes see it, None if they do not see it."""
+        """Return a pool as the group's nodes see it; None if they do not see the pool."""
         if self._by_pool is None:
             self._by_pool = {one.view.pool: one for one in self.pools}
         return self._by_pool.get(pool)
 
     def with_pools(self, changed: Mapping[PoolId, SeenPool | None]) -> tuple[SeenPool, ...]:
-        """Return the pools in search order, with some of them replaced, added or removed."""
+        """Return the group's pools in search order, after replacing, adding or removing the `changed` pools."""
         others = [one for one in self.pools if one.view.pool not in changed]
         added = [one for one in changed.values() if one is not None]
         if added:

@@ -1,4 +1,4 @@
-"""Pools of devices as nodes see them: the newest generation of what a node can reach, complete or not, valid or not.
+"""Device pools as nodes see them: the slices of the newest generation, and whether they are complete and valid.
 
 A node sees the slices of a pool that it reaches, and of them the ones of the highest generation. Nodes that see the
 same slices share one view.
@@ -29,7 +29,7 @@ _NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 class Pool:
-    """All slices of a pool, of every generation.
+    """All resource slices of a device pool, of every generation.
 
     Args:
         pool: The identity of the pool.
@@ -62,16 +62,16 @@ class Pool:
 
     @property
     def nodes(self) -> Collection[str]:
-        """The nodes that slices name."""
+        """Names of the nodes that slices of the pool state in `nodeName`."""
         return self._local.keys()
 
     @property
     def has_counters(self) -> bool:
-        """Whether slices share counters, so that they depend on each other."""
+        """Whether slices of the pool share counters, so that slices depend on each other."""
         return self._with_counters > 0
 
     def add(self, one: KeptSlice, taken: Taken) -> None:
-        """Add a slice, or replace the one of its name; `taken` has the allocated devices of the pool."""
+        """Add a slice or replace the slice of the same name; `taken` has the allocated devices of the pool."""
         self.remove(one.name)
         self._drop_caches()
         self._slices[one.name] = one
@@ -103,7 +103,7 @@ class Pool:
                 del self._local[one.local_to]
 
     def _drop_caches(self) -> None:
-        """Drop what was computed of the slices before a change."""
+        """Drop values computed from the slices, because a slice changed."""
         self._reach = self._repeated = None
         self._counters = {}
 
@@ -116,12 +116,12 @@ class Pool:
 
     @property
     def depends_on_nodes(self) -> bool:
-        """Whether labels of nodes, or single devices, determine which nodes reach the pool."""
+        """Whether node labels, or devices that state their nodes themselves, decide which nodes can use the pool."""
         return bool(self._selective)
 
     @property
     def demands(self) -> set[LabelValue] | None:
-        """Label values of which a node must have one to reach a selective slice; None if other labels can matter."""
+        """Label values of which a node needs at least one to use a slice with a node selector; None if unknown."""
         found: set[LabelValue] = set()
         for one in self._selective:
             demanded = one.demands
@@ -131,18 +131,18 @@ class Pool:
         return found
 
     def seen_from_elsewhere(self, taken: Taken) -> SeenPool | None:
-        """Return the pool as nodes without a slice of their own see it."""
+        """Return the pool as seen by nodes that no slice names in `nodeName`."""
         return self.seen_from("", {}, taken)
 
     def seen_from(self, name: str, labels: Mapping[str, str], taken: Taken) -> SeenPool | None:
-        """Return the pool as a node sees it, None if a search on the node ignores the pool."""
+        """Return the pool as a node sees it; None if a search on the node ignores the pool."""
         slices = (*self._selective, *self._local.get(name, ()), *self._common)
         reach = ((one, one.reached_from(name, labels)) for one in slices)
         return self._seen({one: reached for one, reached in reach if reached is not None}, taken)
 
     @property
     def reach(self) -> Reach:
-        """The slices and devices that nodes reach by selectors and names."""
+        """The slices and devices that node selectors and node names make available to nodes, cached."""
         if self._reach is None:
             self._reach = Reach(self._selective, self._common)
         return self._reach
@@ -150,7 +150,7 @@ class Pool:
     def seen_as(
         self, numbers: Mapping[int, int], name: str, labels: Mapping[str, str], taken: Taken
     ) -> SeenPool | None:
-        """Return the pool as a node sees it, from the numbers that `reach` has for the node."""
+        """Return the pool as a node sees it, given the slices and devices that the node reaches (see `Reach`)."""
         reached = self.reach.reached(numbers)
         local = {one: one.reached_from(name, labels) or 0 for one in self._local.get(name, ())}
         if local:
@@ -166,7 +166,7 @@ class Pool:
         return None if view is None or view.is_silent else SeenPool(view, view.reached(reached))
 
     def unnoticed(self, taken: Taken) -> SeenPool:
-        """Return an empty usable pool, for a node on which a search ignores the pool."""
+        """Return an empty, usable view of the pool, for nodes on which a search ignores the pool."""
         return SeenPool(self._complete("unnoticed", [], [], taken), None)
 
     def _view(self, slices: list[KeptSlice], generation: int, taken: Taken) -> PoolView | None:
@@ -188,7 +188,7 @@ class Pool:
         return view
 
     def _complete(self, state: str, slices: list[KeptSlice], others: list[KeptSlice], taken: Taken) -> PoolView:
-        """Return the view of some slices.
+        """Return the view of a complete set of slices, cached.
 
         Args:
             state: A part of the key that distinguishes views of the same slices.
@@ -206,7 +206,7 @@ class Pool:
         return view
 
     def _made(self, key: Hashable, slices: list[KeptSlice], others: list[KeptSlice], taken: Taken) -> PoolView:
-        """Make the view of sorted slices."""
+        """Build the view of sorted slices."""
         with_devices, charges = slices, None
         if self.has_counters:
             with_devices = [one for one in slices if not one.counter_sets]
@@ -230,7 +230,7 @@ class Pool:
         return self._repeated
 
     def _repeats(self, slices: Sequence[KeptSlice]) -> bool:
-        """Return whether a device name occurs twice."""
+        """Return whether a device name occurs twice in some slices."""
         repeated = self._repeated_names
         if not repeated:
             return False
@@ -245,7 +245,7 @@ class Pool:
     # Allocated devices
 
     def take(self, taken: Taken) -> None:
-        """Update all views from the allocated devices of the pool."""
+        """Update all views of the pool from its allocated devices."""
         for one in self._slices.values():
             self._take_over(one, taken)
         for charges in self._used_counters():
@@ -254,7 +254,7 @@ class Pool:
             view.take(self._taken)
 
     def retake(self, devices: Collection[str], taken: Taken) -> list[PoolView]:
-        """Update views after some devices were allocated or released.
+        """Update the views of the pool after some of its devices were allocated or released.
 
         Returns:
             The views that changed.
@@ -277,7 +277,7 @@ class Pool:
         return {*self._counters.values(), *(one.charges for one in self.views.values() if one.charges is not None)}
 
     def _take_over(self, one: KeptSlice, taken: Taken) -> None:
-        """Update a slice from the allocated devices of the pool."""
+        """Update the allocated devices of one slice from the allocated devices of the pool."""
         before = self._taken.pop(one, None)
         if before is None and not taken:
             return
@@ -298,7 +298,7 @@ class Pool:
             self._columns.consumed[one.start + place] ^= True
 
     def _consumed(self, device: str, taken: Taken) -> Mapping[str, Number] | None:
-        """Return what the shares of a device consume, None if it has no shares that count."""
+        """Return the capacity that the shares of a device consume; None if no shares have to be considered."""
         if self._empty_shares_count and device in taken.shares:
             return taken.consumed.get(device, _NO_AMOUNTS)
         return taken.consumed.get(device)
@@ -312,7 +312,7 @@ class Pool:
 
 
 def _repeated(slices: Iterable[KeptSlice]) -> Mapping[KeptSlice, set[str]]:
-    """Return by slice the names of its devices that occur again in it or in another slice of its generation."""
+    """Return, for each slice, its device names that occur more than once in slices of the same generation."""
     counts: Counter[tuple[int, str]] = Counter()
     having = [one for one in slices if one.devices]
     if len(having) == 1 and not having[0].repeats_names:

@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 
 _FEW: Final = 8
-"""Number of rows up to which bits are set and read one by one, not as arrays."""
+"""Number of rows up to which bits are set and read one by one, not with arrays."""
 _AT_ONCE: Final = 1 << 22
-"""Size of the table of memberships that is unpacked at once. Units: bytes."""
+"""Largest part of the table of memberships that is unpacked at a time. Units: bytes."""
 
 
 def bits_of(rows: Collection[int]) -> int:
-    """Return a set of rows as an integer."""
+    """Convert a set of rows to an integer with one bit per row."""
     if len(rows) <= _FEW:
         bits = 0
         for row in rows:
@@ -27,7 +27,7 @@ def bits_of(rows: Collection[int]) -> int:
 
 
 def rows_of(bits: int) -> list[int]:
-    """Return the rows of an integer, the lowest first."""
+    """Return the rows whose bits are set in an integer, in ascending order."""
     if bits.bit_count() > _FEW:
         return np.flatnonzero(_flags(bits)).tolist()
     rows = []
@@ -44,7 +44,7 @@ def _flags(bits: int) -> np.typing.NDArray[np.uint8]:
 
 
 class Parted:
-    """Rows, split by the sets that they are in.
+    """Rows, divided into parts whose rows are in the same sets.
 
     Attributes:
         mostly: The places of the sets that most rows are in.
@@ -75,7 +75,7 @@ class Parted:
 
 
 def _split(rows: int, sets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Split rows by many sets, using for each row a string of bits that has its sets."""
+    """Divide rows into parts whose rows are in the same sets, for many sets."""
     width = (rows.bit_length() + 7) // 8
     packed = np.frombuffer(b"".join([one.to_bytes(width, "little") for one in sets]), np.uint8).reshape(-1, width)
     step = max(1, _AT_ONCE // (8 * len(sets)))

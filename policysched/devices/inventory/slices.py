@@ -21,19 +21,19 @@ from policysched.model.selection.node_selectors import NodeSelectorMatcher, leni
 from policysched.model.selection.selectors import Operator
 
 _FEW_VALUES: Final = 32
-"""Largest number of label values by which a selector is indexed."""
+"""Largest number of label values by which a node selector is indexed; other selectors are evaluated on each node."""
 _NO_VALUE: Final = "\0"
-"""A value that no label can have."""
+"""Text that is not a valid label value."""
 
 
 LabelValue: TypeAlias = tuple[str, str]
 """A label and its value."""
 CounterName: TypeAlias = tuple[str, str]
-"""A counter set and one of its counters."""
+"""Name of a counter set, and name of a counter in the set."""
 
 
 def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
-    """Return label values of which a node must have one to match a selector, None if there are none or too many."""
+    """Return label values of which a node must have at least one to match a selector; None if none or too many."""
     if selector.terms is None:
         return None
     demands: dict[LabelValue, None] = {}
@@ -46,7 +46,7 @@ def demanded_by(selector: NodeSelectorMatcher) -> Collection[LabelValue] | None:
 
 
 class DeviceNodes:
-    """The devices of a slice that each node reaches, for slices that state nodes per device.
+    """For a slice with nodes per device: the devices that each node can use.
 
     In a bit set, bit n is the device at place n. Selectors that demand one of a few label values are indexed by these
     values, so that the cost for a node depends on what it reaches, not on all selectors.
@@ -79,7 +79,7 @@ class DeviceNodes:
         self._others = [matcher for matcher in self.selectors if not self._file(matcher)]
 
     def _file(self, matcher: NodeSelectorMatcher) -> bool:
-        """Index a selector by the label values that it demands; return False if that is not possible."""
+        """Index a device's node selector by label values; return False if the selector cannot be indexed."""
         demands = demanded_by(matcher)
         for key, value in demands or ():
             self._by_label.setdefault(key, {}).setdefault(value, []).append(matcher)
@@ -87,13 +87,13 @@ class DeviceNodes:
 
     @property
     def demands(self) -> Collection[LabelValue] | None:
-        """Label values of which a node must have one to reach a device, None if other nodes can reach one too."""
+        """Label values of which a node needs at least one to use a device; None if other nodes can use one too."""
         if self.everywhere or self.by_name or self._others:
             return None
         return [(key, value) for key, by_value in self._by_label.items() for value in by_value]
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int:
-        """Return the devices that a node reaches."""
+        """Return the devices that a node can use, as a bit set."""
         bits = self.everywhere | self.by_name.get(name, 0)
         for matcher in self._others:
             if matcher.matches(name, labels):
@@ -106,7 +106,7 @@ class DeviceNodes:
 
 
 class Charges:
-    """The counters that the devices of a slice take from their pool.
+    """The shared counters that the devices of a slice consume.
 
     Attributes:
         sets: The counter sets.
@@ -168,30 +168,30 @@ class KeptSlice:
     stated_selector: NodeSelector | None
     is_ignored: bool
     _places: dict[str, int] = field(default_factory=dict)
-    """The places of the devices by name, filled at the first lookup."""
+    """Index of each device in the slice, by device name; filled at the first lookup."""
 
     @property
     def rows(self) -> Codes:
-        """The rows of the devices. Shapes: (D,)."""
+        """The device rows of the slice's devices. Shapes: (D,)."""
         return np.arange(self.start, self.start + len(self.devices), dtype=np.int32)
 
     @property
     def is_selective(self) -> bool:
-        """Whether a node selector or single devices determine which nodes reach the slice."""
+        """Whether a node selector, or devices that state their nodes themselves, decide which nodes use the slice."""
         return not (self.everywhere or self.local_to or self.says_nothing)
 
     @property
     def says_nothing(self) -> bool:
-        """Whether no node reaches the slice."""
+        """Whether the slice states no nodes, so that no node can use it."""
         tied = self.local_to or self.everywhere
         return not tied and self.selector is None and self.device_nodes is None
 
     def is_reached_from(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a node reaches the slice."""
+        """Return whether a node can use the slice."""
         return self.reached_from(name, labels) is not None
 
     def reached_from(self, name: str, labels: Mapping[str, str]) -> int | None:
-        """Return the devices that a node reaches by themselves, None if it does not reach the slice.
+        """Return the devices that state a node themselves, as a bit set; None if the node cannot use the slice.
 
         If the slice does not state nodes per device, no bits are set.
         """
@@ -205,7 +205,7 @@ class KeptSlice:
 
     @property
     def demands(self) -> Collection[LabelValue] | None:
-        """Label values of which a node must have one to reach the slice, None if other nodes can reach it too."""
+        """Label values of which a node needs at least one to use the slice; None if nodes without them can use it."""
         if self.everywhere or self.local_to:
             return None
         if self.selector is not None:
@@ -213,14 +213,14 @@ class KeptSlice:
         return () if self.device_nodes is None else self.device_nodes.demands
 
     def place(self, device: str) -> int | None:
-        """Return the place of a device, None if it is not in the slice."""
+        """Return the index of a device in the slice; None if the slice has no such device."""
         if not self._places:
             self._places.update((name, place) for place, name in enumerate(self.devices))
         return self._places.get(device)
 
 
 def keep(one: ResourceSlice, columns: DeviceColumns, release: Release) -> KeptSlice:
-    """Add a slice's devices to the columns.
+    """Add a slice's devices to the device columns, and return the fields that the allocator needs.
 
     Args:
         one: The slice.

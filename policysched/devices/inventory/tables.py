@@ -1,4 +1,4 @@
-"""`DeviceTables`: all slices, device classes and nodes in the form that the allocator reads, updated by change."""
+"""`DeviceTables`: slices, device classes and nodes, prepared for the allocator and updated by each change."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from policysched.model.objects import DeviceClass, ResourceSlice
 from policysched.model.release import DEFAULT, Release
 
 _MOST_CHANGED: Final = 8
-"""Number of changed pools or nodes after which groups are updated at once, not at the next evaluation."""
+"""Number of changed pools or nodes at which node groups are updated at once instead of at the next evaluation."""
 _WIDE_A_CHANGE: Final = 8
-"""Number of pools with many nodes for which this number grows by 1, because an update then costs more."""
+"""Number of pools with many nodes that raises `_MOST_CHANGED` by 1, because an update then takes longer."""
 _FEW_ROWS: Final = 8
-"""Number of rows up to which rows are handled one by one."""
+"""Number of rows up to which rows are handled one by one, not as a bit set."""
 _SELECTORS_A_ROW: Final = 4
-"""Number of selectors that are matched against all nodes in the time of one row that is handled by itself."""
+"""Number of selectors matched against all nodes in the time in which one row is handled separately."""
 
 
 class DeviceTables:
-    """The devices of a cluster by pool, and the nodes that reach them.
+    """The devices of a cluster by pool, and the nodes that can use them.
 
     Nodes have the row numbers of the cluster's columns. Slices, classes, nodes and `allocated` can change in any order
     at any time between two evaluations; an `Allocator` reads the changes by itself.
@@ -78,11 +78,11 @@ class DeviceTables:
 
     @property
     def stamp(self) -> int:
-        """A number that grows with each change of anything."""
+        """A number that grows with each change of a slice, class, node or allocation."""
         return self._changes + self.allocated.stamp
 
     def set_slice(self, one: ResourceSlice) -> None:
-        """Add a slice, or replace the one of its name.
+        """Add a slice, or replace the slice of the same name.
 
         Raises:
             QuantityError: An amount is malformed; nothing changes.
@@ -114,7 +114,7 @@ class DeviceTables:
             self._take_out(one)
 
     def set_class(self, one: DeviceClass) -> None:
-        """Add a device class, or replace the one of its name."""
+        """Add a device class, or replace the device class of the same name."""
         self.classes[one.metadata.name] = one
         self.classes_stamp += 1
         self._changes += 1
@@ -152,7 +152,7 @@ class DeviceTables:
             self._forget_unseen()
 
     def node(self, row: int) -> tuple[str, NodeGroup]:
-        """Return a node's name and group.
+        """Return the name and the group of the node in a row.
 
         Raises:
             KeyError: The row has no node.
@@ -161,7 +161,7 @@ class DeviceTables:
         return known.name, known.group
 
     def refresh(self) -> None:
-        """Update which nodes see which pools, and the allocated devices of pools."""
+        """Update the node groups after changes of slices and nodes, and the allocated devices of pools."""
         if self._stale or self._fresh:
             self._update_groups()
         if self._seen != self.allocated.stamp:
@@ -178,7 +178,7 @@ class DeviceTables:
         self._index(one, pool)
 
     def _mark(self, pool: Pool, before: KeptSlice | None, after: KeptSlice | None) -> None:
-        """Note which nodes may see a pool differently after a change of a slice."""
+        """Mark the nodes that may see a pool differently after a slice changed."""
         changed = [one for one in (before, after) if one is not None]
         identity = changed[0].pool
         stale = self._stale.setdefault(identity, set())
@@ -192,7 +192,7 @@ class DeviceTables:
             self._stale[identity] = None
 
     def _index(self, one: KeptSlice, pool: Pool) -> None:
-        """Update the index of pools by node name for a slice's node."""
+        """Add a slice's pool to the index of pools by node name."""
         if not one.local_to:
             return
         if one.local_to in pool.nodes:
@@ -205,12 +205,12 @@ class DeviceTables:
     # Nodes
 
     def _update_after_many_changes(self) -> None:
-        """Update groups while nodes and slices are listed, when no claim waits for it."""
+        """Update node groups early after many changes, as when nodes and slices are listed at startup."""
         if max(len(self._stale), len(self._fresh)) > _MOST_CHANGED + len(self._wide) // _WIDE_A_CHANGE:
             self._update_groups()
 
     def _update_groups(self) -> None:
-        """Update how nodes see the pools that changed, and how nodes that changed see all pools."""
+        """Update how all nodes see the changed pools, and how the changed nodes see all pools."""
         stale, self._stale = self._stale, {}
         fresh, self._fresh = self._fresh, set()
         changes = SightChanges()
@@ -231,12 +231,12 @@ class DeviceTables:
         self._forget_views(stale)
 
     def _forget_unseen(self) -> None:
-        """Drop the views that no node sees any more."""
+        """Drop the pool views that no node sees any more."""
         for view in self.groups.unseen():
             self._pools[view.pool].forget(view)
 
     def _forget_views(self, stale: Iterable[PoolId]) -> None:
-        """Drop the views of changed pools that no node sees, and pools without slices."""
+        """Drop unseen views of the changed pools, and drop changed pools without slices."""
         for identity in stale:
             pool = self._pools[identity]
             for view in [one for one in pool.views.values() if not one.groups]:
@@ -245,13 +245,13 @@ class DeviceTables:
                 del self._pools[identity]
 
     def _groups_of(self, rows: int) -> Collection[NodeGroup]:
-        """Return the groups of some rows."""
+        """Return the node groups that contain any of the given rows."""
         nodes = self._nodes.by_row
         few = rows.bit_count() <= len(self.groups.all)
         return {nodes[row].group: None for row in rows_of(rows)} if few else self.groups.among(rows)
 
     def _note_sights(self, changes: SightChanges, identity: PoolId, rows: int) -> None:
-        """Note which of some rows see a pool differently than before."""
+        """Record which of the given rows see a pool differently than before."""
         nodes = self._nodes.by_row
         for seen, together in self._sights(identity, self._pools[identity], rows):
             if together.bit_count() <= _FEW_ROWS:
@@ -265,7 +265,7 @@ class DeviceTables:
                     changes.part(together, group, identity, seen)
 
     def _sights(self, identity: PoolId, pool: Pool, rows: int) -> Iterator[tuple[SeenPool | None, int]]:
-        """Yield rows that see a pool in the same way, with what they see. Few rows are handled one by one."""
+        """Yield sets of rows that see a pool in the same way, with their view of the pool."""
         nodes = self._nodes.by_row
         count = rows.bit_count()
         if count <= _FEW_ROWS or count <= len(pool.reach.selectors) // _SELECTORS_A_ROW:
@@ -281,7 +281,7 @@ class DeviceTables:
                 yield None if identity in self.unusable else pool.seen_as(numbers, "", {}, taken), together
 
     def _numbers(self, reach: Reach, own: int, rows: int) -> Iterator[tuple[Mapping[int, int], KnownNode | None, int]]:
-        """Yield the numbers of slices that `reach` has for rows: for many rows together, and for each row in `own`."""
+        """Yield which slices and devices rows can reach: for sets of equal rows, and for each row in `own`."""
         parted = Parted(rows, [self._nodes.selected(one) for one in reach.selectors])
         mostly = reach.numbers(parted.mostly)
         for part, otherwise in parted.parts:
@@ -313,7 +313,7 @@ class DeviceTables:
         return affected
 
     def _seen_by(self, node: KnownNode, identity: PoolId, numbers: Mapping[int, int] | None = None) -> SeenPool | None:
-        """Return a pool as a node sees it now; `numbers` are the numbers that `reach` has for the node, if known."""
+        """Return a pool as a node sees it now; `numbers` are the node's `Reach` numbers, computed if None."""
         pool = self._pools[identity]
         if identity in self.unusable and node.name not in pool.nodes:
             return None
@@ -344,7 +344,7 @@ class DeviceTables:
 
 
 def _by_label(demands: Iterable[LabelValue]) -> dict[str, list[str]]:
-    """Return the values by label."""
+    """Return the required label values, grouped by label."""
     found: dict[str, list[str]] = {}
     for label, value in demands:
         found.setdefault(label, []).append(value)

@@ -13,7 +13,7 @@ from policysched.devices.inventory.pool_views import NodeGroup, SeenPool
 
 
 class UnusablePools:
-    """The unusable pools that every node sees, in search order.
+    """The incomplete or invalid pools that every node sees, in search order.
 
     Attributes:
         stamp: A number that grows with each change.
@@ -34,7 +34,7 @@ class UnusablePools:
         return pool in self._seen
 
     def set(self, pool: PoolId, seen: SeenPool | None) -> None:
-        """Set how nodes see a pool, None if they do not see it or can use it."""
+        """Set how nodes see an unusable pool; None removes the pool, because nodes can use it or do not see it."""
         before = self._seen.get(pool)
         if before is not None and seen is not None and before.view.is_invalid == seen.view.is_invalid:
             return
@@ -52,18 +52,18 @@ class UnusablePools:
 
     @property
     def are_invalid(self) -> bool:
-        """Whether some of the pools are invalid."""
+        """Whether any of the pools is invalid, not only incomplete."""
         return bool(self._invalid)
 
     def first(self, group: NodeGroup) -> SeenPool | None:
-        """Return the first pool that the nodes of a group do not see in a view of their own."""
+        """Return the first unusable pool for which a group's nodes have no separate view; None if there is none."""
         if not self._order:
             return None
         own = {seen.view.pool for seen in group.pools}
         return next((self._seen[pool] for pool in self._order if pool not in own), None)
 
     def has_invalid(self, group: NodeGroup) -> bool:
-        """Return whether there is an invalid pool that the nodes of a group do not see in a view of their own."""
+        """Return whether there is an invalid pool for which a group's nodes have no separate view."""
         if not self._invalid:
             return False
         return len(self._invalid) > sum(seen.view.pool in self._invalid for seen in group.pools)

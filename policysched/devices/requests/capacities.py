@@ -1,4 +1,4 @@
-"""`Consumption`: the amounts of a device's capacities that a request consumes, rounded by the driver's policies.
+"""`Consumption`: the capacity of a device that a request consumes, rounded by the driver's policies.
 
 Source: k8s.io/dynamic-resource-allocation v0.36, v0.37 and v0.38 structured/internal/incubating/consumable_capacity.go.
 """
@@ -24,7 +24,7 @@ _NOT_REPRESENTABLE: Final = "capacity request cannot be represented in the devic
 
 
 class Consumption(NamedTuple):
-    """The amounts that one request takes of a device's capacities.
+    """The amounts of a device's capacities that one request consumes.
 
     Attributes:
         amounts: The amount by capacity.
@@ -37,7 +37,7 @@ class Consumption(NamedTuple):
     other_names: Mapping[str, str] = MappingProxyType({})
 
     def fits(self, *consumed: Mapping[str, Number] | None) -> bool:
-        """Return whether the amounts fit beside amounts that are consumed already."""
+        """Return whether the device has enough capacity left in addition to the amounts that are already consumed."""
         for name, amount in self.amounts.items():
             total = amount.number
             other = self.other_names.get(name)
@@ -50,13 +50,13 @@ class Consumption(NamedTuple):
 
 
 class CapacityError(Exception):
-    """An amount cannot be computed, or is negative."""
+    """The consumed amount cannot be computed, or is negative."""
 
 
 def consumption(
     required: CapacityRequirements | None, capacities: Mapping[str, DeviceCapacity], driver: str, release: Release
 ) -> Consumption | None:
-    """Return what a request takes of each capacity of a device.
+    """Return the amount of each capacity of a device that a request consumes.
 
     Args:
         required: The requested capacities.
@@ -112,7 +112,7 @@ def _of_device(requests: Mapping[str, Amount], others: Mapping[str, str]) -> Map
 
 
 def _checked(name: str, requested: Amount | None, capacity: DeviceCapacity, release: Release) -> FormattedQuantity:
-    """Return the amount that is taken of a capacity.
+    """Return the consumed amount of a capacity: the requested amount, or a default, after checks and rounding.
 
     Raises:
         CapacityError: The amount cannot be computed, or is negative.
@@ -182,13 +182,13 @@ def _passing(requested: FormattedQuantity, limit: str) -> str:
 
 
 def _thousandths(amount: FormattedQuantity) -> int | None:
-    """Return an amount in thousandths, None if it is no int64."""
+    """Return an amount in thousandths; None if the result does not fit into an int64."""
     number = amount.number * 1000
     return int(number) if number == int(number) and MIN <= number <= MAX else None
 
 
 def _is_in_thousandths(allowed: CapacityRange) -> bool:
-    """Return whether the bounds and the step of a range are int64 in thousandths, and the step is at least one."""
+    """Return whether a range can be computed in int64 thousandths: bounds and step fit, the step is at least one."""
     amounts = [_thousandths(read(one)) for one in (allowed.min, allowed.max) if one is not None]
     step = _thousandths(read(allowed.step)) if allowed.step is not None else None
     return None not in amounts and step is not None and step >= 1
@@ -217,7 +217,7 @@ def _is_in_range(amount: FormattedQuantity, allowed: CapacityRange, release: Rel
 
 
 def _is_multiple(amount: FormattedQuantity, allowed: CapacityRange) -> bool:
-    """Return whether an amount is the least amount of a range plus steps, all in thousandths."""
+    """Return whether an amount is the range's minimum plus a multiple of its step; all amounts in thousandths."""
     wanted = _thousandths(amount)
     step, least = number_of(allowed.step or 0), number_of(allowed.min or 0)
     return wanted is not None and (wanted - int(least * 1000)) % int(step * 1000) == 0

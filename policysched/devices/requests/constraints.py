@@ -1,4 +1,4 @@
-"""`AttributeConstraint`: an attribute that must be equal, or distinct, on the devices of a claim's requests.
+"""`AttributeConstraint`: an attribute that must be equal, or distinct, on the devices of several requests.
 
 The state of constraints during a search is that of kube-scheduler's. In Kubernetes 1.36, the constraint for distinct
 values stores one value for each request, that of the latest device, and drops it when any device of the request is
@@ -18,29 +18,29 @@ from policysched.model.objects import DeviceAttribute, DeviceConstraint
 
 
 class NamedRequest(Protocol):
-    """The names of a request."""
+    """Name of a request and, if any, of its alternative."""
 
     @property
     def request(self) -> str:
-        """The name of the claim's request."""
+        """Name of the request, without its alternative."""
 
     @property
     def full_name(self) -> str:
-        """The name, for an alternative `request/alternative`."""
+        """Name of the request; `request/alternative` for an alternative."""
 
 
 class AttributeConstraint(Protocol):
-    """A constraint during one search."""
+    """A claim constraint on an attribute, with the devices that a search has chosen so far."""
 
     def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
-        """Add a device by its attribute value, None if it has none. Return False if the constraint is violated."""
+        """Add a device with its attribute value (None if it has none); return False if the constraint is violated."""
 
     def remove(self, of: NamedRequest) -> None:
-        """Remove a device that was added for a request."""
+        """Remove the device that was added last for a request."""
 
 
 class _Affecting:
-    """Selects the requests of a constraint."""
+    """Base of constraints: selects the requests to which a constraint applies; all if it names none."""
 
     __slots__ = ("_names",)
 
@@ -52,7 +52,7 @@ class _Affecting:
 
 
 class EqualAttribute(_Affecting):
-    """All devices must have the same value."""
+    """Constraint `matchAttribute`: all devices must have the same attribute value."""
 
     __slots__ = ("_count", "_value")
 
@@ -62,7 +62,7 @@ class EqualAttribute(_Affecting):
         self._count = 0
 
     def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
-        """Add a device; the first device determines the value."""
+        """Add a device; return False unless its value equals the value of the first device."""
         if not self.affects(of):
             return True
         if value is None:
@@ -75,13 +75,13 @@ class EqualAttribute(_Affecting):
         return True
 
     def remove(self, of: NamedRequest) -> None:
-        """Remove a device."""
+        """Remove a device, by the request for which it was added."""
         if self.affects(of):
             self._count -= 1
 
 
 class DistinctAttribute(_Affecting):
-    """All devices must have different values."""
+    """Constraint `distinctAttribute`: all devices must have different attribute values."""
 
     __slots__ = ("_values",)
 
@@ -90,7 +90,7 @@ class DistinctAttribute(_Affecting):
         self._values: list[AttributeValue] = []
 
     def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
-        """Add a device."""
+        """Add a device; return False if its value equals the value of another device."""
         if not self.affects(of):
             return True
         if value is None or _repeats(value, self._values):
@@ -99,13 +99,13 @@ class DistinctAttribute(_Affecting):
         return True
 
     def remove(self, of: NamedRequest) -> None:
-        """Remove the latest device."""
+        """Remove the device that was added last."""
         if self.affects(of):
             self._values.pop()
 
 
 class DistinctAmongRequests(_Affecting):
-    """No device may have a value that is stored for a request."""
+    """Constraint `distinctAttribute` that compares only the latest device of each request."""
 
     __slots__ = ("_count", "_values")
 
@@ -115,7 +115,7 @@ class DistinctAmongRequests(_Affecting):
         self._count = 0
 
     def add(self, of: NamedRequest, value: AttributeValue | None) -> bool:
-        """Add a device; its value replaces the one stored for the request."""
+        """Add a device; its value replaces the value stored for the request."""
         if not self.affects(of):
             return True
         if value is None or (self._count and _repeats(value, self._values.values())):
@@ -132,12 +132,12 @@ class DistinctAmongRequests(_Affecting):
 
 
 def _repeats(value: AttributeValue, known: Collection[AttributeValue]) -> bool:
-    """Return whether a value equals a known value; a value of unknown type equals all."""
+    """Return whether a value equals any known value; a value of unknown type equals every value."""
     return value in known or (value[1] is None and bool(known))
 
 
 def fresh(constraint: DeviceConstraint, *, compares_all: bool) -> AttributeConstraint:
-    """Return the constraint without devices.
+    """Return a claim's constraint for a new search, without devices.
 
     Args:
         constraint: The constraint.
@@ -149,14 +149,14 @@ def fresh(constraint: DeviceConstraint, *, compares_all: bool) -> AttributeConst
 
 
 def attribute_of(constraint: DeviceConstraint) -> str | None:
-    """Return the full name of a constraint's attribute, None if the constraint is empty."""
+    """Return the full name of a constraint's attribute; None if the constraint names no attribute."""
     return constraint.match_attribute if constraint.match_attribute is not None else constraint.distinct_attribute
 
 
 def value_of(attributes: Mapping[str, DeviceAttribute], driver: str, name: str) -> AttributeValue | None:
-    """Return an attribute value by full name; attributes of the driver itself can be stored without the domain.
+    """Return the type and value of an attribute by its full name; None if no attribute has the name.
 
-    The value is None if the attribute has no single value.
+    `attributes` may omit the domain of the driver. The value is None if the attribute has no single value.
     """
     found = attributes.get(name)
     if found is None:

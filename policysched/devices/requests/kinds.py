@@ -1,4 +1,4 @@
-"""`Kinds`: a column with the kind of each device; devices of one kind are equal for some claims."""
+"""`Kinds`: a column with the kind of each device; claims cannot distinguish devices of the same kind."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _UNKNOWN = -1
 _FEW = 256
 """Number of rows up to which rows are classified one by one, not as arrays."""
 _TOGETHER = 1024
-"""Number of kinds that are made before their cost is taken from the budget."""
+"""Number of new kinds that are created before their cost is subtracted from the budget."""
 _STEPS_A_KIND = 6
 _SPARE = 4096
-"""Number of kinds up to which kinds of deleted devices are never dropped."""
+"""Number of kinds up to which kinds without devices are kept."""
 _WIDEST_TABLE = 16
-"""Combinations of two codes per row up to which codes are combined by a table; beyond it they are sorted."""
+"""Largest table, as a multiple of the rows, for combining two columns of codes; larger combinations are sorted."""
 
 
 class Kinds:
-    """The kind of each device, computed at its first use.
+    """The kind of each device, computed at its first use; claims cannot distinguish devices of the same kind.
 
     Args:
         columns: The devices.
@@ -44,7 +44,7 @@ class Kinds:
 
     @property
     def is_overgrown(self) -> bool:
-        """Whether most kinds are of deleted devices."""
+        """Whether most of the stored kinds have no devices any more."""
         return len(self.kinds) > _SPARE + 4 * self._columns.size
 
     def refresh(self) -> None:
@@ -61,11 +61,11 @@ class Kinds:
             self._column = grown
 
     def codes(self, start: int, stop: int) -> bytes:
-        """Return the kinds of consecutive rows as bytes; a kind that is not known yet is -1."""
+        """Return the kinds of consecutive rows as bytes; -1 for a row whose kind is not computed yet."""
         return self._column[start:stop].tobytes()
 
     def of(self, rows: Codes, steps: Budget | None = None) -> Codes:
-        """Return the kinds of rows.
+        """Return the kinds of rows; compute the kinds that are not known yet.
 
         Shapes: (R,) -> (R,).
 
@@ -111,7 +111,7 @@ class Kinds:
 
 
 def combined_codes(codes: Sequence[Codes]) -> tuple[Places, Places]:
-    """Return one number for each row, equal for rows with equal codes, and the first row of each number.
+    """Combine columns into one number per row, equal for rows with equal codes; also return each number's first row.
 
     Numbers are consecutive from 0 on.
 

@@ -1,4 +1,4 @@
-"""`Plans`: the compiled claims of a pod: the devices that each request asks for, or its error.
+"""`Plans`: the compiled claims of a pod, with the devices that each request asks for, or its error.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.5 structured/internal/incubating/allocator_incubating.go (Allocate,
 validateDeviceRequest).
@@ -29,14 +29,14 @@ from policysched.model.objects.devices import ALL, EXACT_COUNT
 from policysched.model.release import Release
 
 MOST_RESULTS: Final = 32
-"""Largest number of devices of a claim."""
+"""Largest number of devices that one claim can get; a claim for more is an error."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 Asked = ExactDeviceRequest | DeviceSubRequest
 
 
 @dataclass(eq=False, slots=True)
 class DeviceAsk:
-    """A number of devices with the same requirement: a request, or one alternative of it.
+    """A request for a number of devices that all meet one requirement, or one alternative of a request.
 
     Attributes:
         claim: The claim's place among those of the pod.
@@ -63,18 +63,18 @@ class DeviceAsk:
 
     @property
     def full_name(self) -> str:
-        """The request's name with that of the alternative: `request/alternative`."""
+        """Name of the request; `request/alternative` for an alternative."""
         return f"{self.request}/{self.alternative}" if self.alternative else self.request
 
     @property
     def own_name(self) -> str:
-        """The name in messages: that of the alternative, or of the request."""
+        """Name in messages: of the alternative if there is one, otherwise of the request."""
         return self.alternative or self.request
 
 
 @dataclass(eq=False, slots=True)
 class RequestPlan:
-    """A request: one ask, or alternatives of which the first that can be allocated is chosen."""
+    """A compiled request: one ask, or alternatives, of which the first that can be allocated is chosen."""
 
     asks: tuple[DeviceAsk, ...]
     has_alternatives: bool
@@ -95,7 +95,7 @@ class ClaimPlan:
     failure: AllocationFailure | None
 
     def asks(self) -> Iterator[DeviceAsk]:
-        """Yield all asks, including alternatives."""
+        """Yield all asks of the claim, including the asks of alternatives."""
         for request in self.requests:
             yield from request.asks
 
@@ -113,7 +113,7 @@ def selectors_of(claims: Iterable[ResourceClaim], classes: Mapping[str, DeviceCl
 
 
 class Plans:
-    """The compiled claims of a pod.
+    """The compiled claims of a pod, for the device search.
 
     Args:
         claims: The claims, in the order of the pod.
@@ -152,11 +152,11 @@ class Plans:
                 self.wanted[ask.requirement] += ask.count
 
     def is_current(self, classes: Mapping[str, DeviceClass]) -> bool:
-        """Return whether all device classes are unchanged."""
+        """Return whether all device classes that the claims use are unchanged."""
         return all(classes.get(name) is one for name, one in self.classes.items())
 
     def check(self, size: Callable[[DeviceAsk], int | AllocationFailure]) -> AllocationFailure | None:
-        """Return the first error of the requests and constraints, None if there is none.
+        """Return the first error of the requests and constraints; None if they are valid.
 
         Args:
             size: Returns the number of devices of an ask, or its error.
@@ -177,7 +177,7 @@ class Plans:
         return None
 
     def names_read(self) -> list[str] | None:
-        """Return the attributes that selectors and constraints read, None for all."""
+        """Return the attributes that selectors and constraints read; None if they can read any attribute."""
         names: set[str] = set()
         for requirement in self.requirements:
             read = requirement.reads()
@@ -260,7 +260,7 @@ class Plans:
 
 
 def _least(request: RequestPlan, size: Callable[[DeviceAsk], int | AllocationFailure]) -> int | AllocationFailure:
-    """Return the smallest number of devices among the alternatives of a request, or the first error of one."""
+    """Return the smallest number of devices among the alternatives of a request, or the first error."""
     smallest = None
     for ask in request.asks:
         number = ask.failure or size(ask)

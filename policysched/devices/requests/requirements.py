@@ -1,4 +1,4 @@
-"""`DeviceRequirement`: what a request requires of each device: selectors, tolerations and capacities.
+"""`DeviceRequirement`: conditions of a request on each device: selectors, tolerations and capacities.
 
 Source: k8s.io/dynamic-resource-allocation v0.36 structured/internal/incubating/allocator_incubating.go (isSelectable,
 selectorsMatch, taintPreventsAllocation), resourceclaim/devicetoleration.go.
@@ -32,7 +32,7 @@ from policysched.visible import cut_bytes
 
 @dataclass(eq=False, slots=True)
 class DeviceKind:
-    """A kind of devices: devices that are equal in all that some claims read.
+    """A kind of device: devices that are equal in all fields that some claims read.
 
     Attributes:
         attributes: The attributes that the claims read.
@@ -45,12 +45,12 @@ class DeviceKind:
     _variables: Variables | None = None
 
     def forget_variables(self) -> None:
-        """Drop the variables of selectors; they are made again at the next use."""
+        """Drop the device's CEL variables; the next use computes them again."""
         self._variables = None
 
     @property
     def variables(self) -> Variables:
-        """The device as variables of selectors."""
+        """The device as CEL variables for selectors."""
         if self._variables is None:
             traits = self.traits
             self._variables = Variables(
@@ -81,39 +81,39 @@ class Suitability(NamedTuple):
 
     @property
     def capacity_failed(self) -> bool:
-        """Whether the capacities cannot be computed."""
+        """Whether the consumed capacities could not be computed."""
         return self.failure is not None and self.failure.names_request
 
     @property
     def selector_failed(self) -> bool:
-        """Whether a selector fails."""
+        """Whether a selector failed with an error."""
         return self.failure is not None and not self.failure.names_request
 
 
 _UNSUITABLE: Final = Suitability(None, False, False, None)
 _STEPS_A_KIND: Final = 16
-"""Cost of making the variables of a kind of device."""
+"""Cost of converting a kind of device to CEL variables. Units: steps."""
 _STEPS_A_CAPACITY: Final = 2
-"""Cost of computing the consumption of a capacity."""
+"""Cost of computing how much a request consumes of a capacity. Units: steps."""
 _STEPS_A_CHARACTER: Final = 4
-"""Cost of compiling a selector, for each character."""
+"""Cost of compiling a selector, per character. Units: steps."""
 _STEPS_A_SELECTOR: Final = 40_000
-"""Largest cost of compiling one selector."""
+"""Largest cost of compiling one selector. Units: steps."""
 _STEPS_TO_SPARE: Final = 2_000
 """Number of steps by which compiling can exceed the budget without an error."""
 _LONGEST_REASON: Final = 4096
-"""Length at which the error of a selector is cut; selectors can make long errors. Units: bytes of UTF-8."""
+"""Longest error of a selector in a message; longer errors are cut. Units: bytes of UTF-8."""
 _ON_DEVICE: Final = " on device "
 _HINT: Final = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
     "fields"
 )
 _WORK_A_STEP: Final = 6
-"""Cost units of the CEL evaluator for one step."""
+"""Cost units of the CEL evaluator that make up one step."""
 
 
 class DeviceRequirement:
-    """What a request requires of each device.
+    """The conditions of a request on each device, compiled.
 
     Args:
         device_class: The device class.
@@ -143,7 +143,7 @@ class DeviceRequirement:
         """The kind whose evaluation ran out of steps, and the number of its evaluated selectors."""
 
     def reads(self) -> frozenset[str] | None:
-        """Return the attributes that selectors can read, with and without domain, None for all."""
+        """Return the attribute names that selectors can read, with and without domain; None for any attribute."""
         names: set[str] = set()
         for one in self._selectors:
             if not isinstance(one.compiled, str):
@@ -154,7 +154,7 @@ class DeviceRequirement:
         return frozenset(names)
 
     def suitability(self, kind: DeviceKind, most: int) -> tuple[Suitability | None, int]:
-        """Evaluate the selectors, capacities and taints for a kind of device.
+        """Evaluate selectors, capacities and taints on a kind of device, for up to `most` steps.
 
         Args:
             kind: The kind of device.
@@ -186,7 +186,7 @@ class DeviceRequirement:
         return Suitability(None, takes is not None and takes.fits(), is_tolerated, takes), effort
 
     def refusal(self, kind: DeviceKind) -> tuple[str, int]:
-        """Return why a kind of device is not able, empty if it is, and the used steps."""
+        """Return why a kind of device fails the selectors or capacities (empty if it does not), and the used steps."""
         effort = _STEPS_A_KIND
         for one in self._selectors:
             matches, work = one.matches(kind)
@@ -208,7 +208,7 @@ def evaluate_kinds(
     known: Sequence[dict[int, Suitability]],
     steps: Budget,
 ) -> None:
-    """Add the suitability of kinds of devices to what is known for each requirement.
+    """Evaluate requirements on kinds of devices, and add the results to `known`, one dictionary per requirement.
 
     Raises:
         BudgetExceededError: The budget is used up; the next call continues.
@@ -235,11 +235,11 @@ class _Selector:
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """Name of the selector in messages."""
         return f"{self._from_class or ''}selector #{self._place}"
 
     def matches(self, kind: DeviceKind) -> tuple[bool | AllocationFailure, int]:
-        """Return whether a kind of device matches, and the cost of the evaluation."""
+        """Return whether the selector matches a kind of device, and the cost of the evaluation."""
         if isinstance(self.compiled, str):
             return self._failure(f"selector #{self._place}: CEL compile error: {_cut(self.compiled)}"), 0
         if kind.traits.trouble:
@@ -265,7 +265,7 @@ def _cut(reason: str) -> str:
 
 
 class Programs:
-    """A cache of compiled selectors by their texts; the least recently used are dropped.
+    """A cache of compiled selectors by text; the least recently used selectors are dropped.
 
     Args:
         most: Limit of the sum of the lengths of the texts. Units: characters.
@@ -304,7 +304,7 @@ _PROGRAMS: Final = Programs(1 << 19)
 
 
 def compile_ahead(texts: Iterable[str], steps: Budget, release: Release) -> None:
-    """Compile selectors into the cache: at least one new selector, and more within the budget.
+    """Compile selectors into the cache: at least one selector that is not cached, and more within the budget.
 
     Args:
         texts: The selectors.
@@ -335,7 +335,7 @@ def _compile(expression: str, cel_0_29: bool) -> CompiledSelector | str:
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Return whether a toleration tolerates a taint; an empty effect or key matches every effect or key."""
+    """Return whether a toleration tolerates a device taint; an empty effect or key matches every effect or key."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
