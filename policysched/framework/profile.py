@@ -212,10 +212,15 @@ class Profile:
         keys = tuple([one.shared_key(pod, cluster) for one in self._sharing])
         return keys if any(key is not None for key in keys) else ()
 
+    @cached_property
+    def _reserves(self) -> tuple[tuple[ReservePlugin, Callable[[Pod, Cluster], bool] | None], ...]:
+        """The Reserve plugins, each with the check for the pods that it applies to; None for all pods."""
+        own = ((plugin, plugin if isinstance(plugin, PerPod) else None) for plugin in self.reserves)
+        return tuple((plugin, None if one is None else one.has_own_results) for plugin, one in own)
+
     def reserving(self, pod: Pod, cluster: Cluster) -> tuple[ReservePlugin, ...]:
         """Return the Reserve plugins of a pod, in their order."""
-        plugins = [(plugin, plugin if isinstance(plugin, PerPod) else None) for plugin in self.reserves]
-        return tuple([plugin for plugin, own in plugins if own is None or own.has_own_results(pod, cluster)])
+        return tuple([plugin for plugin, applies in self._reserves if applies is None or applies(pod, cluster)])
 
     @cached_property
     def hints(self) -> dict[str, Sequence[Hint]]:

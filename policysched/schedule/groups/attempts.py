@@ -165,7 +165,7 @@ class GroupAttempts:
     def _steps(self, profile: Profile) -> Steps:
         return Steps(
             cluster=self._cluster,
-            plugins=profile.placement_feasible,
+            profile=profile,
             decide=self._decide_member,
             reserve=partial(self._binder.reserve, profile=profile),
             unreserve=partial(self._binder.unreserve, profile=profile),
@@ -184,7 +184,7 @@ class GroupAttempts:
             member, failure = one.queued, outcome.failure_of(one)
             member.tried_at = self._clock.monotonic() - one.seconds
             if failure is None and one.placement is not None:
-                if self._admit(one.queued, one.placement):
+                if outcome.decision.stays or self._admit(one.queued, one.placement):
                     admitted.append(one)
                     continue
             elif failure is not None:

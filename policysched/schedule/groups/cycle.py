@@ -1,7 +1,8 @@
 """`run_cycle`: decide about the members of a pod group one after another, each with the earlier members in place.
 
 A member that fits is assumed in the cluster, and its Reserve plugins run, until the end of the cycle. At the end, all
-members are removed again: the caller places the members of a group that fits.
+members are removed again: the caller places the members of a group that fits. If the group fits and no Reserve or
+Permit plugin applies to a member, this would change nothing: then the members stay.
 
 Source: pkg/scheduler/algorithm_podgroup.go (podGroupSchedulingDefaultAlgorithm, podGroupPotentiallyFeasible),
 framework/runtime/framework.go (RunPlacementFeasiblePlugins), v1.37 and v1.38.
@@ -17,6 +18,7 @@ from typing import Final
 from policysched.framework import AssumedPod, Code, Status
 from policysched.framework.binding import Undo
 from policysched.framework.pod_groups import PlacementFeasiblePlugin, PlacementProgress
+from policysched.framework.profile import Profile
 from policysched.model.objects import PodGroup
 from policysched.schedule.binding import Failure
 from policysched.schedule.cycle.decision import Decision
@@ -73,6 +75,8 @@ class GroupDecision:
     verdict: Verdict
     members: tuple[Evaluated, ...] = ()
     """The evaluated members in order; the cycle may end before it evaluates all members."""
+    stays: bool = False
+    """Whether the members are still in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class Steps:
     """The steps of a cycle that the scheduler provides."""
 
     cluster: Cluster
-    plugins: Sequence[PlacementFeasiblePlugin]
+    profile: Profile
     decide: Callable[[QueuedPod], Awaitable[Decision | None]]
     """Runs the filters and scores for a member; None if the member was deleted or placed meanwhile."""
     reserve: Callable[[AssumedPod], Status | None]
@@ -94,7 +98,7 @@ class Steps:
 async def run_cycle(
     group: PodGroup, scheduled: Callable[[], int], members: Sequence[QueuedPod], steps: Steps
 ) -> GroupDecision:
-    """Decide about a pod group; the cluster is the same afterwards.
+    """Decide about a pod group; the cluster is the same afterwards, except for members that stay.
 
     Args:
         group: The group.
@@ -107,6 +111,7 @@ async def run_cycle(
     verdict, found = cycle.feasible(progress, is_first=True), list[Evaluated]()
     if not verdict.proceeds:
         return GroupDecision(verdict)
+    stays = False
     try:
         for member in members:
             one = await cycle.evaluate(member)
@@ -123,9 +128,11 @@ async def run_cycle(
                 break
         if verdict.result is AttemptResult.SCHEDULED:
             verdict = cycle.last_verdict(is_smaller=scheduled() < progress.scheduled)
+            stays = verdict.result is AttemptResult.SCHEDULED and cycle.may_stay()
     finally:
-        cycle.undo()
-    return GroupDecision(verdict, tuple(found))
+        if not stays:
+            cycle.undo()
+    return GroupDecision(verdict, tuple(found), stays)
 
 
 class _Cycle:
@@ -139,7 +146,7 @@ class _Cycle:
     def feasible(self, progress: PlacementProgress, *, is_first: bool = False) -> Verdict:
         """Return whether the group can still be scheduled; `is_first` before the first member is evaluated."""
         waiting: Status | None = None
-        for plugin in self._steps.plugins:
+        for plugin in self._steps.profile.placement_feasible:
             status = _answer(plugin, self._group, progress)
             if status is None or status.code is Code.SUCCESS:
                 continue
@@ -198,6 +205,13 @@ class _Cycle:
         nodes = self._cluster.nodes
         row = nodes.row_of.get(assumed.node, -1)
         return row >= 0 and bool(nodes.present.data[row]) and self._cluster.is_assumed(member.identity)
+
+    def may_stay(self) -> bool:
+        """Return whether no Reserve or Permit plugin applies to a member in place."""
+        profile = self._steps.profile
+        if profile.permits:
+            return False
+        return not any(profile.reserving(assumed.pod, self._cluster) for _, assumed, _ in self._placed)
 
     def undo(self) -> None:
         """Remove the members in reverse order."""
