@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec import structs
 
-from policysched.model.objects import PodStatus
+from policysched.model.objects import Pod, PodStatus
 from policysched.model.release import Release
 from tests.build import node, pod
 from tests.groups import GATED, GATED_38, group, member
@@ -163,3 +165,22 @@ async def test_condition_names_the_generation() -> None:
         assert key == "default/g"
         assert condition["observedGeneration"] == 7
         assert condition["lastTransitionTime"] == "2026-01-01T00:16:40Z"
+
+
+@pytest.mark.parametrize(("release", "times"), [(GATED, 2), (GATED_38, 1)], ids=["1.37", "1.38"])
+async def test_members_without_reserve_and_permit_plugins_are_placed_once(
+    monkeypatch: pytest.MonkeyPatch, release: Release, times: int
+) -> None:
+    async with running(node("n1"), release=release) as stand:
+        cluster, placed = stand.scheduler.cluster, list[str]()
+        assume = cluster.assume
+
+        def counting(of: Pod, *given: Any) -> None:
+            placed.append(of.metadata.name)
+            assume(of, *given)
+
+        monkeypatch.setattr(cluster, "assume", counting)
+        await submit(stand, group(least=2), *members(3))
+        assert placed == ["p0", "p1", "p2"] * times
+        assert set(stand.bound) == {"p0", "p1", "p2"}
+        assert is_clean(cluster)
