@@ -29,8 +29,10 @@ LAST_WORD: Final = 101
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 TAINT: Final = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 TOLERATION: Final = {"key": "dedicated", "operator": "Exists"}
-RECORDED: Final = ("preFilter", "reserve", "permit", "preBind", "postBind")
+RECORDED: Final = ("preFilter", "postFilter", "reserve", "permit", "preBind", "postBind")
 """Points at which a plugin records the calls of some scripts."""
+FEW_STEPS: Final = 40
+"""The scripts with fewer steps record the calls of Filter too, with the pods that are on the node then."""
 ODD: Final[dict[str, Thing]] = {
     "priority": {"more": 1},
     "policy": {"preemptionPolicy": "Never"},
@@ -153,6 +155,8 @@ class _Maker:
             rng.choice(HAPPENINGS)(self, spare)
         until = round(self.at + rng.choice((40.0, 90.0)), 4)
         script = written_script(name, ranks, self.steps, until=until, recorded=rng.random() < 0.4)
+        if len(self.steps) < FEW_STEPS and len(script["plugins"]) > 1:
+            script["config"]["profiles"][0]["plugins"]["filter"] = {"enabled": [{"name": "recorder-a"}]}
         script["config"]["profiles"][0]["plugins"]["podGroupPostFilter"] = {"disabled": [{"name": "DynamicResources"}]}
         if len(script["plugins"]) > 1 and rng.random() < 0.6:
             script["plugins"][-1]["answers"] = self.answers()
