@@ -7,20 +7,60 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import priority_classes
 from policysched.model.kinds import fill, kind_of
-from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, PodGroup
+from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, ResourceClaim
 from policysched.model.policy import Policy
 from policysched.testing.recorded_writes import RecordingClaims
 from tests.recorder.theirs import InvalidScriptError
 
 Thing = dict[str, Any]
 CLASSES: Final = priority_classes([])
+
+
+class FakeClaims(RecordingClaims):
+    """The writes to resource claims, which the scheduler hears of as of other changes."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+        self.latest: dict[str, ResourceClaim] = {}
+
+    async def set_finalizers(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write the finalizers of a claim."""
+        return self._wrote(await super().set_finalizers(claim))
+
+    async def allocate(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write the allocation of a claim."""
+        return self._wrote(await super().allocate(claim))
+
+    async def reserve(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write the reservation of a claim."""
+        return self._wrote(await super().reserve(claim))
+
+    async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write that a claim is not allocated."""
+        return self._wrote(await super().deallocate(claim))
+
+    def lines(self, names: Iterable[str]) -> list[Thing]:
+        """Describe how claims end: with which devices, and for which pods."""
+        return [_claim_line(name, self.latest.get(name)) for name in names]
+
+    def _wrote(self, claim: ResourceClaim) -> ResourceClaim:
+        self.latest[claim.metadata.name] = claim
+        asyncio.get_running_loop().call_soon(self._cluster.take, claim)
+        return claim
+
+
+def _claim_line(name: str, claim: ResourceClaim | None) -> Thing:
+    allocation = None if claim is None else claim.status.allocation
+    devices = [] if allocation is None else [f"{one.pool}/{one.device}" for one in allocation.devices.results]
+    reserved = [] if claim is None else [one.name for one in claim.status.reserved_for]
+    return {"claim": name, "devices": sorted(devices), "reserved": sorted(reserved)}
 
 
 class FakeCluster:
@@ -33,7 +73,7 @@ class FakeCluster:
         self.take: Callable[[Any], None] = lambda _: None
         self.drop: Callable[[Any], None] = lambda _: None
         self.writes: list[Thing] = []
-        self.claims = RecordingClaims()
+        self.claims = FakeClaims(self)
         self.events: list[Thing] = []
 
     def set(self, thing: Thing) -> None:
@@ -87,6 +127,10 @@ class FakeCluster:
             for (kind, name), thing in sorted(self.things.items())
             if kind == "Pod"
         ]
+
+    def claim_lines(self) -> list[Thing]:
+        """Describe how each resource claim ends."""
+        return self.claims.lines(sorted(name for kind, name in self.things if kind == "ResourceClaim"))
 
     def group_lines(self) -> list[Thing]:
         """Describe how each pod group ends."""

@@ -63,7 +63,9 @@ def lines_of(script: Script, outcome: Outcome) -> list[str]:
         told = (one for one in outcome[name] if one["at"] < gone.get(one.get("pod"), math.inf))
         lines += [f"{name}:", *sorted(_line(one) for one in told)]
     lines += ["pods:", *(_line(one) for one in outcome["pods"])]
-    return [*lines, "groups:", *(_line(one) for one in outcome.get("groups", ()))]
+    for name in ("groups", "claims"):
+        lines += [f"{name}:", *(_line(one) for one in outcome.get(name, ()))]
+    return lines
 
 
 def _cycles(calls: Iterable[Any]) -> list[str]:

@@ -31,6 +31,11 @@ TAINT: Final = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 TOLERATION: Final = {"key": "dedicated", "operator": "Exists"}
 RECORDED: Final = ("preFilter", "postFilter", "reserve", "permit", "preBind", "postBind")
 """Points at which a plugin records the calls of some scripts."""
+CLAIMING: Final = 0.2
+"""What part of the scripts has devices: members claim some of their own, and the recorder objects to nobody then.
+
+kube-scheduler waits in its cycle for what Unreserve writes to claims. Members that share a claim conflict there.
+"""
 FEW_STEPS: Final = 40
 """The scripts with fewer steps record the calls of Filter too, with the pods that are on the node then."""
 ODD: Final[dict[str, Thing]] = {
@@ -124,6 +129,10 @@ def written_script(
     }
 
 
+def _resource(kind: str, metadata: Thing, spec: Thing) -> Thing:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
 class _Maker:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -141,12 +150,15 @@ class _Maker:
         self.members: dict[str, list[Thing]] = {}
         """The members of each group, as they were written last."""
         self.groups: dict[str, Thing] = {}
+        self.claims = rng.random() < CLAIMING
+        """Whether nodes have devices, and groups claims for them."""
 
     def script(self, name: str, *, eventful: bool) -> Script:
         rng = self.rng
         spare = [f"n{number}" for number in range(30, 33)]
         ranks = dict(zip([*self.nodes, *spare], rng.sample(range(101), len(self.nodes) + 3), strict=True))
         self.steps = [{"at": 0.011, "set": self.node(one)} for one in self.nodes]
+        self.steps += [{"at": 0.012, "set": one} for one in self.devices()]
         self.steps += [{"at": 0.013, "set": pod} for pod in self.residents()]
         for number in range(rng.choice((1, 1, 1, 2, 3) if not eventful else (1, 2, 3))):
             self.group(f"g{number}")
@@ -158,7 +170,7 @@ class _Maker:
         if len(self.steps) < FEW_STEPS and len(script["plugins"]) > 1:
             script["config"]["profiles"][0]["plugins"]["filter"] = {"enabled": [{"name": "recorder-a"}]}
         script["config"]["profiles"][0]["plugins"]["podGroupPostFilter"] = {"disabled": [{"name": "DynamicResources"}]}
-        if len(script["plugins"]) > 1 and rng.random() < 0.6:
+        if len(script["plugins"]) > 1 and not self.claims and rng.random() < 0.6:
             script["plugins"][-1]["answers"] = self.answers()
         return script
 
@@ -187,6 +199,22 @@ class _Maker:
         if rng.random() < 0.04:
             made["spec"]["unschedulable"] = True
         return made
+
+    def devices(self) -> Iterator[Thing]:
+        """Give nodes devices, if the script has claims."""
+        if self.claims:
+            yield _resource("DeviceClass", {"name": "gpu"}, {})
+            for node in self.nodes:
+                devices = [{"name": f"gpu-{number}"} for number in range(self.rng.choice((0, 1, 2, 4, 8)))]
+                pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+                spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
+                yield _resource("ResourceSlice", {"name": node}, spec)
+
+    def claim(self, name: str) -> None:
+        """Bring a claim for devices."""
+        asked = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": self.rng.choice((1, 1, 2))}
+        spec = {"devices": {"requests": [{"name": "gpu", "exactly": asked}]}}
+        self.happens(set=_resource("ResourceClaim", {"name": name, "namespace": "default"}, spec))
 
     def residents(self) -> Iterator[Thing]:
         """Place pods of no group."""
@@ -250,14 +278,19 @@ class _Maker:
             spec["topologySpreadConstraints"] = [spread]
         if affinity:
             spec["affinity"] = affinity
-        return {"cpu": rng.choice(("100m", "500m", "1", "1", "2", "3")), "spec": spec, "port": rng.random() < 0.07}
+        cpu, port = rng.choice(("100m", "500m", "1", "1", "2", "3")), rng.random() < 0.07
+        return {"cpu": cpu, "spec": spec, "port": port, "claim": self.claims and rng.random() < 0.7}
 
     def member(self, group: str, name: str, kinds: list[Thing]) -> Thing:
         drawn = self.rng.choice(kinds)
         made = written_member(name, group, drawn["cpu"], **drawn["spec"])
         if drawn["port"]:
             made["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
-        if self.rng.random() < 0.04:
+        if drawn["claim"]:
+            self.claim(name)
+            made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
+            made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+        elif self.rng.random() < 0.04:
             made["spec"]["nodeName"] = self.some_node()
         return made
 

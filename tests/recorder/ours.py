@@ -88,7 +88,7 @@ async def _play(script: Script, loop: VirtualLoop, release: Release) -> Outcome:
     await asyncio.sleep(script["until"] - loop.time())
     outcome = {
         "calls": record.calls, "events": cluster.events, "writes": cluster.writes, "pods": cluster.lines(),
-        "groups": cluster.group_lines(),
+        "groups": cluster.group_lines(), "claims": cluster.claim_lines(),
     }  # fmt: skip
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):

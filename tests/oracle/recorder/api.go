@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,7 +60,21 @@ func (a *api) Create(gvr schema.GroupVersionResource, object runtime.Object, ns 
 	return a.ObjectTracker.Create(gvr, object, ns, options...)
 }
 
+// Update refuses another version than that of the object that is there, as kube-apiserver does.
 func (a *api) Update(gvr schema.GroupVersionResource, object runtime.Object, ns string, options ...metav1.UpdateOptions) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	if version := accessor.GetResourceVersion(); version != "" {
+		old, err := a.Get(gvr, ns, accessor.GetName())
+		if err != nil {
+			return err
+		}
+		if known, err := meta.Accessor(old); err == nil && known.GetResourceVersion() != version {
+			return apierrors.NewConflict(gvr.GroupResource(), accessor.GetName(), errors.New("the object has been modified"))
+		}
+	}
 	if err := a.stamp(object); err != nil {
 		return err
 	}
@@ -178,6 +196,30 @@ func (a *api) remove(what reference) error {
 		gvr = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
 	}
 	return a.Delete(gvr, where, what.Name)
+}
+
+func (a *api) claims(ctx context.Context) ([]claimLine, error) {
+	list, err := a.client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	lines := []claimLine{}
+	for _, claim := range list.Items {
+		line := claimLine{claim.Name, []string{}, []string{}}
+		if claim.Status.Allocation != nil {
+			for _, found := range claim.Status.Allocation.Devices.Results {
+				line.Devices = append(line.Devices, found.Pool+"/"+found.Device)
+			}
+		}
+		for _, pod := range claim.Status.ReservedFor {
+			line.Reserved = append(line.Reserved, pod.Name)
+		}
+		slices.Sort(line.Devices)
+		slices.Sort(line.Reserved)
+		lines = append(lines, line)
+	}
+	slices.SortFunc(lines, func(a, b claimLine) int { return strings.Compare(a.Claim, b.Claim) })
+	return lines, nil
 }
 
 func (a *api) pods(ctx context.Context) ([]v1.Pod, error) {

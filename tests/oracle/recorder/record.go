@@ -92,7 +92,7 @@ func (r *record) bound(pod *v1.Pod) {
 	r.result.Writes = append(r.result.Writes, write{At: r.now(), Pod: pod.Name, Node: pod.Spec.NodeName})
 }
 
-func (r *record) end(pods []v1.Pod, groups []groupLine) outcome {
+func (r *record) end(pods []v1.Pod, groups []groupLine, claims []claimLine) outcome {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for i := range pods {
@@ -101,7 +101,7 @@ func (r *record) end(pods []v1.Pod, groups []groupLine) outcome {
 			podLine{pod.Name, pod.Spec.NodeName, pod.Status.NominatedNodeName, scheduled(pod)})
 	}
 	slices.SortFunc(r.result.Pods, func(a, b podLine) int { return strings.Compare(a.Pod, b.Pod) })
-	r.result.Groups = groups
+	r.result.Groups, r.result.Claims = groups, claims
 	return r.result
 }
 

@@ -50,7 +50,11 @@ func run(asked script) outcome {
 	if err != nil {
 		return outcome{ID: asked.ID, Error: err.Error()}
 	}
-	return notes.end(pods, groups)
+	claims, err := server.claims(ctx)
+	if err != nil {
+		return outcome{ID: asked.ID, Error: err.Error()}
+	}
+	return notes.end(pods, groups, claims)
 }
 
 // setGates sets feature gates, and returns what sets them back.

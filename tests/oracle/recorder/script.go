@@ -104,6 +104,7 @@ type outcome struct {
 	Writes []write     `json:"writes"`
 	Pods   []podLine   `json:"pods"`
 	Groups []groupLine `json:"groups,omitempty"`
+	Claims []claimLine `json:"claims,omitempty"`
 	Error  string      `json:"error,omitempty"`
 }
 
@@ -165,6 +166,13 @@ type podLine struct {
 type groupLine struct {
 	Group     string   `json:"group"`
 	Condition []string `json:"condition"`
+}
+
+// claimLine is how a resource claim ends: with which devices, and for which pods.
+type claimLine struct {
+	Claim    string   `json:"claim"`
+	Devices  []string `json:"devices"`
+	Reserved []string `json:"reserved"`
 }
 
 func seconds(value float64) time.Duration {
