@@ -34,7 +34,7 @@ from policysched.state.cluster import Cluster
 from policysched.state.cluster_events import Change
 
 LONGEST_WAIT: Final = 15 * 60.0
-"""Longest wait of a pod at Permit; longer timeouts are cut. Units: seconds."""
+"""Longest wait of a pod at Permit; longer timeouts are cut to LONGEST_WAIT. Units: seconds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,10 +45,10 @@ class AssumedPod:
     node: str
     cluster: Cluster
     state: CycleState = field(default_factory=CycleState)
-    """The data of plugins for the scheduling attempt."""
+    """The data that plugins stored during the scheduling attempt, as in kube-scheduler's CycleState."""
     pre_binds: Sequence[Sequence[PreBindPlugin]] | Status | None = None
-    """The plugins whose PreBind runs, in groups that run one after another, or the failure of a PreBindPreFlight; None
-    before PreBindPreFlight ran."""
+    """The plugins whose PreBind runs, in groups that run one after another; a failure if PreBindPreFlight of a plugin
+    failed; None before PreBindPreFlight ran."""
     _placed: Pod | None = None
 
     @property
@@ -85,7 +85,7 @@ class Wait:
 
 
 Undo: TypeAlias = "Callable[[Handle], Awaitable[None]]"
-"""Sends requests that revert what was written for a pod."""
+"""Sends the requests that revert a plugin's writes to the API server for a pod whose binding failed."""
 
 
 class WaitingPod:
@@ -105,7 +105,7 @@ class WaitingPod:
 
     @property
     def pod(self) -> Pod:
-        """The pod."""
+        """The pod that waits at Permit."""
         return self.assumed.pod
 
     @property
@@ -131,7 +131,7 @@ class WaitingPod:
         return asyncio.run_coroutine_threadsafe(self._reject(status), self._loop).result()
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """End the wait with an error, for a retry after a backoff; return whether the pod was still waiting."""
+        """End the wait of an evicted pod with an error; return whether the pod was still waiting."""
         return self._end(Status(Code.ERROR, (message,), plugin))
 
     async def _reject(self, status: Status) -> bool:
@@ -142,7 +142,7 @@ class WaitingPod:
         return await self._outcome
 
     def cancel(self) -> None:
-        """End the wait without an outcome, when the process ends."""
+        """End the wait without a result, because the process ends."""
         self._stop_timers()
         self._outcome.cancel()
 
@@ -251,7 +251,7 @@ class Handle:
     client: Client
     clock: Clock
     pause: Callable[[float], Awaitable[None]]
-    """Waits. Units: seconds."""
+    """Waits for a number of seconds."""
     waiting: Mapping[str, WaitingPod]
     """The pods that wait at Permit, by pod identity."""
     activate: Callable[[Iterable[str]], None]
@@ -275,7 +275,7 @@ class ReservePlugin(Plugin, ABC):
 
     @abstractmethod
     def unreserve(self, assumed: AssumedPod) -> Undo | None:
-        """Release the reserved resources, if any; called after any later failure.
+        """Release the resources that `reserve` reserved, if any; called after any later failure of the binding.
 
         A returned function sends requests that revert earlier writes; it runs before the pod is retried.
         """
@@ -294,7 +294,7 @@ class PreBindPlugin(Plugin, ABC):
 
     @property
     def runs_to_its_end(self) -> bool:
-        """Whether PreBind is awaited, never cancelled."""
+        """Whether a running PreBind is always awaited until it ends, and never cancelled."""
         return False
 
     @abstractmethod

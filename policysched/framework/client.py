@@ -29,21 +29,21 @@ from policysched.model.objects import (
 from policysched.model.policy import MetricAnswer, MetricKey, Policy, PolicyKey
 
 NO_STATUS: Final = "NoStatus"
-"""The reason of an answer that is no Kubernetes Status: a gateway's page, a redirect."""
+"""The reason of an `ApiError` whose answer is not a Kubernetes Status, such as the error page of a gateway."""
 NOT_FOUND: Final = "NotFound"
-"""The reason of an API server's Status about an object that is not there."""
+"""The reason of an `ApiError` for an object that does not exist."""
 PATIENCE: Final = 30.0
-"""How long it is asked again of a server that answers and refuses to tell: one that has just started refuses until it
-knows the roles. Units: seconds."""
+"""Longest time for which a read is repeated while the API server rejects the read, because a server that has just
+started rejects requests until it has loaded the RBAC roles. Units: seconds."""
 LEAST_UNKNOWN: Final = 1000
-"""Of so many names that are no nodes' an answer has values however few nodes there are."""
+"""Number of values for names of unknown nodes that a metric answer may always contain, even in a small cluster."""
 BINDING_CYCLE: Final[ContextVar[int]] = ContextVar("binding cycle", default=0)
-"""The number of the binding cycle that runs, from 1 on in the order in which they began, 0 outside of one: a client
-serves those first that began first."""
+"""The number of the current binding cycle, counted from 1; 0 outside of binding cycles. Requests of older binding
+cycles are sent first."""
 Wanted: TypeAlias = Mapping[MetricKey, frozenset[str]]
-"""The metrics that policies in force read, each with the names that they give it: `load` and `cool-gpu-nodes/load`."""
+"""The metrics that policies in force read, each with the metric's names in them: `load` and `cool-gpu-nodes/load`."""
 MetricSink: TypeAlias = Callable[[MetricAnswer], None]
-"""Takes an answer between two cycles, on the loop; only values that differ from the last ones move anything."""
+"""Receives metric values between two scheduling cycles; values equal to the previous values have no effect."""
 
 
 class ApiError(PolicyschedError):
@@ -90,9 +90,9 @@ class Event:
     action: str
     note: str
     at: datetime
-    """When it happened, UTC."""
+    """Time of the event in UTC."""
     related: Pod | None = None
-    """Another pod that the event is about, such as the preemptor."""
+    """A second pod that the event is about, such as the preemptor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class PolicyEvent:
     action: str
     note: str
     at: datetime
-    """When it happened, UTC."""
+    """Time of the event in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class PodStatusChange:
     """The nominated node to set; an empty string clears it, None leaves it unchanged."""
 
     def after(self, other: PodStatusChange) -> PodStatusChange:
-        """Return both as one, this one being the newer."""
+        """Return this change merged over the earlier change `other`."""
         return PodStatusChange(
             self.condition if self.condition is not None else other.condition,
             self.nominated_node if self.nominated_node is not None else other.nominated_node,
@@ -127,7 +127,7 @@ class PodStatusChange:
 
 
 def pod_condition(pod: Pod, told: PodCondition, now: datetime) -> dict[str, Any] | None:
-    """Make what is to be written for a condition; None where the pod's status says it already.
+    """Return the JSON of a pod condition to write, or None if the pod's status already has the condition.
 
     Source: pkg/api/v1/pod/util.go (UpdatePodCondition).
     """
@@ -158,19 +158,19 @@ class ClaimClient(Protocol):
         """Read the newest version of a claim."""
 
     async def set_finalizers(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write a claim's finalizers, against its version."""
+        """Write a claim's finalizers; fail with a conflict if the claim's resourceVersion changed."""
 
     async def allocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write a claim's allocation and for whom it is reserved, against its version."""
+        """Write a claim's allocation and reservedFor; fail with a conflict if the claim's resourceVersion changed."""
 
     async def reserve(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write for whom a claim is reserved, against its version; its allocation stays as others have written it."""
+        """Write a claim's reservedFor and keep its allocation; fail with a conflict if the resourceVersion changed."""
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Take allocation, reservations and what drivers say of devices out of a claim, against its version."""
+        """Clear a claim's allocation, reservedFor and device statuses; fail with a conflict if its version changed."""
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Create a claim of what its spec says; the server completes its name."""
+        """Create a claim from its spec; the API server completes its generated name."""
 
     async def delete(self, claim: ResourceClaim) -> None:
         """Delete a claim."""
@@ -201,14 +201,14 @@ class Client(Protocol):
         """
 
     async def claim_volume(self, volume: PersistentVolume) -> str:
-        """Write the claim that a volume is for, against the version of the volume; return its new version.
+        """Write a volume's claimRef unless the volume's resourceVersion changed; return the new resourceVersion.
 
         Raises:
             ApiError: the server refused; status 409 if the volume has changed.
         """
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
-        """Write the node for which a claim's volume is provisioned, against its version; return its new version.
+        """Write the node on which a claim's volume is provisioned unless the claim changed; return its new version.
 
         Raises:
             ApiError: the server refused; status 409 if the claim has changed.
@@ -247,14 +247,14 @@ class Client(Protocol):
         """
 
     async def set_policy_status(self, policy: PolicyKey, resource_version: str, status: dict[str, Any]) -> None:
-        """Replace a policy's status, against a version of the object.
+        """Replace a policy's status; fail with a conflict if the policy's resourceVersion changed.
 
         Raises:
             ApiError: the server refused; status 409 if the object has changed.
         """
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
-        """Write annotations of a policy unless its spec has changed; other changes of the object do not matter.
+        """Write annotations of a policy unless its spec has changed; changes of other fields do not prevent the write.
 
         Returns:
             The new version of the object; empty if others had also changed the object.
@@ -281,7 +281,7 @@ class Clock(Protocol):
 
 
 class LostAnswer:
-    """An answer to a write that was lost, or is no verdict: whether to ask again what became of the write.
+    """Decides whether to read again if a write took effect, after the answer to the write was lost.
 
     It is asked as long as no API server answers, or is busy, and of one that refuses to tell for a while.
     """
@@ -291,7 +291,7 @@ class LostAnswer:
         self._refused_since = clock.monotonic()
 
     def asks_again(self, error: ApiError) -> bool:
-        """Take an answer that did not tell; return whether to ask again."""
+        """Record an error of a read that should show whether the write took effect; return whether to read again."""
         now = self._clock.monotonic()
         if not error.is_refusal or error.status == HTTPStatus.TOO_MANY_REQUESTS:
             self._refused_since = now
@@ -299,7 +299,7 @@ class LostAnswer:
 
 
 def most_unknown(nodes: Collection[str]) -> int:
-    """Say of how many names that are no nodes' an answer may have values: a node may come before the next one."""
+    """Return for how many names of unknown nodes a metric answer may contain values, as nodes can be added later."""
     return max(LEAST_UNKNOWN, 2 * len(nodes))
 
 

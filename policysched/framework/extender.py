@@ -83,10 +83,10 @@ class Extender(Protocol):
 
     @property
     def preempts(self) -> bool:
-        """Whether the extender processes preemption."""
+        """Whether the extender takes part in preemption."""
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether the extender is interested in a pod."""
+        """Return whether the extender processes a pod, according to its configuration."""
 
     async def filter(self, pod: Pod, nodes: Sequence[str]) -> FilterAnswer:
         """Return which nodes can run the pod.

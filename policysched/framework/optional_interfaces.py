@@ -35,14 +35,14 @@ class Incremental(Plugin, Generic[StateT]):
     """
 
     follows_changes: bool = False
-    """Whether results may change though no row did, such as with devices: `affected_rows` is then called in every
-    cycle, perhaps without rows."""
+    """Whether results may change although no row changed, such as with devices: `affected_rows` is then called in every
+    cycle, sometimes without rows."""
     reads_own_namespace: bool = False
     """Whether prepared states depend on the labels of the pod's own namespace. If these change, the pod's class is
     prepared again."""
 
     def affected_rows(self, state: StateT, rows: RowNumbers) -> Rows:  # noqa: ARG002 - for subclasses
-        """Return the rows whose results may have changed; `rows` itself if those are the changed rows.
+        """Return the rows whose results may have changed; by default `rows`, which are the rows that changed.
 
         Args:
             state: A prepared state. It may store what it saw last: it gets each change once, in order.
@@ -51,14 +51,14 @@ class Incremental(Plugin, Generic[StateT]):
         return rows
 
     def is_current(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether a state is valid for the labels of namespaces; called in a cycle after they changed.
+        """Return whether a state is still valid after labels of namespaces changed.
 
         It returns False until the class is prepared again.
         """
         return True
 
     def stamp(self, cluster: Cluster) -> Hashable:  # noqa: ARG002 - for subclasses
-        """Return a value; if it changes, all classes are prepared again."""
+        """Return a value that identifies the plugin's inputs; if it changes, all pod classes are prepared again."""
         return 0
 
     def prepare_after(
@@ -82,7 +82,7 @@ class Incremental(Plugin, Generic[StateT]):
 
 
 class WhatIfFilter(FilterPlugin[StateT]):
-    """A filter that reads pods: it computes its result for a row as if other pods were there.
+    """A filter that reads pods: it computes its result for a row as if pods were added to or removed from the row.
 
     Preemption and nominated pods need this of each filter with an aspect of `ABOUT_PODS` in `filter_reads`. A method
     returns what `filter` and `reason` would return if the pods really left and came. Neither the cluster nor the state
@@ -99,7 +99,7 @@ class WhatIfFilter(FilterPlugin[StateT]):
         """
 
     def filter_changed_rows(self, state: StateT, changed: ChangedRows) -> Codes | None:  # noqa: ARG002 - for subclasses
-        """Return the reason codes of many rows at once; None if this state answers for one row at a time only.
+        """Return the reason codes of many rows at once; None if the state supports only one row at a time.
 
         Shapes: (R,) int32.
         """
@@ -133,21 +133,21 @@ class PerPod(Plugin):
     @staticmethod
     @abstractmethod
     def has_own_results(pod: Pod, cluster: Cluster) -> bool:
-        """Return whether the pod has objects that the plugin reads; a function of several plugins is called once."""
+        """Return whether the pod uses objects that the plugin reads; a function shared by plugins is called once."""
 
     def shared_key(self, pod: Pod, cluster: Cluster) -> Hashable | None:  # noqa: ARG002 - for subclasses
-        """Return a key of all pods that get the same results as this pod, or None if the results are its own."""
+        """Return a key that pods with equal results have in common; None if the pod shares results with no pod."""
         return None
 
 
 class RetryControl(Plugin):
-    """A filter that controls when pods are tried, beyond the hints of `events`."""
+    """A filter that decides when rejected pods are retried, in addition to its queueing hints."""
 
     def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
-        """Store what hints need to find out what a change gained for a pod; called when the filter rejected the pod."""
+        """Store data with which the plugin's hints can judge later changes; called when the filter rejected the pod."""
 
     def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:  # noqa: ARG002 - for subclasses
-        """Return the time at which time alone may change the result for a pod, or None if time cannot.
+        """Return the time at which the result for a pod may change without an event, or None if there is no such time.
 
         At that time, the hints for the resource TIME are evaluated. Units: seconds since 1970, UTC.
         """
@@ -163,14 +163,14 @@ class RetryControl(Plugin):
 
 
 class BlockMember(RetryControl):
-    """A policy in a block: statuses, records, metrics and hints have its name."""
+    """A policy as a member of a plugin block: statuses, records, metrics and hints have the policy's name."""
 
     weight: int
     tier: int
 
 
 class BlockRow(NamedTuple):
-    """The results of one member of a block: codes, or scores before the weight."""
+    """The results of one member of a plugin block: reason codes, or scores before multiplication by the weight."""
 
     member: BlockMember
     values: NDArray[Any]
@@ -186,15 +186,15 @@ class PluginBlock(Incremental[StateT]):
     @property
     @abstractmethod
     def members(self) -> Sequence[BlockMember]:
-        """The members, in the order in which their filters report."""
+        """The members of the block, in the order in which their filters report rejections."""
 
     @abstractmethod
     def members_of(self, state: StateT) -> Sequence[BlockMember]:
-        """Return the members that apply to the pod class of a state."""
+        """Return the members of the block that apply to the pod class of a state."""
 
     @abstractmethod
     def rows_of(self, state: StateT) -> Sequence[BlockRow]:
-        """Return the results of members: at Filter of those that rejected a node, with codes for `reason`."""
+        """Return the results of each member; at Filter only those of members that rejected a node."""
 
     @abstractmethod
     def reads_of(self, state: StateT) -> Aspect:

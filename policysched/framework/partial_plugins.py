@@ -34,7 +34,7 @@ class Everywhere:
 
 
 class EverywhereFilter(RowFilter[Everywhere]):
-    """A filter that rejects every node, because a plugin without PreFilter has one status for all nodes."""
+    """A filter that rejects every node with the same status, used where a configuration disables PreFilter."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class EverywhereFilter(RowFilter[Everywhere]):
         return np.ones(rows.stop - (rows.start or 0) if isinstance(rows, slice) else rows.size, np.int32)
 
     def reason(self, state: Everywhere, code: int) -> Status:  # noqa: ARG002 - there is one reason
-        """Return the status."""
+        """Return the status with which every node is rejected."""
         return state.status
 
 
@@ -58,12 +58,12 @@ class FailingFilter(EverywhereFilter, FilterPlugin[Everywhere]):
         self._hints = plugin.events()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> Everywhere:  # noqa: ARG002 - it fails for every pod
-        """Return the failure."""
+        """Return a state with which the filter fails on every node."""
         why = f"{self.name} cannot filter while its preFilter is disabled"
         return Everywhere(Status(Code.ERROR, (why,)))
 
     def events(self) -> Sequence[Hint]:
-        """Return the hints of the plugin."""
+        """Return the queueing hints of the replaced plugin."""
         return self._hints
 
 
@@ -74,7 +74,7 @@ class ZeroScore(RowScore[NodeTable]):
         self.name = name
 
     def score(self, state: NodeTable, rows: Rows) -> Scores:
-        """Return zeros."""
+        """Return the score 0 for each row."""
         return np.zeros(len(state.present.data[rows]), np.int64)
 
 
@@ -84,12 +84,12 @@ class AlwaysZeroScore(ZeroScore, ScorePlugin[NodeTable]):
     pre_scores = False
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> NodeTable:  # noqa: ARG002 - it scores all pods alike
-        """Return the nodes."""
+        """Return the table of nodes, with which every node is scored 0."""
         return cluster.nodes
 
 
 class FailingScore(ZeroScore, ScorePlugin[NodeTable]):
-    """A score plugin that fails for every pod, because a point is disabled."""
+    """A score plugin that fails for every pod, because the configuration disables an extension point it depends on."""
 
     pre_scores = False
 
@@ -98,12 +98,12 @@ class FailingScore(ZeroScore, ScorePlugin[NodeTable]):
         self._failure = Status(Code.ERROR, (f"{name} cannot score while its {point} is disabled",))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Status:  # noqa: ARG002 - it fails for every pod
-        """Return the failure."""
+        """Return the error status that says which extension point is disabled."""
         return self._failure
 
 
 def filter_only(plugin: FilterPlugin[Any] | OutOfTreePlugin) -> FilterPlugin[Any] | OutOfTreePlugin:
-    """Return a filter for a profile that does not enable its PreFilter."""
+    """Return the replacement of a filter in a profile that does not enable its PreFilter."""
     if isinstance(plugin, OutOfTreePlugin):
         return plugin.without_point("preFilter")
     if not plugin.filters_alone:
@@ -114,7 +114,7 @@ def filter_only(plugin: FilterPlugin[Any] | OutOfTreePlugin) -> FilterPlugin[Any
 
 
 def score_only(plugin: ScorePlugin[Any] | OutOfTreePlugin) -> ScorePlugin[Any] | OutOfTreePlugin:
-    """Return a score plugin for a profile that does not enable its PreScore."""
+    """Return the replacement of a score plugin in a profile that does not enable its PreScore."""
     if isinstance(plugin, OutOfTreePlugin):
         return plugin.without_point("preScore")
     if not plugin.scores_alone:

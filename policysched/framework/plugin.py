@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 StateT = TypeVar("StateT")
 MAX_NODE_SCORE = 100
 PREFIX = "SchedulingPolicy/"
-"""What the names of policies' plugins begin with."""
+"""Prefix of the plugin names of policies."""
 
 
 def plugin_name(policy: PolicyKey) -> str:
@@ -49,7 +49,7 @@ def plugin_name(policy: PolicyKey) -> str:
 
 
 class Nothing(Enum):
-    """The result of a plugin that does not apply to a pod."""
+    """The type of SKIP, which a plugin returns if it does not apply to a pod."""
 
     SKIP = "Skip"
 
@@ -59,21 +59,21 @@ SKIP = Nothing.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Narrow(Generic[StateT]):
-    """A prepared state and the names of the only nodes that can match; all other nodes are rejected."""
+    """A result of `prepare_filter`: a prepared state and the names of the only nodes that can match the pod."""
 
     state: StateT
     nodes: frozenset[str]
 
 
 PreparedFilter: TypeAlias = StateT | Narrow[StateT] | Nothing | Status
-"""The result of `prepare_filter`."""
+"""What `prepare_filter` returns: a state, a narrowing to some nodes, SKIP or a rejection."""
 PreparedScore: TypeAlias = StateT | Nothing | Status
-"""The result of `prepare_score`."""
+"""What `prepare_score` returns: a state, SKIP or an error status."""
 
 
 @dataclass(frozen=True, slots=True)
 class HintIndex:
-    """An index of waiting pods by key, to find the pods that a change may help without evaluating all hints.
+    """An index of waiting pods by key: a change evaluates the hints of the pods with its keys only.
 
     Every pod that the hint would queue must have a key that the change leads to. The hint is still evaluated for the
     pods found.
@@ -105,7 +105,7 @@ ANY_CHANGE = tuple(Hint(resource, Action.ALL) for resource in Resource if resour
 
 
 class SizedState:
-    """A prepared state whose memory depends on more than the size of the pod.
+    """A prepared state that reports its memory to the cache of pod classes, because it has arrays or large tables.
 
     The cache of pod classes estimates its memory; the memory of other states follows from the size of the pod. What
     several classes share is counted for each of them.
@@ -115,33 +115,33 @@ class SizedState:
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows."""
+        """Number of arrays in the state with one element per row."""
         return 0
 
     @property
     def nbytes(self) -> int:
-        """Further memory. Units: bytes."""
+        """Memory of the state beyond arrays with one element per row. Units: bytes."""
         return 0
 
 
 class Plugin:
-    """The members of all plugins."""
+    """The base class of all plugins, with their name and queueing hints."""
 
     name: str
     """The plugin's name in configurations, statuses and decision records."""
     hints: Sequence[Hint] = ANY_CHANGE
-    """The result of `events`; by default every change."""
+    """The queueing hints that `events` returns; by default every change retries the pod."""
 
     def events(self) -> Sequence[Hint]:
         """Return the events that can make a pod schedulable that the plugin rejected."""
         return self.hints
 
     def take_over(self, before: Plugin) -> None:
-        """Take over work under way from the plugin of the same name in a profile that is replaced."""
+        """Continue the unfinished work of the plugin of the same name in the profile that is replaced."""
 
 
 class RowFilter(ABC, Generic[StateT]):
-    """The part of a filter that is evaluated on rows, with a prepared state."""
+    """Base class of filters: evaluates many rows at once with a prepared state."""
 
     name: str
     filter_reads: Aspect = Aspect.NONE
@@ -163,7 +163,7 @@ class FilterPlugin(Plugin, RowFilter[StateT]):
     """A plugin at PreFilter and Filter that evaluates all nodes in one call."""
 
     filters_alone: bool = False
-    """Whether Filter works if a configuration disables PreFilter; if not, it fails, as in kube-scheduler."""
+    """Whether Filter works if a configuration disables PreFilter; if False, Filter fails, as in kube-scheduler."""
     pre_filters: bool = True
     """Whether the configuration enables PreFilter. If not, a status of `prepare_filter` rejects each node at Filter."""
 
@@ -177,7 +177,7 @@ class FilterPlugin(Plugin, RowFilter[StateT]):
 
 
 class RowScore(ABC, Generic[StateT]):
-    """The part of a score plugin that is evaluated on rows, with a prepared state."""
+    """Base class of score plugins: evaluates many rows at once with a prepared state."""
 
     name: str
     score_reads: Aspect = Aspect.NONE
@@ -204,14 +204,14 @@ class RowScore(ABC, Generic[StateT]):
         return scores
 
     def stays_in_range(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether every final score is known to be 0 to 100; if not, the scheduler checks the scores.
+        """Return whether every final score is certainly 0 to 100; if not, the scheduler checks the scores.
 
         Called after each `score` if the plugin does not normalize, else after `prepare_score`.
         """
         return False
 
     def leaves_out(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether kube-scheduler would skip the plugin at PreScore: all scores are 0, and records omit it."""
+        """Return whether kube-scheduler would skip the plugin at PreScore; its scores are then 0 and not recorded."""
         return False
 
 
@@ -219,7 +219,7 @@ class ScorePlugin(Plugin, RowScore[StateT]):
     """A plugin at PreScore, Score and NormalizeScore that evaluates all nodes in one call."""
 
     scores_alone: bool = False
-    """Whether Score works if a configuration disables PreScore; if not, it fails, as in kube-scheduler."""
+    """Whether Score works if a configuration disables PreScore; if False, Score fails, as in kube-scheduler."""
     scores_after_pre_filter: bool = False
     """Whether Score fails if a configuration disables PreFilter."""
     scores_after_filter: bool = False

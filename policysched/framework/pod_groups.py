@@ -35,7 +35,7 @@ class PlacementFeasiblePlugin(Plugin, ABC):
 
     @abstractmethod
     def placement_feasible(self, group: PodGroup, progress: PlacementProgress) -> Status | None:
-        """Return None if the members that have a node suffice.
+        """Return None if enough members of the group have a node; else a rejection, or WAIT to try the next member.
 
         Otherwise return a rejection (UNSCHEDULABLE), which ends the cycle, or WAIT to continue with the next member;
         WAIT after the last member rejects the group.
@@ -47,7 +47,7 @@ class PodGroupPostFilterPlugin(Plugin, ABC):
 
     @abstractmethod
     def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:
-        """Return a rejection, whose reasons are appended to the message of the group.
+        """Return a rejection whose reasons are appended to the message of a pod group that does not fit.
 
         UNSCHEDULABLE_AND_UNRESOLVABLE ends the point and replaces the reasons of earlier plugins.
 

@@ -1,4 +1,4 @@
-"""Interfaces of PostFilter and of VictimGuard, which protects pods from preemption.
+"""Interfaces of PostFilter plugins and of VictimGuard, which protects pods from preemption.
 
 A PostFilter plugin receives the failed decision and returns a result without changing anything. Requests such as
 evictions are returned as `act`, so that a dry-run can call the same plugin without them.
@@ -29,13 +29,13 @@ from policysched.state.what_if import ChangedRows
 
 
 class WhatIf(Protocol):
-    """A simulation of one node with other pods, for the pod of a failed decision; the cluster does not change."""
+    """A simulation of one node with pods added or removed, for the pod of a failed decision."""
 
     def remove(self, pod: Pod) -> None:
-        """Remove a pod that is placed on the node or was added before."""
+        """Remove from the simulated node a pod that is placed on the node or was added to the simulation."""
 
     def add(self, pod: Pod) -> None:
-        """Add a pod that was removed before, or that is not placed."""
+        """Add to the simulated node a pod that was removed from the simulation, or that is not placed."""
 
     def verdict(self) -> Status | None:
         """Return the status that rejects the simulated node, or None if the pod fits.
@@ -47,7 +47,7 @@ class WhatIf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowVerdicts:
-    """The results of all filters for many rows.
+    """The results of all filters for many rows of a simulation.
 
     Shapes: fits (R,).
     """
@@ -55,26 +55,26 @@ class RowVerdicts:
     fits: Mask
     """The rows that pass every filter."""
     status_of: Callable[[int], Status | None]
-    """Returns the status of the row at an index, or None if it passes."""
+    """Returns the status that rejects the row at an index, or None if the row passes."""
 
     def over(self, other: RowVerdicts) -> RowVerdicts:
-        """Return both results combined; the statuses of this result take precedence."""
+        """Combine the results of two groups of filters; the statuses of this group take precedence over `other`."""
         return RowVerdicts(self.fits & other.fits, lambda index: self.status_of(index) or other.status_of(index))
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """The result of a guard for placed pods.
+    """Which placed pods a guard protects from eviction, and for which reasons.
 
     Shapes: codes (V,).
     """
 
     codes: Codes
-    """0 for a pod that may be a victim; protected pods have a positive code per reason."""
+    """For each placed pod, 0 if the pod may be a victim, else the reason code of the protection."""
     reason_of: Callable[[int], str]
-    """Returns the reason for a code."""
+    """Returns the text of a reason code."""
     values_of: Callable[[int], str]
-    """Returns the values that the guard read of the pod at an index; empty if it read none."""
+    """Returns the values of the pod at an index that the guard read; empty if the guard read none."""
 
 
 class VictimGuard(Plugin, ABC):
@@ -82,7 +82,7 @@ class VictimGuard(Plugin, ABC):
 
     @abstractmethod
     def protected(self, pod: Pod, cluster: Cluster, slots: RowNumbers) -> Protection | None:
-        """Return which pods are protected.
+        """Return which pods the guard protects from the preemptor.
 
         Args:
             pod: The preemptor.
@@ -99,19 +99,19 @@ class FailedDecision(Protocol):
 
     @property
     def pod(self) -> Pod:
-        """The pod."""
+        """The pod that does not fit on any node."""
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster."""
+        """The cluster in which the pod does not fit."""
 
     @property
     def state(self) -> CycleState:
-        """The state that plugins share in the attempt."""
+        """The CycleState that plugins share in the scheduling attempt."""
 
     @property
     def rng(self) -> random.Random:
-        """The generator that draws among equal candidates."""
+        """The random generator that chooses between equal candidates."""
 
     @property
     def extenders(self) -> Sequence[Extender]:
@@ -119,25 +119,25 @@ class FailedDecision(Protocol):
 
     @property
     def victim_guards(self) -> Sequence[VictimGuard]:
-        """The guards of placed pods; a pod may be evicted if no guard protects it."""
+        """The guards that protect placed pods; a pod may be evicted if no guard protects the pod."""
 
     def rows_with(self, code: Code) -> RowNumbers:
         """Return the rows of the nodes that were rejected with a code, in ascending order."""
 
     def status_of(self, node: str) -> Status | None:
-        """Return the status that rejects a node; None if there is no node of the name."""
+        """Return the status that rejects a node; None if no node has this name."""
 
     def pre_filtered(self, plugin: str) -> bool:
-        """Return whether a plugin ran at PreFilter; plugins after one that rejects do not."""
+        """Return whether a plugin ran at PreFilter; after a plugin that rejects the pod, no further PreFilter runs."""
 
     def trial(self, row: int) -> WhatIf:
-        """Return a simulation of a node with other pods."""
+        """Return a simulation of a node to which pods can be added and from which pods can be removed."""
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Return the results of all filters for changed rows; None if a filter can evaluate one node only."""
+        """Return the results of all filters for changed rows; None if a filter can simulate only one node at a time."""
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return the highest number of other pods on each row with which the pod may fit.
+        """Return the highest number of further pods on each row with which the pod may still fit.
 
         Shapes: (R,).
         """
@@ -153,20 +153,20 @@ class PostFilterResult:
     nominated_node: str | None = None
     """The nominated node; empty to clear the nomination, None to keep it."""
     act: Callable[[Handle], Awaitable[bool | None]] | None = None
-    """Starts writes to the API server and returns an awaitable; False as its result means failure. Not called in a
+    """Starts writes to the API server and returns an awaitable whose result False means failure. Not called in a
     dry-run."""
     victims: Sequence[Pod] = ()
-    """The victims."""
+    """The pods to evict."""
     details: Any = None
     """Details of the plugin for decision records."""
     rejectors: frozenset[str] = frozenset()
     """Plugins other than filters that prevented success; the pod is also retried when their hints match."""
     rejecting_anyway: frozenset[str] = frozenset()
-    """Filters that reject the pod on some node even if room is made; their hints apply, too."""
+    """Filters that reject the pod on some node even if pods are evicted; the pod is also retried by their hints."""
     cleanups: tuple[Callable[[Handle], Coroutine[Any, Any, None]], ...] = ()
-    """Writes to the API server that run whatever other plugins return. Not called in a dry-run."""
+    """Writes to the API server that run regardless of the results of later plugins. Not called in a dry-run."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
-    """Calls extenders and returns the result that replaces this one. The cluster may change meanwhile."""
+    """Calls extenders and returns the PostFilterResult that replaces this one. The cluster may change meanwhile."""
 
     @property
     def succeeded(self) -> bool:

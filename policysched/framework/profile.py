@@ -35,14 +35,14 @@ Filter: TypeAlias = FilterPlugin[Any] | OutOfTreePlugin
 Score: TypeAlias = ScorePlugin[Any] | OutOfTreePlugin
 
 FIRST_PLACE: Final = 3
-"""The place of the first filter."""
+"""Place of the first filter of a profile; lower places are rejections outside of plugins."""
 
 
 class PerPodPlugins(NamedTuple):
-    """The plugins that evaluate one pod instead of its class."""
+    """The plugins that evaluate a single pod, because its results differ from those of its pod class."""
 
     filters: tuple[tuple[int, Filter], ...]
-    """The filters, each with its place in the order of PreFilter."""
+    """The filters that evaluate the pod alone, each with its place in the order of PreFilter."""
     scores: tuple[tuple[Score, int | None], ...]
     """The score plugins in the order of PreScore, with their weights; None for a plugin at PreScore only."""
 
@@ -57,7 +57,7 @@ class Profile:
     filters: tuple[Filter, ...] = ()
     """The filters in the order of Filter: if several reject a node, the first is reported."""
     pre_filters: tuple[Filter, ...] | None = None
-    """The filters in the order of PreFilter, with plugins at PreFilter only; None if the order is that of Filter."""
+    """The filters in the order of PreFilter, with plugins at PreFilter only; None if Filter has the same order."""
     scores: tuple[tuple[Score, int], ...] = ()
     """The score plugins with their weights."""
     pre_scores: tuple[Score, ...] = ()
@@ -68,14 +68,14 @@ class Profile:
     pod_group_post_filters: tuple[PodGroupPostFilterPlugin, ...] = ()
     placement_feasible: tuple[PlacementFeasiblePlugin, ...] = ()
     victim_guards: tuple[VictimGuard, ...] = ()
-    """The guards that protect pods from preemption: policies."""
+    """The policies that protect pods from preemption."""
     shadow_guards: tuple[VictimGuard, ...] = ()
-    """The guards of policies in Shadow mode, which are only counted."""
+    """The policies in Shadow mode that would protect pods from preemption; metrics count their results."""
     reserves: tuple[ReservePlugin, ...] = ()
     permits: tuple[PermitPlugin, ...] = ()
     pre_binds: tuple[PreBindPlugin, ...] = ()
     binds: tuple[BindPlugin, ...] = ()
-    """The plugins at Bind, called in order until one does not skip the pod."""
+    """The plugins at Bind, called in order until a plugin does not return SKIP."""
     post_binds: tuple[PostBindPlugin, ...] = ()
     extenders: tuple[Extender, ...] = ()
     """The extenders, in the order of their calls."""
@@ -85,10 +85,10 @@ class Profile:
     handle: PluginHandle | None = None
     """The handle of the out-of-tree plugins."""
     extra_key: Callable[[Pod, Cluster], Hashable] | None = None
-    """Returns what policies read of a pod, or compute from the time, beyond the fields of every pod class."""
+    """Returns the values that policies read of a pod, or compute from the time, to extend the key of the pod class."""
 
     def __post_init__(self) -> None:
-        """Check that each filter that reads pods computes what-ifs.
+        """Check that each filter that reads pods can simulate added and removed pods.
 
         Raises:
             TypeError: a filter does not.
@@ -105,7 +105,7 @@ class Profile:
         victim_guards: tuple[VictimGuard, ...] = (),
         shadow_guards: tuple[VictimGuard, ...] = (),
     ) -> Profile:
-        """Return this profile with the plugins of policies after its plugins."""
+        """Return a copy of this profile that runs the plugins of policies after the configured plugins."""
         return replace(
             self,
             filters=self.filters + filters,
@@ -123,7 +123,7 @@ class Profile:
 
     @cached_property
     def pre_filter_names(self) -> tuple[str, ...]:
-        """The names of `prepared`; empty for a filter whose PreFilter is disabled."""
+        """The names of the filters in the order of PreFilter; an empty string for a filter without PreFilter."""
         enabled = (isinstance(plugin, OutOfTreePlugin) or plugin.pre_filters for plugin in self.prepared)
         return tuple(plugin.name if on else "" for plugin, on in zip(self.prepared, enabled, strict=True))
 
@@ -138,19 +138,19 @@ class Profile:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The places of the filters in the order of Filter, by name; lower places than FIRST_PLACE are no plugins'."""
+        """The place of each filter in the order of Filter, by plugin name; the first is FIRST_PLACE."""
         return {plugin.name: place for place, plugin in enumerate(self.filters, FIRST_PLACE)}
 
     @cached_property
     def weights(self) -> dict[str, tuple[int, int]]:
-        """The weight and tier of each score plugin and of each member of a block."""
+        """The weight and tier of each score plugin and of each member of a plugin block, by name."""
         found = {plugin.name: (weight, plugin.tier) for plugin, weight in self.scores}
         blocks = [plugin for plugin, _ in self.scores if isinstance(plugin, PluginBlock)]
         return found | {one.name: (one.weight, one.tier) for block in blocks for one in block.members}
 
     @cached_property
     def _prepared_scores(self) -> tuple[tuple[Score, int | None], ...]:
-        """The plugins at PreScore with their weights; None for a plugin at PreScore only. Empty if none scores."""
+        """The plugins at PreScore with their weights; None for a plugin without Score. Empty if no plugin scores."""
         return (*self.scores, *((plugin, None) for plugin in self.pre_scores)) if self.scores else ()
 
     @cached_property
@@ -184,7 +184,7 @@ class Profile:
         return tuple(one for one in self._per_pod if one.class_filter is not None or one.class_score is not None)
 
     def per_pod_plugins(self, pod: Pod, cluster: Cluster) -> PerPodPlugins | None:
-        """Return the plugins that evaluate the pod instead of its class; None if there are none."""
+        """Return the plugins that evaluate this pod alone instead of its pod class; None if there are none."""
         reading = {check for check in self._checks if check(pod, cluster)}
         if not reading:
             return None
@@ -208,7 +208,7 @@ class Profile:
         return PerPodPlugins(filters, tuple(scores))
 
     def shared_keys(self, pod: Pod, cluster: Cluster) -> tuple[Hashable, ...]:
-        """Return what plugins add to the class of a pod whose results it shares with others; empty if nothing."""
+        """Return the keys that plugins add to the pod class of a pod with shared results; empty if there are none."""
         keys = tuple([one.shared_key(pod, cluster) for one in self._sharing])
         return keys if any(key is not None for key in keys) else ()
 
@@ -234,12 +234,12 @@ class Profile:
         return named | guards | ({EXTENDER: ANY_CHANGE} if self.extenders else {})
 
     def put_off_by(self, pod: Pod, cluster: Cluster) -> str:
-        """Return the name of a plugin that puts the pod off, see `RetryControl`; empty if there is none."""
+        """Return the name of a plugin that delays the pod until another pod's binding ends; empty if there is none."""
         return next((plugin.name for plugin in self.retry_controls if plugin.puts_off(pod, cluster)), "")
 
     @cached_property
     def retry_controls(self) -> tuple[RetryControl, ...]:
-        """The filters that control when pods are tried."""
+        """The filters that decide when rejected pods are retried."""
         return tuple(plugin for plugin in members_of(self.prepared) if isinstance(plugin, RetryControl))
 
     @cached_property
@@ -248,12 +248,12 @@ class Profile:
         return tuple(plugin for plugin in plugins if isinstance(plugin, Incremental))
 
     def stamps(self, cluster: Cluster) -> Hashable:
-        """Return a value; if it changes, all pod classes are prepared again."""
+        """Return a value; if the value changes, the states of all pod classes are prepared again."""
         return tuple([plugin.stamp(cluster) for plugin in self._incremental])
 
     @cached_property
     def reads_own_namespace(self) -> bool:
-        """Whether a plugin prepares states by the labels of the pod's own namespace."""
+        """Whether the state of a plugin depends on the labels of the pod's namespace."""
         return any(plugin.reads_own_namespace for plugin in self._incremental)
 
     @cached_property
@@ -262,11 +262,11 @@ class Profile:
         return frozenset(plugin.name for plugin in self._cycle_plugins if isinstance(plugin, OutOfTreePlugin))
 
     def extending(self, pod: Pod) -> list[Extender]:
-        """Return the extenders that are interested in a pod."""
+        """Return the extenders that process a pod, according to their configuration."""
         return [one for one in self.extenders if one.is_interested(pod)]
 
     def take_over(self, before: Profile) -> None:
-        """Let the plugins take over work under way from those of the same names in a profile that this one replaces."""
+        """Let each plugin continue the work of the plugin of the same name in the profile that is replaced."""
         old = {plugin.name: plugin for plugin in (*before.pre_enqueue, *before.post_filters)}
         for plugin in (*self.pre_enqueue, *self.post_filters):
             if plugin.name in old:
@@ -274,6 +274,6 @@ class Profile:
 
 
 def members_of(plugins: Iterable[Plugin]) -> Iterator[Plugin]:
-    """Return plugins, with the members of a block instead of the block."""
+    """Yield plugins, with the members of each plugin block in place of the block."""
     for plugin in plugins:
         yield from plugin.members if isinstance(plugin, PluginBlock) else (plugin,)

@@ -25,7 +25,7 @@ class RegisteredPlugin:
     name: str
     factory: PluginFactory
     origin: str
-    """Where the plugin comes from, for messages; empty if unknown."""
+    """The package or file that defines the plugin, for messages; empty if unknown."""
 
 
 class PluginRegistry:

@@ -69,7 +69,7 @@ class Status:
         return self.code in REJECTIONS
 
     def by(self, plugin: str) -> Status:
-        """Return the status with another plugin name."""
+        """Return a copy of the status with a plugin name."""
         return self if self.plugin == plugin else replace(self, plugin=plugin)
 
 

@@ -79,15 +79,15 @@ class PodCycle:
     extended: list[OutOfTreePlugin] = field(default_factory=list)
     """The plugins with AddPod or RemovePod, in the order of PreFilter."""
     apart: dict[int, CycleState] = field(default_factory=dict)
-    """The states for Filter of single rows, dropped afterwards; a plugin that filters many nodes gets the shared
-    state."""
+    """For each row that is filtered alone, the state that its Filter calls share, dropped afterwards; a plugin that
+    filters many nodes gets the pod's state."""
 
     def clone(self) -> PodCycle:
         """Return a copy for a what-if."""
         return PodCycle(self.pod, self.cluster, self.state.clone(), self.extended)
 
     def tell(self, method: str, other: Pod, node: NodeInfo) -> Status | None:
-        """Run AddPod or RemovePod; return the failure of the first plugin that fails."""
+        """Run AddPod or RemovePod of all plugins; return the failure of the first plugin that fails, or None."""
         for plugin in self.extended:
             if (failure := plugin.extend(method, self, other, node)) is not None:
                 return failure
@@ -95,13 +95,13 @@ class PodCycle:
 
 
 class StatusByNode:
-    """The statuses that rejected nodes, for PostFilter."""
+    """The statuses that rejected nodes, as an argument of PostFilter."""
 
     def __init__(self, failed: FailedDecision) -> None:
         self._failed = failed
 
     def get(self, node_name: str) -> Status | None:
-        """Return the status of a node; None if there is no node of the name."""
+        """Return the status that rejected a node; None if no node has this name."""
         return self._failed.status_of(node_name)
 
     def nodes(self, code: Code) -> NodeInfos:
@@ -120,7 +120,7 @@ class OutOfTreePlugin(
     BindPlugin,
     PostBindPlugin,
 ):
-    """An out-of-tree plugin at all its extension points.
+    """An out-of-tree plugin as a plugin of the framework, at all its extension points.
 
     Args:
         name: The name in the registry.
@@ -149,13 +149,13 @@ class OutOfTreePlugin(
         """The aspects of a node that Filter and Score read beside the pod's class; None if they may read anything."""
 
     def without_point(self, point: str) -> OutOfTreePlugin:
-        """Return the plugin for a profile that does not enable a point."""
+        """Return a copy of the plugin for a profile that does not enable an extension point."""
         made = OutOfTreePlugin(self.name, self.plugin, self.handle, self.without | {point})
         made._threads = self._threads
         return made
 
     def has(self, method: str) -> bool:
-        """Return whether the plugin has a method, enabled or not."""
+        """Return whether the plugin has a method, even if its extension point is not enabled."""
         return hasattr(self.plugin, method)
 
     @staticmethod
@@ -210,7 +210,7 @@ class OutOfTreePlugin(
         return status if status.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) else failing(status)
 
     def extend(self, method: str, cycle: PodCycle, other: Pod, node: NodeInfo) -> Status | None:
-        """Run AddPod or RemovePod; return a failure or None."""
+        """Run the plugin's AddPod or RemovePod; return a failure or None."""
         ask = self._method(method)
         if ask is None:
             return None
@@ -222,7 +222,7 @@ class OutOfTreePlugin(
         return Status(Code.ERROR, (f'running {point} on PreFilter plugin "{self.name}": {error_of(status)}',))
 
     def filter_rows(self, cycle: PodCycle, rows: RowNumbers, code_of: Callable[[Status], int]) -> Codes | Status:
-        """Run Filter on rows.
+        """Run Filter on rows, node by node or as arrays, and return reason codes.
 
         Args:
             cycle: The cycle of the pod.
@@ -239,7 +239,7 @@ class OutOfTreePlugin(
         return answer
 
     def filter_changed(self, cycle: PodCycle, changed: ChangedRow) -> Status | None:
-        """Run Filter on one node as if other pods were there."""
+        """Run Filter on one node as if pods were added to or removed from it."""
 
         def ask() -> Status | None:
             one = self._method("filter")
@@ -265,7 +265,7 @@ class OutOfTreePlugin(
         return None if status is None else failing(status)
 
     def score_rows(self, cycle: PodCycle, rows: RowNumbers) -> Scores | Status:
-        """Run Score on rows.
+        """Run Score on rows, node by node or as arrays.
 
         Shapes: rows (R,) -> (R,).
 
@@ -343,7 +343,7 @@ class OutOfTreePlugin(
 
     @property
     def runs_to_its_end(self) -> bool:
-        """Whether PreBind runs in a thread, which cannot be cancelled."""
+        """Whether PreBind runs in a thread, which cannot be cancelled, so that its end is awaited."""
         return not inspect.iscoroutinefunction(self.plugin.pre_bind)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:  # noqa: ARG002 - the base's
@@ -361,12 +361,12 @@ class OutOfTreePlugin(
         await self._call_later(self.plugin.post_bind, assumed)
 
     def _method(self, name: str, point: str = "") -> Callable[..., Any] | None:
-        """Return a method of the plugin; None if it has no such method, or its point is not enabled."""
+        """Return a method of the plugin; None if it does not exist, or its extension point is not enabled."""
         found: Callable[..., Any] | None = None if point in self.without else getattr(self.plugin, name, None)
         return found
 
     def _call(self, point: str, ask: Callable[[], Any]) -> Any:
-        """Call a function and measure it; return its result, or a status for an exception."""
+        """Call a function of the plugin and measure its time; return its result, or an error for an exception."""
         watch = self.handle.watch
         watch.begin(self.name, point)
         try:
@@ -382,7 +382,7 @@ class OutOfTreePlugin(
             watch.end()
 
     def _status(self, point: str, answer: Any) -> Status | None:
-        """Return a result as a status with the plugin's name; None for success."""
+        """Convert a plugin's result to a status with the plugin's name; None for success."""
         if answer is None or (isinstance(answer, Status) and answer.code is Code.SUCCESS):
             return None
         if isinstance(answer, Status):
@@ -395,7 +395,7 @@ class OutOfTreePlugin(
         return Status(Code.ERROR, (repr(error),), self.name)
 
     def _rejection(self, answer: Any) -> Status | None:
-        """Return a result of Filter as a rejection; None for success.
+        """Convert a result of Filter to a rejection; None for success.
 
         Raises:
             AnsweredError: the status is a failure.
@@ -437,7 +437,7 @@ class OutOfTreePlugin(
         return whole_scores(scores, rows.size)
 
     def _scored(self, answer: Any) -> Any:
-        """Return the score of a result of Score, which may be a pair with a status.
+        """Return the score from a result of Score, which is an integer or a pair of an integer and a status.
 
         Raises:
             AnsweredError: the status is a failure.
@@ -454,11 +454,11 @@ class OutOfTreePlugin(
         return whole_scores(given, rows.size)
 
     def _call_for(self, point: str, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
-        """Call a method for an assumed pod."""
+        """Call a method of the plugin for an assumed pod and measure its time."""
         return self._call(point, lambda: ask(assumed.state, assumed.placed, assumed.node))
 
     async def _call_later(self, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
-        """Call and await a method for an assumed pod; a method that is no coroutine function runs in a thread."""
+        """Call and await a method for an assumed pod; run the method in a thread if it is not `async def`."""
         call = partial(ask, assumed.state, assumed.placed, assumed.node)
         try:
             answer = call() if inspect.iscoroutinefunction(ask) else await self._threads.run(call)
@@ -476,7 +476,7 @@ class OutOfTreePlugin(
 
 @total_ordering
 class _Ordered:
-    """A pending pod, compared by the plugin at QueueSort."""
+    """A pending pod as a sort key: the out-of-tree QueueSort plugin compares two of them."""
 
     __slots__ = ("_info", "_plugin")
 

@@ -20,7 +20,7 @@ NO_ERROR: Final = "%!w(<nil>)"
 
 
 class AnsweredError(Exception):
-    """A plugin returned a status that ends its call."""
+    """Raised when a plugin returns a status, such as a failure, instead of the expected value."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -33,12 +33,12 @@ def error_of(status: Status) -> str:
 
 
 def failing(status: Status) -> Status:
-    """Return the failure for a status whose code is not allowed at the point."""
+    """Return a status as a failure, because its code is not allowed at the extension point."""
     return status if status.code is Code.ERROR else Status(Code.ERROR, (error_of(status),), status.plugin)
 
 
 def with_texts(answer: Any) -> Any:
-    """Return a status with its reasons as strings; other results unchanged."""
+    """Convert the reasons of a status to strings; return results that are not a status unchanged."""
     if not isinstance(answer, Status):
         return answer
     given = answer.reasons if isinstance(answer.reasons, tuple) else (answer.reasons,)
@@ -55,7 +55,7 @@ def _text(reason: object) -> str:
 
 
 def narrowed(answer: Any) -> Any:
-    """Return the names of the only possible nodes from a result of PreFilter; other results unchanged."""
+    """Return the names of the nodes in a PreFilterResult; return any other result of PreFilter unchanged."""
     if not isinstance(answer, PreFilterResult):
         return answer
     names = answer.node_names

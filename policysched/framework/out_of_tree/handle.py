@@ -56,7 +56,7 @@ class PluginHandle:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
     def infos(self, cluster: Cluster) -> Sequence[NodeInfo]:
-        """Return the cached NodeInfo of every row, by row number."""
+        """Return the NodeInfo of every row by row number, from a cache."""
         if self._infos_of is not cluster:
             self._infos_of, self._infos = cluster, []
         self._infos += (NodeInfo(cluster, row) for row in range(len(self._infos), cluster.nodes.size))

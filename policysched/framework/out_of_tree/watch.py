@@ -19,7 +19,7 @@ LONG: Final = 1.0
 
 @dataclass(slots=True)
 class Spent:
-    """The run time of a plugin at one point."""
+    """The run time of a plugin at one extension point."""
 
     calls: int = 0
     """The number of calls."""
@@ -50,12 +50,12 @@ class PluginWatch:
         """The running call; any thread may read it."""
 
     def begin(self, plugin: str, point: str) -> None:
-        """Note the start of a call."""
+        """Note the start of a plugin's call."""
         if self.monotonic is not None:
             self.running = Running(plugin, point, self.monotonic(), threading.get_ident())
 
     def end(self) -> None:
-        """Note the end of the call."""
+        """Note the end of the running call and add its duration to the plugin's run time."""
         running, self.running = self.running, None
         if running is None or self.monotonic is None:
             return

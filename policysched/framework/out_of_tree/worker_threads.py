@@ -21,11 +21,11 @@ MOST: Final = 64
 """Maximum number of threads; further calls wait for a free thread."""
 Job = Callable[[], None]
 _Jobs: TypeAlias = "queue.SimpleQueue[Job | None]"
-"""Jobs; None ends a thread."""
+"""The queue of calls that wait for a thread; None ends a thread."""
 
 
 class WorkerThreads:
-    """The threads of a plugin, started when they are needed."""
+    """The worker threads of one plugin, started when they are needed."""
 
     def __init__(self, plugin: str = "", most: int = MOST) -> None:
         self._plugin, self._most = plugin, most
@@ -35,7 +35,7 @@ class WorkerThreads:
         weakref.finalize(self, self._jobs.put, None).atexit = False
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Call a function in a thread; return its result or raise its exception.
+        """Call a function in a worker thread; return its result or raise its exception.
 
         Exceptions that would end the process, or be mistaken for a cancellation of the waiting task, are raised as
         RuntimeError. Use it from one event loop.
@@ -56,7 +56,7 @@ class WorkerThreads:
         return await answer
 
     def _take_thread(self) -> None:
-        """Count a job, and start a thread for it if there are fewer than MOST."""
+        """Note that a call needs a thread, and start a thread if none is free and fewer than MOST are running."""
         self._busy += 1
         if self._busy <= self._count:
             return
@@ -79,7 +79,7 @@ class WorkerThreads:
 
 
 def _serve(jobs: _Jobs) -> None:
-    """Run jobs until None, and pass None on to the next thread."""
+    """Run queued calls in a worker thread until None is taken, and pass None on to the next thread."""
     while (job := jobs.get()) is not None:
         job()
         del job  # while it waits for the next one it holds nothing
@@ -87,7 +87,7 @@ def _serve(jobs: _Jobs) -> None:
 
 
 def plain(error: BaseException) -> Exception:
-    """Return an exception that only means an error of the plugin."""
+    """Return an exception of a plugin, with KeyboardInterrupt, SystemExit and StopIteration as RuntimeError."""
     try:
         text = repr(error)
     except Exception:  # it cannot even be told
