@@ -44,12 +44,12 @@ from policysched.reading.lenient_json import UNREADABLE, identity, shallow
 log = logging.getLogger(__name__)
 STATUS_ATTEMPTS = 4
 CONDITIONS_AT_ONCE = 32
-"""Largest number of pod conditions written at the same time; more wait, so that bindings find free connections."""
+"""Largest number of pod conditions written at the same time; more wait, to leave connections for bindings."""
 DELETIONS_AT_ONCE = STATUSES_AT_ONCE = 8
 """Largest number of victims deleted, and of statuses written for evictions and nominations, at the same time; more
-wait, so that bindings find free connections."""
+wait, to leave connections for bindings."""
 AT_ONCE = 64
-"""Largest number of requests in flight; more wait. Lists, watches and events have connections of their own."""
+"""Largest number of requests in flight; more wait. Lists, watches and events use separate connections."""
 
 
 class _Metadata(msgspec.Struct):
@@ -263,7 +263,7 @@ class KubeClient:
                 await retry.pause(error.retry_after)
 
     async def _send(self, method: str, path: str, body: Body, content_type: str, *, last: bool) -> bytes:
-        """Send a request within the limit; report credentials that cannot be renewed as an unreachable server."""
+        """Send a request within the limit of requests in flight; raise `ApiError` if credentials cannot be renewed."""
         try:
             async with self._turns:
                 return await self._transport.request(method, path, body, content_type=content_type, last=last)
@@ -289,7 +289,7 @@ class KubeClient:
         *,
         last: bool = False,
     ) -> None:
-        """Send a patch, and repeat it after temporary errors; other requests use the limit between attempts."""
+        """Send a patch within a limit of concurrent patches; repeat it after temporary errors."""
         retry = Retry(self._pacing)
         while True:
             try:
@@ -318,7 +318,7 @@ def _status_body(pod: Pod, change: PodStatusChange) -> bytes:
 
 
 def _annotating(policy: Policy, annotations: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the JSON patch that adds annotations if UID and generation of the policy are unchanged."""
+    """Return a JSON patch that adds annotations and fails if UID or generation of the policy changed."""
     of, at = policy.metadata, "/metadata/annotations"
     tests: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/uid", "value": of.uid},

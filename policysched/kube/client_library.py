@@ -1,4 +1,4 @@
-"""The used part of the Kubernetes client: the asyncio loaders of kubeconfigs and of a pod's service account.
+"""The part of the Kubernetes client library that is used: the loaders of kubeconfigs and service accounts.
 
 The import omits the code of the packages around the loaders, which costs the most time: a synchronous client with HTTP
 and OAuth libraries, and the API client with its models. A later import of these packages loads them completely.
@@ -17,13 +17,13 @@ _CLIENT = "kubernetes.aio.client"
 
 
 def _api_client(*args: Any, **kwargs: Any) -> Any:
-    """Return the client library's `ApiClient`, imported at the first call; nothing in this package calls it."""
+    """Return the client library's `ApiClient`; the loaders need this name, but never call it."""
     return importlib.import_module(_CLIENT).ApiClient(*args, **kwargs)
 
 
 @contextmanager
 def _not_run(*packages: str) -> Iterator[None]:
-    """Inside this context, import modules of packages without running the packages' own code; outer packages first."""
+    """Import modules of packages inside this context without running the `__init__.py` of the packages."""
     bare = [name for name in packages if name not in sys.modules]
     try:
         for name in bare:

@@ -48,8 +48,8 @@ RENEW_AGAIN = 5.0
 CONNECTIONS = 160
 HEADERS = {"User-Agent": "policysched", "Accept": "application/json"}
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
-"""Headers that request uncompressed answers from a server on this machine, because compression takes longer than it
-saves."""
+"""Headers that request uncompressed answers from a server on this machine, because compressing an answer takes longer
+than copying it."""
 
 
 OnAnswer = Callable[[str, int, float], None]
@@ -144,7 +144,7 @@ class Connection:
         return self._authentication
 
     def _log_failed_refresh(self, error: ConnectionProblemError) -> None:
-        """Log that the previous credentials stay in use, once per reason."""
+        """Log that the previous credentials are still used because reading them failed, once per reason."""
         if str(error) != self._problem:
             self._problem = str(error)
             log.warning("the previous credentials stay in use: %s", error)
@@ -218,7 +218,7 @@ class Connection:
         return self._credentials.certificate() if self._credentials is not None and "ssl" in self.routing else b""
 
     def _use_tls(self, tls: ssl.SSLContext | None) -> None:
-        """Use a TLS context for new connections; no open connection is used for another request."""
+        """Use a TLS context for new connections; do not use open connections for further requests."""
         if tls is not None:
             self.routing["ssl"] = tls
             if self._short is not None:
@@ -226,7 +226,7 @@ class Connection:
 
 
 def _checked_url(host: object, whose: str) -> str:
-    """Return the server's address.
+    """Return the URL of a server after checking it.
 
     Raises:
         KubeconfigError: the address is not an http or https URL, or contains a user name.
@@ -275,7 +275,7 @@ def _load_certificate(tls: ssl.SSLContext, configuration: Any) -> None:
 
 
 def _routing(configuration: Any) -> Routing:
-    """Return the route of requests: through the kubeconfig's proxy, otherwise that of the environment."""
+    """Return the route of requests: through the kubeconfig's proxy, else through the environment's proxy, if any."""
     routing: Routing = {}
     proxy = configuration.proxy or proxy_for(URL(str(configuration.host)), os.environ)
     if proxy:
@@ -362,11 +362,11 @@ class Credentials:
 
 _LOCK = threading.Lock()
 _IN_USE: WeakSet[Credentials] = WeakSet()
-"""Credentials in use in this process, of all threads; their files must not be removed."""
+"""Credentials that any thread of this process uses; their certificate files must not be removed."""
 
 
 def _remove_unused(files: Collection[str]) -> None:
-    """Remove certificate and key files that the loader wrote and no credentials use any more.
+    """Remove certificate and key files that the loader wrote and that no credentials use any more.
 
     The loader itself keeps these files until the process ends, and shares one file between credentials of equal
     content.

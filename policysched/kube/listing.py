@@ -26,7 +26,7 @@ from policysched.reading.lenient_json import UNREADABLE, elements, members
 
 PAGE = 500
 FIRST_PAGE = 2000
-"""Page size of the first list, during which nothing else uses the loop; the API server needs about 5 ms per page."""
+"""Page size of the first list, before scheduling starts; the API server needs about 5 ms per page."""
 MOST_PAGES = 4000
 """Largest number of pages of a list; more is an error. Two million objects of a kind do not fit into etcd."""
 DIGITS = 19
@@ -100,7 +100,7 @@ async def _read(transport: Transport, path: str, kind: str, limit: int) -> Liste
 
 
 async def read_pages(transport: Transport, path: str, kind: str, limit: int) -> AsyncGenerator[Listed, None]:
-    """List all objects of a kind, page by page; the next page is requested before the current one is processed.
+    """Yield all objects of a kind, page by page; the next page is requested before the current one is processed.
 
     Args:
         transport: Sends the requests.
@@ -158,7 +158,7 @@ def _decode(answer: bytes, path: str, kind: str) -> _Page:
 
 
 def _outline(answer: bytes) -> _Page | None:
-    """Read a page that contains an unreadable item, without decoding the items; None if it is not a page."""
+    """Read the resourceVersion of a page with an unreadable item, without decoding items; None if it is not a page."""
     parts = members(answer)
     try:
         head = _HEAD.decode(b'{"kind":%b,"metadata":%b}' % (parts["kind"], parts["metadata"]))

@@ -24,11 +24,11 @@ from policysched.reading.lenient_json import UNREADABLE, identity
 
 log = logging.getLogger(__name__)
 PORTION = 100
-"""Number of list items processed before yielding to the event loop."""
+"""Number of list items processed without yielding to the event loop."""
 BURST = 100
-"""Largest number of log lines about left-out objects in a burst; further ones are counted."""
+"""Largest number of log lines about skipped objects in a burst; further lines are only counted."""
 PER_SECOND = 1.0
-"""Log lines about left-out objects per second after a burst."""
+"""Log lines about skipped objects per second after a burst."""
 
 
 class HasMetadata(Protocol):
@@ -42,9 +42,9 @@ class HasMetadata(Protocol):
 T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", bound=HasMetadata, contravariant=True)
 Key = tuple[str, str]
-"""Namespace and name."""
+"""Namespace and name of an object."""
 OnBroken = Callable[[ObjectError, bytes], None]
-"""Callback for an unusable object, with its JSON."""
+"""Callback for an unusable object; receives the error and the JSON of the object."""
 _NO_KEY: Key = ("", "")
 _NO_NAMES = frozenset(("", ".", ".."))
 
@@ -66,7 +66,7 @@ class TextKeeper(Protocol[T_contra]):
     """Storage of the raw JSON of objects."""
 
     incomplete: bool
-    """Whether texts of known objects are missing."""
+    """Whether the JSON of some known objects is missing."""
 
     def take(self, obj: T_contra, raw: msgspec.Raw) -> None:
         """Store the newest JSON of an object."""
@@ -100,11 +100,11 @@ class ObjectCache(Generic[T]):
         self._objects: _Objects[T] = _Objects()
 
     def replacement(self) -> Replacement[T]:
-        """Begin to process a whole list, which replaces the known objects when it is complete."""
+        """Begin to process a complete list, which replaces the known objects once all its items were processed."""
         return Replacement(self)
 
     def filling(self, raws: Iterable[msgspec.Raw]) -> Generator[None, None, None]:
-        """Store the missing texts from a list, yielding after each chunk; the known objects stay."""
+        """Store the missing JSON of known objects from a list, yielding after each chunk; other objects are ignored."""
         texts = self._texts
         if texts is None:
             return
@@ -144,13 +144,13 @@ class ObjectCache(Generic[T]):
         return gone, obj
 
     def skip(self, raw: msgspec.Raw, reason: str) -> None:
-        """Report an event that contains no usable object."""
+        """Report a watch event that contains no usable object."""
         self._on_broken(ObjectError(self._watched.kind, _text(identify(raw)[0]), reason), bytes(raw))
 
     def _decode(
         self, raw: msgspec.Raw, objects: _Objects[T], known: Mapping[Key, T], reported: Mapping[Key, str]
     ) -> T | None:
-        """Decode an object; return None if the plugins do not need it, and the replacement if it is unusable.
+        """Decode an object; return None if no plugin needs it, or the previous version if the object is unusable.
 
         Args:
             raw: The object.
@@ -207,7 +207,7 @@ class ObjectCache(Generic[T]):
 
     @property
     def lacks_texts(self) -> bool:
-        """Whether texts of known objects are missing."""
+        """Whether the JSON of some known objects is missing."""
         return self._texts is not None and self._texts.incomplete
 
     def objects(self) -> tuple[T, ...]:
@@ -270,7 +270,7 @@ class Replacement(Generic[T]):
                 self._changed.append(obj)
 
     def _replace(self, key: Key | None, uid: str) -> None:
-        """Mark the known object of this name, and the one with this UID under another name, as deleted.
+        """Mark the known object of a name, and the known object with a UID under a different name, as deleted.
 
         The deletion must be reported before the addition, or it would remove the new object.
         """
@@ -285,14 +285,14 @@ class Replacement(Generic[T]):
             self._replaced.append(before)
 
     def taken(self) -> tuple[list[T], list[T]]:
-        """Return the objects changed since the last call, and those whose name or UID now belongs to another."""
+        """Return the objects changed since the last call, and known objects whose name or UID a new object has now."""
         changed, gone = self._changed, [self._gone.pop(key) for key in self._replaced]
         self._changed, self._replaced, self.is_told = [], [], True
         self._cache._drop_texts(gone)
         return changed, gone
 
     def finish(self, *, anew: bool = False) -> tuple[list[T], list[T]]:
-        """Replace the known objects by the list.
+        """Replace the known objects by the complete list; return the remaining changed objects and the deleted ones.
 
         Return the changes not yet returned by `taken`, and the deleted objects.
 
@@ -310,7 +310,7 @@ class Replacement(Generic[T]):
         return list(found.known.values()) if anew else self._changed, list(self._gone.values())
 
     def abandon(self) -> None:
-        """End before the list is complete; another list has to follow."""
+        """Stop processing an incomplete list; a new list has to follow."""
         cache = self._cache
         if cache._texts is not None:
             cache._texts.incomplete = True
@@ -321,7 +321,7 @@ class Replacement(Generic[T]):
 
 
 def no_memory_for(kind: str) -> OutOfMemoryError:
-    """Return the error that ends the process: deciding without an object would be wrong."""
+    """Return the error for an object that does not fit in memory; the process ends, as decisions would be wrong."""
     return OutOfMemoryError(f"no memory is left for a {kind}; the process exits; raise its memory limit")
 
 
@@ -352,7 +352,7 @@ def _text(key: Key) -> str:
 
 
 class LeftOutReason(StrEnum):
-    """Reason for which an object is left out, as a label of the counter."""
+    """Reason for which an object is skipped, as a label of the counter."""
 
     MALFORMED = "malformed"
     FAILED = "failed"
@@ -360,7 +360,7 @@ class LeftOutReason(StrEnum):
 
 
 class LeftOutObjects:
-    """Logs and counts objects that are left out.
+    """Logs and counts skipped objects.
 
     Args:
         monotonic: monotonic clock in seconds.

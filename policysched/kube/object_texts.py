@@ -49,7 +49,7 @@ class KeptTexts(Generic[T]):
         """Whether the selection grew since the last complete list."""
 
     def want(self, wanted: WantedTexts) -> None:
-        """Change the selection of stored objects; newly selected known objects are missing until the next list."""
+        """Select the objects whose JSON is stored; the JSON of newly selected objects is missing until a list."""
         self.incomplete = self.incomplete or wanted > self._wanted
         self._wanted = wanted
         self._kept = {key: kept for key, kept in self._kept.items() if self._wants(kept[0])}
@@ -62,13 +62,13 @@ class KeptTexts(Generic[T]):
             self.drop(obj)
 
     def drop(self, obj: T) -> None:
-        """Drop a deleted object; an object that was recreated under the same name stays."""
+        """Drop the JSON of a deleted object, unless an object recreated under the same name has replaced it."""
         kept = self._kept.get(identity := self._identify(obj))
         if kept is not None and kept[0].metadata.uid == obj.metadata.uid:
             del self._kept[identity]
 
     def lacks(self, obj: T) -> bool:
-        """Return whether an object is selected but not stored."""
+        """Return whether the JSON of an object is wanted but not stored."""
         return self._wants(obj) and self._identify(obj) not in self._kept
 
     def get(self, identity: str) -> bytes | None:

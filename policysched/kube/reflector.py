@@ -60,10 +60,10 @@ TURN = 0.005
 LASTING = 1.0
 """Shortest duration of a watch that is restarted without a pause. Units: seconds."""
 ABSENT = 5.0
-"""Interval between requests for an optional resource that the server does not serve yet. Units: seconds."""
+"""Interval between requests for an optional resource that the server does not serve. Units: seconds."""
 MALFORMED, OLDER = "Malformed", "Older"
 UNTRUE = frozenset((MALFORMED, OLDER))
-"""Reasons of errors in the contents of a watch, as opposed to a lost connection."""
+"""Reasons of errors in the contents of a watch, in contrast to lost connections."""
 GONE = 410
 STALE = frozenset((400, 404, GONE, 504))
 """HTTP statuses that require a new list; 504 is also returned for a resourceVersion that the server has not reached."""
@@ -162,7 +162,7 @@ class Reflector(Generic[T]):
                 await self._retry.pause()
 
     async def list_texts(self) -> None:
-        """List once the raw JSON that was not stored when the objects were watched; the watch continues.
+        """List once to get the raw JSON that was not stored when its objects were watched; the watch continues.
 
         Raises:
             ApiError: the list cannot be read.
@@ -185,7 +185,7 @@ class Reflector(Generic[T]):
         self._clear_problem()
 
     async def _take_list(self, limit: int) -> str:
-        """Process a whole list page by page and return its version.
+        """Process a list page by page, with at most `limit` objects per page, and return its resourceVersion.
 
         During the first list the handler receives each chunk.
         """
@@ -211,7 +211,7 @@ class Reflector(Generic[T]):
             await asyncio.sleep(0)
 
     def _is_restored(self, version: str) -> bool:
-        """Return whether a list older than the known state is the server's current state.
+        """Return whether the server was restored from a backup, so that a list with an older version is current.
 
         Raises:
             ApiError: the list is older and may come from a server that lags behind; list again.
@@ -271,7 +271,7 @@ class Reflector(Generic[T]):
             await self._retry.pause()
 
     async def _process_lines(self, lines: Sequence[bytes]) -> bool:
-        """Process lines of a watch; return whether there were any."""
+        """Process lines of a watch; return whether there were any lines."""
         heard, clock = False, asyncio.get_running_loop().time
         turn_ends = clock() + TURN
         for line in filter(None, lines):
@@ -283,14 +283,14 @@ class Reflector(Generic[T]):
         return heard
 
     def _broke_off(self, *, heard: bool, lasted: bool) -> None:
-        """Record a lost watch; losing a watch that lasted is not counted as a server failure."""
+        """Record that a watch ended; after a watch that lasted long, the next pauses are short again."""
         if lasted:
             self._retry.reset()
             self._relisting.reset()
         self._unheard += not heard
 
     def _list_if_unheard(self) -> None:
-        """Require a list if watches deliver nothing, so that the known state does not become outdated."""
+        """Require a list if several consecutive watches delivered nothing."""
         if self._unheard >= MOST_BROKEN:
             self._version, self._unheard = None, 0
 
@@ -335,7 +335,7 @@ class Reflector(Generic[T]):
             self._handler.upsert(after)
 
     def _advance(self, version: str) -> None:
-        """Set the version from which to watch; raise `ApiError` if it is older than the newest version seen."""
+        """Set the resourceVersion from which to watch; raise `ApiError` if it is older than the newest one seen."""
         if is_older(version, self._newest):
             self._version = None
             text = f"the watch of {self.watched.plural} went back from resourceVersion {self._newest} to {version}"
@@ -348,7 +348,7 @@ class Reflector(Generic[T]):
         listing = self._version is None
         if status in STALE or reason == SILENT:
             self._version = None
-        if listing and status in self.watched.tolerated and await self._never_was(status):
+        if listing and status in self.watched.tolerated and await self._can_do_without(status):
             await self._do_without(error)
             return
         if reason == SILENT and not listing:
@@ -365,8 +365,8 @@ class Reflector(Generic[T]):
             self._version = None
         self._list_if_unheard()
 
-    async def _never_was(self, status: int) -> bool:
-        """Return whether the scheduler can continue without the resource.
+    async def _can_do_without(self, status: int) -> bool:
+        """Return whether the scheduler can run without the resource, which the server failed to list.
 
         Before the first list, a 404 is not enough: discovery must also not list the resource.
         """
@@ -400,7 +400,7 @@ class Reflector(Generic[T]):
 
 
 def _portions(changed: Sequence[T], gone: Sequence[T]) -> Iterator[tuple[Sequence[T], Sequence[T]]]:
-    """Split differences into chunks, deletions first, because names can be used again."""
+    """Split the differences found by a list into chunks, deletions first, because a new object can reuse a name."""
     if len(changed) + len(gone) <= PORTION:
         yield changed, gone
         return
@@ -411,7 +411,7 @@ def _portions(changed: Sequence[T], gone: Sequence[T]) -> Iterator[tuple[Sequenc
 
 
 def _beginnings(watched: ApiKind[Any]) -> tuple[bytes, ...]:
-    """Return the possible first bytes of a watched object as API servers write it; empty if the kind is unknown."""
+    """Return the possible first bytes of the watched kind's JSON from API servers; empty if the kind is unknown."""
     if not watched.stated_kind:
         return ()
     kind, version = f'"kind":"{watched.kind}"', f'"apiVersion":"{watched.api_version}"'

@@ -1,4 +1,4 @@
-"""A client's own limits on its requests: per second, and in flight.
+"""Limits on the requests of a client: requests per second, and requests in flight.
 
 Under the limit per second, requests that a decision waits for come first. Reports of decisions come after them, with a
 guaranteed share, because otherwise constant bindings would block statuses forever.
@@ -22,7 +22,7 @@ from typing import Final
 from policysched.framework import BINDING_CYCLE
 
 SHARE: Final = 10
-"""While others wait, one of this many requests is of low priority."""
+"""If requests of both priorities wait, one request in SHARE is of low priority."""
 Line = OrderedDict[asyncio.Future[None], None]
 """Waiting requests, in order of arrival."""
 
@@ -64,7 +64,7 @@ class RateLimit:
             raise
 
     def _serve(self) -> None:
-        """Release waiting requests as far as tokens are available, and set a timer for the next token."""
+        """Release waiting requests while tokens are available, and set a timer for the next token."""
         now = asyncio.get_running_loop().time()
         self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
         self._filled_at = now
@@ -80,7 +80,7 @@ class RateLimit:
             self._timer = asyncio.get_running_loop().call_later((1 - self._tokens) / self._qps, self._serve)
 
     def _next(self) -> Line:
-        """Return the queue from which the next request is taken."""
+        """Return the line (of high or low priority) from which the next request is taken."""
         if not (self._first and self._last):
             return self._first or self._last
         return self._first if next(self._firsts) else self._last

@@ -151,7 +151,7 @@ class ShortRequests:
         return b"%b%b%d\r\n\r\n%b" % (f"{method} {self._prefix}{path}".encode(), head, len(body), body)
 
     async def _connected(self, timeout: float) -> _Channel:
-        """Open a connection.
+        """Open a connection and return it.
 
         Raises:
             OSError: the server is unreachable (UnreachableError names it) or not trusted.
@@ -185,7 +185,7 @@ class ShortRequests:
             self._timer = asyncio.get_running_loop().call_at(deadline, self._expire)
 
     def _expire(self) -> None:
-        """Abort connections whose request is late or that are unused for too long, and set the timer again."""
+        """Abort connections whose request is late or that are unused for too long, and set the next timer."""
         self._timer = None
         now = asyncio.get_running_loop().time()
         for channel in list(self._open):
@@ -300,8 +300,8 @@ _UNTIL_CLOSED: Final = -2
 
 
 _Head: TypeAlias = tuple[int, str, str, str, int, bool]
-"""Status, reason, content type and Retry-After of an answer; length of the body (_CHUNKED and _UNTIL_CLOSED mean that
-the end is marked otherwise); whether the connection can be reused."""
+"""The parsed header of an answer: status, reason, content type, Retry-After, length of the body (`_CHUNKED` or
+`_UNTIL_CLOSED` if the header gives no length), and whether the connection can be reused."""
 
 
 class AnswerReader:
@@ -329,11 +329,11 @@ class AnswerReader:
 
     @property
     def has_begun(self) -> bool:
-        """Whether any byte has arrived."""
+        """Whether any byte of the answer has arrived."""
         return bool(self._received)
 
     def take(self, data: bytes) -> tuple[Answer, bool] | None:
-        """Add received bytes.
+        """Add received bytes to the answer; return the answer once it is complete.
 
         Returns the answer and whether the connection can be reused; None if the answer is incomplete.
         """
@@ -346,7 +346,7 @@ class AnswerReader:
         return self._read(ended=False)
 
     def end(self) -> tuple[Answer, bool] | None:
-        """Return the answer if it is complete at the end of the stream."""
+        """Return the answer at the end of the stream, if the answer is complete."""
         return self._read(ended=True)
 
     def _read(self, *, ended: bool) -> tuple[Answer, bool] | None:
@@ -378,7 +378,7 @@ class AnswerReader:
         return self._head
 
     def _body(self, length: int, *, ended: bool) -> bytes | None:
-        """Return the body, or None if it is incomplete."""
+        """Return the body of the answer, or None if it is incomplete."""
         if length == _CHUNKED:
             return self._join()
         received, start = self._received, self._at
@@ -409,7 +409,7 @@ class AnswerReader:
         return None
 
     def _joined(self, line: int) -> bytes | None:
-        """Return the body once the trailer after the last chunk has arrived.
+        """Return the body once the trailer after the last chunk has arrived, otherwise None.
 
         Args:
             line: Offset of the end of the last chunk's size line.

@@ -35,14 +35,14 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_TIMEOUT = 30.0
 """Limit of one request. Units: seconds."""
 PATIENCE = 20
-"""Total limit of a read request in multiples of its timeout, as long as data keeps arriving."""
+"""Total time limit of a read request in multiples of its timeout, as long as data arrives."""
 SILENT = "Silent"
 """Reason of the error for a stream that sent no line for too long."""
 TOO_MANY = "TooManyRequests"
 NOT_LEADING = "NotLeading"
 """Reason of the error for a request that was not sent, because another process may lead."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""First and longest pause between attempts; pauses double. Units: seconds."""
+"""First and longest pause between attempts; each pause is twice as long as the previous one. Units: seconds."""
 _MAX_DOUBLINGS = 10
 REPEATS = 10
 """Number of consecutive attempts for which Retry-After alone decides the pause, as in client-go.
@@ -50,7 +50,7 @@ REPEATS = 10
 Source: k8s.io/client-go/rest/with_retry.go.
 """
 MOST_ASKED = 120.0
-"""Longest Retry-After that is obeyed, so that a server cannot stop a watch for hours. Units: seconds."""
+"""Longest Retry-After that the client obeys, so that a server cannot stop a watch for hours. Units: seconds."""
 MAX_LINE = 32 << 20
 """Longest line of a stream and largest answer that is not a list; more is an error. An object has at most 1.5 MiB in
 etcd. Units: bytes."""
@@ -237,12 +237,12 @@ class Transport:
         return asyncio.get_running_loop().time()
 
     def _ended(self, method: str, code: int, began: float) -> None:
-        """Report an ended request (answered, rejected or lost) to the callback."""
+        """Call the callback for an ended request, whether it was answered, rejected or lost."""
         if self._connection.on_answer is not None:
             self._connection.on_answer(method, code, self._now() - began)
 
     async def lines(self, path: str, timeout: float, silence: float | None = None) -> AsyncGenerator[list[bytes], None]:
-        """Stream the complete lines of an answer, as many at a time as have arrived.
+        """Yield the complete lines of a streamed answer, as many at a time as have arrived.
 
         An incomplete last line is dropped. The first item is empty; it shows that the server has begun to answer.
 
@@ -284,7 +284,7 @@ class Transport:
                 self._ended("GET", 0, began)
 
     async def _refused(self, response: aiohttp.ClientResponse, authentication: Authentication) -> ApiError:
-        """Return the error of a rejected stream, and renew rejected credentials for the next one."""
+        """Return the error of a rejected stream, and renew the credentials if the server rejected them."""
         try:
             answer = await _answer_of(response, MAX_LINE)
         except TooLargeError:
@@ -382,7 +382,7 @@ def refusal(answer: Answer, origin: str) -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Source of random numbers and pauses."""
+    """Source of random numbers and of pauses between attempts."""
 
     random: Callable[[], float]
     """Returns a random number from 0 to below 1."""
@@ -390,7 +390,7 @@ class Pacing:
 
 
 class Retry:
-    """Growing pauses between the attempts of one loop.
+    """Growing pauses between the attempts of a loop.
 
     Units: seconds.
     """
@@ -400,7 +400,7 @@ class Retry:
         self.failures = 0
 
     def reset(self) -> None:
-        """Start over after a success."""
+        """Make the next pause the shortest again, after a success."""
         self.failures = 0
 
     async def pause(self, at_least: float = 0.0) -> None:

@@ -31,7 +31,7 @@ from policysched.kube.transport import Pacing
 
 log = logging.getLogger(__name__)
 JITTER: Final = 1.2
-"""Largest pause between two attempts to acquire, as an addition in multiples of the retry period."""
+"""Largest random addition to the pause between two attempts to acquire, as a fraction of the retry period."""
 
 MOST_LOGGED: Final = 10
 """Largest number of different failure reasons that the log shows; further ones are not logged."""
@@ -169,7 +169,7 @@ class Elector:
             return False
 
     async def _renewed_at_once(self) -> bool:
-        """Renew against the known resourceVersion without reading the Lease.
+        """Renew the lease with the known resourceVersion, without reading the Lease; return whether that succeeded.
 
         Return False if that cannot work or failed.
         """
@@ -186,7 +186,7 @@ class Elector:
         return True
 
     async def _read_and_write(self) -> bool:
-        """Read the Lease and write it if it is free or already held by this candidate.
+        """Read the Lease and write it if it is free or already held by this candidate; return whether it was written.
 
         Return whether it was written.
         """
@@ -233,7 +233,7 @@ class Elector:
         self._log_recovery()
 
     def _changed_at(self, found: LeaseRecord, now: float) -> float:
-        """Return the monotonic time from which a record that was read is valid.
+        """Return the monotonic time at which the holder renewed a record that was read, as far as this process knows.
 
         A record that this process wrote, although it got no answer, is valid from its request. Changes by others do not
         extend it.
@@ -248,11 +248,11 @@ class Elector:
         return LeaseRecord(self.identity, self._seconds, now, now)
 
     def _is_valid(self, now: float) -> bool:
-        """Return whether the holder may still act."""
+        """Return whether the lease of the last known holder has not expired."""
         return self._until > now
 
     def _believed_until(self, now: float) -> float:
-        """Return until when the holder may act according to its own record, before changes by others."""
+        """Return until when the last known holder may regard itself as the leader, in spite of changes by others."""
         return min(self._until, now + self._seconds)
 
     def _log_holder(self) -> None:
@@ -281,6 +281,6 @@ class Elector:
 
 
 def _is_given_back(record: LeaseRecord) -> bool:
-    """Return whether a leader released this lease, as opposed to someone else clearing its holder."""
+    """Return whether the leader released the lease; False if another client cleared the holder of the Lease."""
     is_one_moment = record.acquire_time == record.renew_time != ""
     return not record.holder and record.duration_seconds <= 1 and is_one_moment

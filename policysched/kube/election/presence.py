@@ -139,7 +139,7 @@ class PresenceWatch:
         await self._renew(places)
 
     def _observe(self, place: Place, now: float) -> None:
-        """Update `_seen` with a place that was read."""
+        """Record holder and renewal time of a place that was read, and since when they are unchanged."""
         current = (place.holder, place.renewed)
         before, since, _ = self._seen.get(place.number, (current, now, False))
         renewed = before[0] == place.holder and before != current
@@ -156,7 +156,7 @@ class PresenceWatch:
                 yield number
 
     def _ended(self, now: float) -> Iterator[int]:
-        """Yield the numbers of places whose holders have not renewed for longer than `ENDED_AFTER`."""
+        """Yield the numbers of places whose holders have not renewed the place for longer than `ENDED_AFTER`."""
         for number, ((holder, _), since, _) in self._seen.items():
             if holder not in {"", self._own.holder} and now - since > ENDED_AFTER:
                 yield number

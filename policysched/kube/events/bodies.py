@@ -189,7 +189,7 @@ class QueuedEvent:
 
     @property
     def bytes(self) -> int:
-        """Number of characters of its texts."""
+        """Number of characters of the event's texts."""
         about = self.about
         return len(about.note) + len(about.name) + len(about.namespace) + len(self.name)
 
@@ -206,7 +206,7 @@ class QueuedEvent:
         return self.count > self.written_count
 
     def written(self, count: int, last: datetime) -> None:
-        """Record that the API server has this count."""
+        """Record which count of occurrences the API server has."""
         self.written_count, self.written_at, self.failures = count, last, 0
 
 
@@ -217,7 +217,7 @@ class SeriesMemory:
         self._entries: OrderedDict[_Key, QueuedEvent] = OrderedDict()
 
     def note(self, event: Event | PolicyEvent) -> tuple[QueuedEvent, QueuedEvent | None]:
-        """Return the entry of an event, and the entry that was removed from memory to make space, if any."""
+        """Add an event to its series; return the event's entry, and the entry that was dropped from a full memory."""
         about = EventContent.of(event)
         if about.type != "Warning" and about.kind == POD:
             return _entry(about), None
@@ -239,7 +239,7 @@ class SeriesMemory:
         return self._entries.get(_key(entry.about)) is entry
 
     def forget(self, entry: QueuedEvent) -> None:
-        """Remove an entry from memory."""
+        """Remove the series of an entry from memory."""
         if self.follows(entry):
             del self._entries[_key(entry.about)]
 

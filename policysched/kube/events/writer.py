@@ -75,7 +75,7 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
         super().__init__()
 
     def give_up(self) -> QueuedEvent | None:
-        """Remove and return the least important entry; None if the limits are kept."""
+        """Remove and return the least important entry if the queue exceeds its limits, else return None."""
         if self._count <= self._most and self.bytes <= self._most_bytes:
             return None
         found = self._take(next(waiting for waiting in self._sorts.values() if waiting))
@@ -91,7 +91,7 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
         return not self._count
 
     def _init(self, maxsize: int) -> None:
-        """Override asyncio's hook: the containers exist already."""
+        """Override asyncio's hook that creates the containers of a queue: they exist already."""
 
     def _put(self, item: QueuedEvent) -> None:
         self._number += 1
@@ -117,7 +117,7 @@ def _loss(entry: QueuedEvent) -> Loss:
 
 
 class _Hold:
-    """A namespace whose events the server rejects temporarily, with the events that wait for it."""
+    """A namespace whose events the server rejects temporarily, with the events that wait for the namespace."""
 
     def __init__(self, pacing: Pacing) -> None:
         self.retry = Retry(pacing)
@@ -220,7 +220,7 @@ class EventWriter:
             self._add_worker(self._catch_up())
 
     def _leave_out(self, entry: QueuedEvent) -> None:
-        """Drop a waiting entry; if its series still runs, its count can be written later."""
+        """Drop a waiting entry; if its series still runs, the series' next write contains the entry's count."""
         entry.queued = False
         self._waiting -= 1
         if entry.written_count and self._memory.follows(entry):
@@ -234,12 +234,12 @@ class EventWriter:
             await self._take(await self._queue.get())
 
     async def _catch_up(self) -> None:
-        """Write events until none waits."""
+        """Write queued events until none waits, as a worker that ends then."""
         while not self._queue.empty():
             await self._take(self._queue.get_nowait())
 
     async def _take(self, entry: QueuedEvent) -> None:
-        """Write an entry, or hold it if its namespace is held."""
+        """Write an entry, or hold the entry if the server rejects events of its namespace."""
         hold = self._held.get(entry.about.namespace)
         if hold is not None and hold.pause is not None:
             self._hold(entry, hold)
@@ -302,7 +302,7 @@ class EventWriter:
                 return True
 
     def _hold(self, entry: QueuedEvent, hold: _Hold) -> None:
-        """Hold an entry for its namespace; beyond the limit, the namespace with most entries drops its oldest."""
+        """Hold an entry until its namespace accepts events; beyond MOST_HELD, drop the oldest of a namespace."""
         hold.entries.append(entry)
         self._held_count += 1
         if self._held_count > MOST_HELD:
@@ -311,7 +311,7 @@ class EventWriter:
             self._leave_out(most.entries.popleft())
 
     async def _pause(self, namespace: str, hold: _Hold, at_least: float) -> None:
-        """After a pause, try one of the entries that wait for a namespace; without any, release the namespace."""
+        """After a pause, retry a held entry of a namespace; without a held entry, release the namespace."""
         await hold.retry.pause(at_least)
         hold.pause = None
         if not hold.entries:
@@ -348,7 +348,7 @@ class EventWriter:
             log.warning("the API server refuses events (logged once per reason): %d %s", error.status, error)
 
     def _drop(self, entry: QueuedEvent) -> int:
-        """Stop following an entry; return how many unwritten events are lost."""
+        """Forget the series of an entry; return how many unwritten events are lost."""
         lost = entry.count - entry.written_count
         self._memory.forget(entry)
         entry.count = entry.written_count
