@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.oracle import configs
+from tests.oracle.minors import AT_EACH_MINOR
 from tests.oracle.objects import container, node, pod
 
 from .things import claim, device, device_class, given, request, resource_slice, using
@@ -76,11 +77,12 @@ def test_pools_of_two_drivers_with_one_name_have_counters_of_their_own(oracle: O
     assert given(record) == {"c": ["a/x", "a/x"]}
 
 
-def test_distinct_values_within_one_request_are_compared_with_the_last_one_alone(oracle: Oracle) -> None:
+@AT_EACH_MINOR
+def test_distinct_values_within_one_request_are_compared_in_1_36_with_the_last_one_alone(oracle: Oracle) -> None:
     objects = of_slice(device("x", model="A"), device("y", model="B"), device("z", model="A"))
     constraint = {"distinctAttribute": "gpu.example.com/model"}
     record = ask(oracle, [*objects, claim(request(count=3), constraints=[constraint])], using("c"))
-    assert given(record) == {"c": ["a/x", "a/y", "a/z"]}
+    assert given(record) == ({"c": ["a/x", "a/y", "a/z"]} if oracle.minor == "1.36" else {})
 
 
 def test_error_counts_only_where_the_search_gets_there(oracle: Oracle) -> None:
