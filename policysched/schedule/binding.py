@@ -167,13 +167,13 @@ class Binder:
             return status
         if not profile.permits:
             return None
-        answer = self._at(PERMIT, profile, self._permit, queued, assumed, profile.permits)
+        answer = self.at(PERMIT, profile, self._permit, queued, assumed, profile.permits)
         return answer if isinstance(answer, Status) else None
 
     def reserve(self, assumed: AssumedPod, profile: Profile) -> Status | None:
         """Run Reserve for an assumed pod; after a failure, call `unreserve`."""
         reserving = profile.reserving(assumed.pod, assumed.cluster)
-        return self._at(RESERVE, profile, self._reserve, assumed, reserving) if reserving else None
+        return self.at(RESERVE, profile, self._reserve, assumed, reserving) if reserving else None
 
     def _reserve(self, assumed: AssumedPod, plugins: Iterable[ReservePlugin]) -> Status | None:
         for plugin in plugins:
@@ -195,7 +195,7 @@ class Binder:
             self._waiting[queued.identity] = WaitingPod(assumed, waits)
         return next(iter(waits.values()), None)
 
-    def _at(self, point: str, profile: Profile, run: Callable[..., T], *arguments: Any) -> T:
+    def at(self, point: str, profile: Profile, run: Callable[..., T], *arguments: Any) -> T:
         """Run a synchronous extension point, and record its duration."""
         timing = self.timing
         if timing is None:
@@ -214,7 +214,7 @@ class Binder:
         """Run Unreserve; return the requests that undo what plugins wrote to the API server."""
         if not profile.reserving(assumed.pod, assumed.cluster):
             return ()
-        return self._at(UNRESERVE, profile, unreserve, assumed, profile)
+        return self.at(UNRESERVE, profile, unreserve, assumed, profile)
 
     async def undo(self, pod: Pod, undo: Iterable[Undo]) -> None:
         """Send the requests that undo what plugins wrote to the API server; failures are logged."""

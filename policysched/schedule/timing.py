@@ -27,6 +27,8 @@ CYCLE_POINTS: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
 PREPARED, FILTERED, PRE_SCORED, SCORED = range(4)
 """Indexes of the points in `CYCLE_POINTS`."""
 NORMALIZE: Final = "ScoreExtensionNormalize"
+PLACEMENT_FEASIBLE: Final = "PlacementFeasible"
+POD_GROUP_POST_FILTER: Final = "PodGroupPostFilter"
 RESERVE: Final = "Reserve"
 UNRESERVE: Final = "Unreserve"
 PERMIT: Final = "Permit"

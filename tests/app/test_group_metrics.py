@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from policysched.app.configuration.profiles import default_profile
 from policysched.app.running.metrics.group_metrics import GroupMetrics
+from policysched.app.running.metrics.timing_metrics import TimingMetrics
 from policysched.model.release import Release
+from policysched.schedule.queue.queued_pod_group import QueuedPodGroup
+from policysched.schedule.scheduler import Scheduler
+from policysched.state.cluster import Cluster
 from tests.app.test_scheduler_metrics import shown
+from tests.app.test_timing_metrics import Ticking
 from tests.build import node
 from tests.groups import GATED, GATED_38, group, member
 from tests.schedule.groups.parts import members, submit
+from tests.schedule.parts import FakeClient
 from tests.schedule.stand import ME, running
 
 
@@ -28,3 +37,23 @@ async def test_attempts_of_groups_are_counted_by_result(release: Release, entity
     assert not any(results[2] in line for line in lines)
     algorithm = f'{{{entity}profile="{ME}"}}' if entity else ""
     assert f"scheduler_podgroup_scheduling_algorithm_duration_seconds_count{algorithm} 2.0" in lines
+
+
+async def test_durations_of_the_points_of_groups_are_recorded() -> None:
+    timing, cluster = TimingMetrics(Ticking(), GATED_38), Cluster(release=GATED_38)
+    profiles = {ME: default_profile(ME, release=GATED_38)}
+    scheduler = Scheduler(profiles, FakeClient(), Ticking(), random.Random(0), [], timing, cluster)
+    for one in (node("n1"), group(least=5), *members(5)):
+        scheduler.take(one)
+    queued = scheduler.queue.pop()
+    assert isinstance(queued, QueuedPodGroup)
+    assert scheduler.group_attempts is not None
+    await scheduler.group_attempts.make(queued)
+    counts = [
+        line for line in shown(timing) if line.startswith("scheduler_framework_extension_point_duration_seconds_c")
+    ]
+    found = {(line.split('"')[1], line.split('"')[5]): float(line.split()[-1]) for line in counts}
+    assert found["PlacementFeasible", "Wait"] == 5
+    assert found["PlacementFeasible", "Unschedulable"] == 1
+    assert found["PodGroupPostFilter", "Unschedulable"] == 1
+    await scheduler.attempts.finish(1)

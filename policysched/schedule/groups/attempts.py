@@ -28,6 +28,7 @@ from policysched.schedule.observer import AttemptResult, GroupAttempt, Observers
 from policysched.schedule.queue.group_queue import GroupQueue
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.queued_pod_group import GroupOutcome, QueuedPodGroup
+from policysched.schedule.timing import POD_GROUP_POST_FILTER
 from policysched.state.cluster import Cluster
 from policysched.state.pod_groups import PodGroups
 
@@ -147,7 +148,8 @@ class GroupAttempts:
         message = decision.verdict.message
         if decision.verdict.result is AttemptResult.UNSCHEDULABLE:
             pods = [member.pod for member in members]
-            message = post_filtered(decision.verdict, profile.pod_group_post_filters, group, pods, self._cluster)
+            status = self._binder.at(POD_GROUP_POST_FILTER, profile, post_filtered, profile, group, pods, self._cluster)
+            message = ", ".join((message, *status.reasons))
         return GroupResult(group.metadata.name, decision, message, self._cluster.release.messages_name_pod_group)
 
     def _scheduled(self, key: str) -> int:
@@ -170,6 +172,7 @@ class GroupAttempts:
             reserve=partial(self._binder.reserve, profile=profile),
             unreserve=partial(self._binder.unreserve, profile=profile),
             now=self._clock.monotonic,
+            measure=self._binder.at,
             names_group=self._cluster.release.messages_name_pod_group,
         )
 

@@ -24,6 +24,7 @@ from policysched.schedule.binding import Failure
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.observer import AttemptResult
 from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
+from policysched.schedule.timing import PLACEMENT_FEASIBLE
 from policysched.state.cluster import Cluster
 from policysched.state.nominated.columns import Nomination
 from policysched.state.tables.amounts import PodResources
@@ -91,6 +92,8 @@ class Steps:
     unreserve: Callable[[AssumedPod], tuple[Undo, ...]]
     now: Callable[[], float]
     """A monotonic clock. Units: seconds."""
+    measure: Callable[..., Status | None]
+    """Calls a function of an extension point and profile, and records its duration."""
     names_group: bool
     """Whether members name their group, see `Release.messages_name_pod_group`; else `REJECTED` precedes the reason."""
 
@@ -145,24 +148,27 @@ class _Cycle:
 
     def feasible(self, progress: PlacementProgress, *, is_first: bool = False) -> Verdict:
         """Return whether the group can still be scheduled; `is_first` before the first member is evaluated."""
+        status = self._steps.measure(PLACEMENT_FEASIBLE, self._steps.profile, self._status, progress)
+        if status is None:
+            return PROCEED
+        if status.code is Code.ERROR:
+            return _error(f"failed to evaluate placement feasibility: {status.message}")
+        message, waits = status.message, status.code is Code.WAIT
+        if (waits or is_first) and not self._steps.names_group:
+            message = f"{REJECTED}, {message}"
+        return Verdict(AttemptResult.UNSCHEDULABLE, message, frozenset((status.plugin,)), proceeds=waits)
+
+    def _status(self, progress: PlacementProgress) -> Status | None:
+        """Run the PlacementFeasible plugins; a rejection or failure ends the point, otherwise the last Wait applies."""
         waiting: Status | None = None
         for plugin in self._steps.profile.placement_feasible:
             status = _answer(plugin, self._group, progress)
             if status is None or status.code is Code.SUCCESS:
                 continue
-            if status.code is Code.WAIT:
-                waiting = status
-            elif status.code is Code.UNSCHEDULABLE:
-                return self._rejection(status, is_prefixed=is_first)
-            else:
-                return _error(f"failed to evaluate placement feasibility: {_fault(status)}")
-        return PROCEED if waiting is None else self._rejection(waiting, is_prefixed=True, proceeds=True)
-
-    def _rejection(self, status: Status, *, is_prefixed: bool, proceeds: bool = False) -> Verdict:
-        message = status.message
-        if is_prefixed and not self._steps.names_group:
-            message = f"{REJECTED}, {message}"
-        return Verdict(AttemptResult.UNSCHEDULABLE, message, frozenset((status.plugin,)), proceeds)
+            if status.code is not Code.WAIT:
+                return status if status.code is Code.UNSCHEDULABLE else Status(Code.ERROR, (_fault(status),))
+            waiting = status
+        return waiting
 
     async def evaluate(self, member: QueuedPod) -> Evaluated | None:
         """Decide about a member, and put it in place if it fits; return None if it was deleted or placed meanwhile."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from policysched.framework import Cluster, Code
-from policysched.framework.pod_groups import PodGroupPostFilterPlugin
+from policysched.framework import Cluster, Code, Status, unschedulable
+from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodGroup
 from policysched.schedule.binding import Failure
-from policysched.schedule.groups.cycle import REJECTED, Evaluated, GroupDecision, Verdict
+from policysched.schedule.groups.cycle import REJECTED, Evaluated, GroupDecision
 from policysched.schedule.observer import AttemptResult
 
 
@@ -69,19 +69,12 @@ class GroupResult:
         return Failure(AttemptResult.UNSCHEDULABLE, message, nominated=nominated)
 
 
-def post_filtered(
-    verdict: Verdict,
-    plugins: Sequence[PodGroupPostFilterPlugin],
-    group: PodGroup,
-    pods: Sequence[Pod],
-    cluster: Cluster,
-) -> str:
-    """Return the message of a rejected pod group with the reasons of PodGroupPostFilter plugins."""
+def post_filtered(profile: Profile, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:
+    """Run the PodGroupPostFilter plugins for a rejected pod group; return the reasons of all, or of the last alone."""
     reasons: list[str] = []
-    for plugin in plugins:
+    for plugin in profile.pod_group_post_filters:
         status = plugin.pod_group_post_filter(group, pods, cluster)
         if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            reasons = list(status.reasons)
-            break
+            return status
         reasons += status.reasons
-    return ", ".join((verdict.message, *reasons))
+    return unschedulable(*reasons)
