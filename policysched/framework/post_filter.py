@@ -24,6 +24,7 @@ from policysched.framework.plugin import Codes, Mask, Plugin
 from policysched.framework.status import Code, Status
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
+from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.columns import RowNumbers
 from policysched.state.what_if import ChangedRows
 
@@ -36,6 +37,12 @@ class WhatIf(Protocol):
 
     def add(self, pod: Pod) -> None:
         """Add to the simulated node a pod that was removed from the simulation, or that is not placed."""
+
+    def remove_elsewhere(self, pod: PlacedPod) -> None:
+        """Remove a pod that is placed on another node."""
+
+    def restore_elsewhere(self, pod: PlacedPod) -> None:
+        """Restore a pod that was removed from another node."""
 
     def verdict(self) -> Status | None:
         """Return the status that rejects the simulated node, or None if the pod fits.

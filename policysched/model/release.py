@@ -126,6 +126,11 @@ class Release:
 
     Source: pkg/scheduler/framework/preemption/podgrouppreemption.go.
     """
+    members_rank_as_groups: bool
+    """Whether a pod of a pod group is a more important victim than other pods of its priority.
+
+    Source: pkg/scheduler/framework/preemption/types.go (NewPodVictim).
+    """
     selector_errors_name_devices: bool
     """Whether the error of a device selector names the device, with a hint if an attribute or capacity is missing.
 
@@ -367,6 +372,7 @@ V1_36: Final = Release(
     gangs_wait_at_permit=True,
     group_generation_is_renewed=True,
     lack_of_victims_is_final=True,
+    members_rank_as_groups=True,
     selector_errors_name_devices=False,
     selectors_follow_cel_0_29=False,
     device_taint_rules_apply=False,
@@ -473,6 +479,7 @@ V1_38: Final = replace(
     gangs_wait_at_permit=False,
     group_generation_is_renewed=False,
     lack_of_victims_is_final=False,
+    members_rank_as_groups=False,
     capacities_are_fractional=True,
     exact_capacities=True,
     qualifies_capacities=True,

@@ -105,7 +105,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
     preemption = partial(
         DefaultPreemption,
         rules=budgets,
-        searching=SearchRules(release.uid_breaks_ties, release.extenders_add_victims),
+        searching=SearchRules(release.uid_breaks_ties, release.members_rank_as_groups, release.extenders_add_victims),
         reports_node=release.preempted_node_is_reported,
         lack_is_final=release.lack_of_victims_is_final,
     )

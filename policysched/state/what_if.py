@@ -31,13 +31,15 @@ Repelling = Callable[[RepellingTerms], Mapping[str, NDArray[np.bool_]]]
 class ChangedRow:
     """A row with pods added or removed; valid until the cluster changes."""
 
-    __slots__ = ("_added", "_added_up", "_amounts", "_known", "_removed", "_sums", "cluster", "history", "pods_count",
-                 "row")  # fmt: skip
+    __slots__ = ("_added", "_added_up", "_amounts", "_known", "_removed", "_sums", "cluster", "elsewhere", "history",
+                 "pods_count", "row")  # fmt: skip
 
     def __init__(self, cluster: Cluster, row: int) -> None:
         self.cluster, self.row = cluster, row
         self.history: list[tuple[PlacedPod, int]] = []
         """All additions (1) and removals (-1) in order; a pod may occur several times."""
+        self.elsewhere: list[tuple[PlacedPod, int]] = []
+        """Removals (-1) and restorations (1) of pods on other rows, which filters over domains read."""
         self.pods_count: int = cluster.nodes.pods_count.data.item(row)
         """Number of pods after the changes."""
         self._removed: dict[str, PlacedPod] = {}
@@ -77,6 +79,18 @@ class ChangedRow:
             known = self.cluster.nominations.measured(pod) or measure(pod, self.cluster.pod_resources(pod))
             placed = self._added[identity] = _as_placed(self.cluster, pod, self.row, known)
         self._note(placed, 1)
+
+    def remove_elsewhere(self, pod: PlacedPod) -> None:
+        """Remove a pod that is placed on another row."""
+        self.elsewhere.append((pod, -1))
+
+    def restore_elsewhere(self, pod: PlacedPod) -> None:
+        """Restore a pod that was removed from another row."""
+        self.elsewhere.append((pod, 1))
+
+    def more_elsewhere(self, weigh: Callable[[PlacedPod], float]) -> int:
+        """Return the change of the total weight of the pods on other rows."""
+        return sum(sign * int(weigh(placed)) for placed, sign in self.elsewhere)
 
     def _note(self, placed: PlacedPod, sign: int) -> None:
         self.history.append((placed, sign))
@@ -148,15 +162,24 @@ class ChangedRows:
         rows: The rows.
         slots: Slots of the pods on these rows that can be removed.
         of: For each pod, the index of its row in `rows`.
+        reaches_others: Whether pods on other rows are removed and restored together with these pods.
 
     Shapes: rows (R,); slots and of (V,).
     """
 
     __slots__ = ("_beside", "_gone", "_known", "_of", "_pods", "_signatures", "_slots", "_sums", "_weighed",
-                 "cluster", "rows")  # fmt: skip
+                 "cluster", "reaches_others", "rows")  # fmt: skip
 
-    def __init__(self, cluster: Cluster, rows: RowNumbers, slots: NDArray[np.intp], of: NDArray[np.intp]) -> None:
-        self.cluster, self.rows = cluster, rows
+    def __init__(
+        self,
+        cluster: Cluster,
+        rows: RowNumbers,
+        slots: NDArray[np.intp],
+        of: NDArray[np.intp],
+        *,
+        reaches_others: bool = False,
+    ) -> None:
+        self.cluster, self.rows, self.reaches_others = cluster, rows, reaches_others
         self._of = of
         self._slots, self._signatures = slots, cluster.pods.signatures[slots]
         self._gone: NDArray[np.bool_] = np.zeros(slots.size, np.bool_)
@@ -280,6 +303,7 @@ class _WithNominated(ChangedRows):
 
     def __init__(self, base: ChangedRows, nominated: PodsByRow) -> None:
         self.cluster, self.rows, self._base = base.cluster, base.rows, base
+        self.reaches_others = base.reaches_others
         self._known = base._known
         pods = YieldedPods.of(nominated, base.cluster.pod_resources)
         self._columns = pods.columns

@@ -60,6 +60,7 @@ ELSEWHERE: Mapping[str, str] = {
     "help_names_profiles": "tests/app/test_metrics_of_releases.py",
     "hides_preemption_durations": "tests/app/test_metrics_of_releases.py",
     "lack_of_victims_is_final": "tests/schedule/groups/test_cycle.py",
+    "members_rank_as_groups": "tests/plugins/test_victim_groups.py",
     "latencies_are_beta": "tests/app/test_metrics_of_releases.py",
     "messages_name_pod_group": "tests/plugins/test_gang_scheduling.py",
     "no_deallocation_is_reported": "tests/oracle/test_preemption_releases.py",

@@ -110,7 +110,10 @@ def test_every_budget_counts_a_pod_also_where_another_one_is_spent(
     given = [budget(str(number), WEB, one) for number, one in enumerate(allowed)]
     around = world(node("a"), node("b"), *pods, budgets=given)
     slots = [around.pods.by_id[f"default.{on}{number}"].slot for on in "ab" for number in range(3)]
-    assert Budgets(around).violating(around, np.array(slots)).tolist() == expected * 2
+    assert (
+        Budgets(around).violating(around, np.array(slots), around.pods.rows[slots].astype(np.intp)).tolist()
+        == expected * 2
+    )
 
 
 def test_budget_is_compiled_once_as_long_as_it_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +201,7 @@ def test_long_selectors_are_compiled_when_budgets_come_and_asked_about_the_label
         around = budgeted_world()
         around.take(budget("long", LabelSelector(match_expressions=tuple(asked))))
         slots = np.array([one.slot for one in around.pods.by_id.values()])
-        return lines(lambda: Budgets(around).violating(around, slots))
+        return lines(lambda: Budgets(around).violating(around, slots, around.pods.rows[slots].astype(np.intp)))
 
     work(1)  # what is asked for the first time takes more
     assert work(2000) == work(200)
@@ -301,7 +304,7 @@ def test_many_budgets_protect_what_each_of_them_protects(seed: int, rules: Budge
         ordered = sorted(pods, key=lambda placed: placed.spec.node_name)
         some = [placed for placed in ordered if chance.random() < 0.8]
         slots = np.array([around.pods.by_id[placed.metadata.uid].slot for placed in some])
-        violating = known.violating(around, slots).tolist()
+        violating = known.violating(around, slots, around.pods.rows[slots].astype(np.intp)).tolist()
         found = {placed.metadata.name for placed, is_so in zip(some, violating, strict=True) if is_so}
         assert found == naively_violating(some, list(budgets.values()), rules)
 
@@ -313,8 +316,8 @@ def test_evictions_that_budgets_count_already_cost_a_look_at_each_and_none_at_al
         around = world(*(node(f"n{number}") for number in range(4)), *placed, budgets=given)
         slots = np.array([around.pods.by_id[one.metadata.uid].slot for one in sorted(placed, key=node_of)])
         known = Budgets(around)
-        known.violating(around, slots)
-        return lines(lambda: known.violating(around, slots))
+        known.violating(around, slots, around.pods.rows[slots].astype(np.intp))
+        return lines(lambda: known.violating(around, slots, around.pods.rows[slots].astype(np.intp)))
 
     node_of = attrgetter("spec.node_name")
     assert work(400, 40) - work(400, 20) < work(400, 20) / 4

@@ -83,7 +83,9 @@ from policysched.model.objects.meta import (
     Struct,
 )
 from policysched.model.objects.pod_groups import (
+    AllDisruptionMode,
     BasicSchedulingPolicy,
+    DisruptionMode,
     GangSchedulingPolicy,
     PodGroup,
     PodGroupSchedulingPolicy,
@@ -133,7 +135,7 @@ from policysched.model.objects.storage import (
 )
 
 __all__ = [
-    "Affinity", "AllocatedConfiguration", "AllocatedDeviceStatus", "AllocationResult", "Amount",
+    "Affinity", "AllDisruptionMode", "AllocatedConfiguration", "AllocatedDeviceStatus", "AllocationResult", "Amount",
     "BasicSchedulingPolicy", "CELDeviceSelector", "CSIDriver", "CSINode", "CSIStorageCapacity", "CapacityRange",
     "CapacityRequestPolicy", "CapacityRequirements", "ClaimConfiguration", "ClaimMetadata", "ClaimSource",
     "ClassConfiguration", "ConsumerReference", "Container", "ContainerExtendedRequest", "ContainerImage",
@@ -141,15 +143,15 @@ __all__ = [
     "DeviceAllocation", "DeviceAttribute", "DeviceCapacity", "DeviceClaim", "DeviceClass", "DeviceClassSpec",
     "DeviceCondition", "DeviceConstraint", "DeviceRequest", "DeviceResult", "DeviceSelector", "DeviceSubRequest",
     "DeviceTaint", "DeviceTaintRule", "DeviceTaintRuleSpec", "DeviceTaintSelector", "DeviceToleration",
-    "ExactDeviceRequest", "GangSchedulingPolicy", "ImageSource", "Int32", "LabelSelector", "LabelsSpec", "Metadata",
-    "Namespace", "Node", "NodeAddress", "NodeAffinitySpec", "NodeCondition", "NodeSelector", "NodeSelectorTerm",
-    "NodeSpec", "NodeStatus", "NodeSystemInfo", "OpaqueConfiguration", "OwnerReference", "PersistentVolume",
-    "PersistentVolumeClaim", "Pod", "PodAffinity", "PodAffinityTerm", "PodClaimStatus", "PodCondition",
-    "PodDisruptionBudget", "PodExtendedClaimStatus", "PodGroup", "PodGroupSchedulingPolicy", "PodGroupSpec",
-    "PodGroupStatus", "PodResourceClaim", "PodSchedulingGroup", "PodSpec", "PodStatus", "PreferredSchedulingTerm",
-    "PriorityClass", "ReplicaSet", "ReplicationController", "Requirement", "ResourceClaim", "ResourceClaimSpec",
-    "ResourceClaimStatus", "ResourceClaimTemplate", "ResourceList", "ResourcePool", "ResourceRequirements",
-    "ResourceSlice", "ResourceSliceSpec", "RestartRule", "SchedulingGate", "SelectorSpec", "Service", "SliceDevice",
-    "StatefulSet", "StorageClass", "Stored", "Struct", "Taint", "Toleration", "TopologySpreadConstraint", "Volume",
-    "VolumeAttachment", "WeightedPodAffinityTerm", "Workload", "workload_owner",
+    "DisruptionMode", "ExactDeviceRequest", "GangSchedulingPolicy", "ImageSource", "Int32", "LabelSelector",
+    "LabelsSpec", "Metadata", "Namespace", "Node", "NodeAddress", "NodeAffinitySpec", "NodeCondition", "NodeSelector",
+    "NodeSelectorTerm", "NodeSpec", "NodeStatus", "NodeSystemInfo", "OpaqueConfiguration", "OwnerReference",
+    "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodAffinity", "PodAffinityTerm", "PodClaimStatus",
+    "PodCondition", "PodDisruptionBudget", "PodExtendedClaimStatus", "PodGroup", "PodGroupSchedulingPolicy",
+    "PodGroupSpec", "PodGroupStatus", "PodResourceClaim", "PodSchedulingGroup", "PodSpec", "PodStatus",
+    "PreferredSchedulingTerm", "PriorityClass", "ReplicaSet", "ReplicationController", "Requirement", "ResourceClaim",
+    "ResourceClaimSpec", "ResourceClaimStatus", "ResourceClaimTemplate", "ResourceList", "ResourcePool",
+    "ResourceRequirements", "ResourceSlice", "ResourceSliceSpec", "RestartRule", "SchedulingGate", "SelectorSpec",
+    "Service", "SliceDevice", "StatefulSet", "StorageClass", "Stored", "Struct", "Taint", "Toleration",
+    "TopologySpreadConstraint", "Volume", "VolumeAttachment", "WeightedPodAffinityTerm", "Workload", "workload_owner",
 ]  # fmt: skip

@@ -26,10 +26,21 @@ class PodGroupSchedulingPolicy(Struct, frozen=True):
     gang: GangSchedulingPolicy | None = None
 
 
+class AllDisruptionMode(Struct, frozen=True):
+    """Pods of the group are evicted together."""
+
+
+class DisruptionMode(Struct, frozen=True):
+    """How pods of a group may be evicted; without `all` they are evicted one by one."""
+
+    all: AllDisruptionMode | None = None
+
+
 class PodGroupSpec(Struct, frozen=True):
     """Spec of a pod group."""
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    disruption_mode: DisruptionMode | None = None
     priority: Int32 | None = None
     preemption_policy: str | None = None
 
@@ -56,6 +67,12 @@ class PodGroup(Struct, frozen=True):
     def priority(self) -> int:
         """The priority; 0 if the group states none."""
         return self.spec.priority or 0
+
+    @property
+    def is_disrupted_as_whole(self) -> bool:
+        """Whether its pods are evicted together."""
+        mode = self.spec.disruption_mode
+        return mode is not None and mode.all is not None
 
     @property
     def min_count(self) -> int:

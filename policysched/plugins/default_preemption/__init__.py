@@ -2,6 +2,7 @@
 
 | module | task |
 |---|---|
+| `evictable` | list the pods that may be evicted, with the other pods of their groups |
 | `search` | find the victims on each node |
 | `guards`, `budgets` | pods that policies protect, disruption budgets |
 | `candidates` | choose the node, call extenders |

@@ -213,7 +213,7 @@ class Budgets:
         selecting = (one for one in among if one.selection.selector.matches(metadata.labels))
         return [one for one in selecting if metadata.name not in one.disrupted]
 
-    def violating(self, cluster: Cluster, slots: Places) -> Mask:
+    def violating(self, cluster: Cluster, slots: Places, rows: Places) -> Mask:
         """Return the pods whose eviction violates a budget after the eviction of all earlier pods of their node.
 
         Whether a budget counts a pod whose eviction violates another budget depends on the rules.
@@ -221,6 +221,7 @@ class Budgets:
         Args:
             cluster: The cluster.
             slots: The pods, by their slots in the pod table, ordered by node and then by importance.
+            rows: The node that the eviction of each pod is to free.
 
         Shapes: (V,).
         Cost: O(pods + budgets), and for each distinct selection its pods.
@@ -228,7 +229,7 @@ class Budgets:
         found: Mask = np.zeros(slots.size, np.bool_)
         if not self._by_namespace or not slots.size:
             return found
-        signatures, rows = cluster.pods.signatures[slots], cluster.pods.rows[slots]
+        signatures = cluster.pods.signatures[slots]
         order = np.argsort(signatures, kind="stable")
         present, begins = np.unique(signatures[order], return_index=True)
         of_signature = np.split(order, begins[1:])
@@ -242,7 +243,7 @@ class Budgets:
                 if not selected.any():
                     continue
                 pods = np.sort(np.concatenate([of_signature[place] for place in places[selected].tolist()]))
-                for pods_of_budget, allowed in _spent(budgets, pods, cluster, slots):
+                for pods_of_budget, allowed in _spent(budgets, pods, cluster, slots, rows):
                     counted = (
                         pods_of_budget[~found[pods_of_budget]] if self._rules.stops_at_violation else pods_of_budget
                     )
@@ -309,7 +310,7 @@ def _strictness(group: EqualBudgets) -> tuple[int, str]:
 
 
 def _spent(
-    budgets: Sequence[SelectingBudget], pods: Places, cluster: Cluster, slots: Places
+    budgets: Sequence[SelectingBudget], pods: Places, cluster: Cluster, slots: Places, rows: Places
 ) -> Iterator[tuple[Places, int]]:
     """Yield pods that equal budgets count, with the number of them that may be evicted from each node.
 
@@ -318,13 +319,13 @@ def _spent(
 
     Cost: O(pods), and for each budget its evictions and a few operations over the pods that are left.
     """
-    rows, is_left = cluster.pods.rows[slots], np.zeros(slots.size, np.bool_)
+    is_left = np.zeros(slots.size, np.bool_)
     is_left[pods] = True
-    place_of: dict[str, int] | None = None
+    places_of: dict[str, list[int]] | None = None
     for budget in sorted(budgets, key=lambda one: one.allowed):
-        if budget.disrupted and place_of is None:
-            place_of = _places_by_name(pods, cluster, slots)
-        evicted = _evicted(budget, place_of or {})
+        if budget.disrupted and places_of is None:
+            places_of = _places_by_name(pods, cluster, slots)
+        evicted = _evicted(budget, places_of or {})
         evicted = evicted[is_left[evicted]]
         if not evicted.size:
             yield pods, budget.allowed
@@ -336,19 +337,22 @@ def _spent(
         yield pods[~np.isin(pods, evicted)], budget.allowed
 
 
-def _places_by_name(pods: Places, cluster: Cluster, slots: Places) -> dict[str, int]:
-    placed = ((place, cluster.pods.by_slot[slots[place]]) for place in pods.tolist())
-    return {one.pod.metadata.name: place for place, one in placed if one is not None}
+def _places_by_name(pods: Places, cluster: Cluster, slots: Places) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for place in pods.tolist():
+        if (one := cluster.pods.by_slot[slots[place]]) is not None:
+            found.setdefault(one.pod.metadata.name, []).append(place)
+    return found
 
 
-def _evicted(budget: SelectingBudget, place_of: Mapping[str, int]) -> Places:
+def _evicted(budget: SelectingBudget, places_of: Mapping[str, Sequence[int]]) -> Places:
     """Return the places of the pods whose eviction a budget has already counted."""
-    fewer = budget.disrupted if len(budget.disrupted) < len(place_of) else place_of
-    found = [place_of[name] for name in fewer if name in budget.disrupted and name in place_of]
-    return np.array(found, np.intp)
+    fewer = budget.disrupted if len(budget.disrupted) < len(places_of) else places_of
+    names = (name for name in fewer if name in budget.disrupted and name in places_of)
+    return np.array([place for name in names for place in places_of[name]], np.intp)
 
 
-def _counted_on_row(rows: NDArray[np.int32]) -> NDArray[np.intp]:
+def _counted_on_row(rows: Places) -> NDArray[np.intp]:
     """Number the elements of each run of equal rows from 1."""
     numbers = np.arange(rows.size)
     is_first = np.append(True, rows[1:] != rows[:-1])[: rows.size]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -196,7 +196,7 @@ def _known(
     found = {}
     for node, victims in named.items():
         told = {one.metadata.uid for one in asked[node].pods} if node in asked else set()
-        pods = {one.pod.metadata.uid: one.pod for one in _placed_on(node, cluster, gone=node in asked)}
+        pods = {one.pod.metadata.uid: one.pod for one in _placed_on(node, cluster, told, gone=node in asked)}
         for uid in victims.uids:
             if uid not in pods and uid not in told:
                 raise ExtenderError(
@@ -212,11 +212,12 @@ def _known(
     return found
 
 
-def _placed_on(node: str, cluster: Cluster, *, gone: bool) -> list[PlacedPod]:
-    """Return the pods of a node; none if the node may be deleted (`gone`) and is."""
+def _placed_on(node: str, cluster: Cluster, told: Iterable[str], *, gone: bool) -> list[PlacedPod]:
+    """Return the pods of a node and the told pods, which may be on other nodes; none if the node may be gone and is."""
     row = cluster.nodes.row_of.get(node, -1)
     if row >= 0 and cluster.nodes.present.data[row]:
-        return cluster.pods.on_row(row)
+        placed = (cluster.pods.by_id.get(uid) for uid in told)
+        return [*cluster.pods.on_row(row), *filter(None, placed)]
     if gone:
         return []
     raise ExtenderError(f'nodeinfo not found for node name "{node}"')

@@ -8,7 +8,7 @@ Shapes: V pods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,6 +44,8 @@ class Guarded:
     cluster: Cluster
     slots: RowNumbers
     """(V,): the pods, by their slots in the pod table."""
+    rows: RowNumbers
+    """(V,): the node that the eviction of each pod is to free."""
     answers: Sequence[_Answer] = ()
 
     @property
@@ -67,7 +69,7 @@ class Guarded:
         found: dict[int, dict[str, None]] = {}
         for one in self.answers:
             places = np.flatnonzero(one.kept)
-            codes, rows = one.protection.codes[places], self.cluster.pods.rows[one.slots[places]]
+            codes, rows = one.protection.codes[places], self.rows[places]
             texts = {code: one.protection.reason_of(code) for code in np.unique(codes).tolist()}
             for both in np.unique(rows.astype(np.int64) << _CODE_BITS | codes).tolist():
                 found.setdefault(both >> _CODE_BITS, {})[texts[both & _CODES]] = None
@@ -130,26 +132,28 @@ def _with_example(reason: str, pod: str, values: str) -> str:
     return f"{reason} ({pod})" if values in reason else f"{reason} ({pod}: {values})"
 
 
-def ask_guards(failed: FailedDecision, slots: RowNumbers) -> Guarded:
+def ask_guards(failed: FailedDecision, slots: RowNumbers, rows: RowNumbers) -> Guarded:
     """Evaluate the guards for pods of lower priority.
 
     Args:
         failed: The decision.
         slots: The pods, by their slots in the pod table. Shapes: (V,).
+        rows: The node that the eviction of each pod is to free. Shapes: (V,).
     """
     guards = failed.victim_guards
     if not guards or not slots.size:
-        return Guarded(failed.cluster, slots)
+        return Guarded(failed.cluster, slots, rows)
     answers, going = [], failed.cluster.pods.terminating(slots)
     for guard in guards:
         found = guard.protected(failed.pod, failed.cluster, slots)
         if found is not None:
             answers.append(_Answer(guard.name, slots, found, (found.codes != 0) & ~going))
-    return Guarded(failed.cluster, slots, [one for one in answers if one.kept.any()])
+    return Guarded(failed.cluster, slots, rows, [one for one in answers if one.kept.any()])
 
 
-def ask_about(failed: FailedDecision, pods: Sequence[Pod]) -> Guarded:
-    """Evaluate the guards for pods; pods that are no longer placed are skipped."""
-    by_id = failed.cluster.pods.by_id
-    placed = (by_id.get(pod_id(one)) for one in pods)
-    return ask_guards(failed, np.array([one.slot for one in placed if one is not None], np.intp))
+def ask_about(failed: FailedDecision, victims: Mapping[str, Sequence[Pod]]) -> Guarded:
+    """Evaluate the guards for the victims of nodes; pods and nodes that no longer exist are skipped."""
+    by_id, row_of = failed.cluster.pods.by_id, failed.cluster.nodes.row_of
+    placed = ((by_id.get(pod_id(pod)), row_of.get(node)) for node, pods in victims.items() for pod in pods)
+    found = [(one.slot, row) for one, row in placed if one is not None and row is not None]
+    return ask_guards(failed, *np.array(found, np.intp).reshape(-1, 2).T)

@@ -211,7 +211,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             left = await ask_extenders(pod, failed.extenders, candidates, failed.cluster)
         except ExtenderError as error:
             return _said(Code.ERROR, str(error))
-        guarded = ask_about(failed, [one for victims in left.values() for one in victims.pods])
+        guarded = ask_about(failed, {node: victims.pods for node, victims in left.items()})
         left = without_guarded(pod, left, guarded)
         if not left:
             return _none_left(guarded, statuses)

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -30,13 +32,16 @@ from policysched.framework import (
     RowNumbers,
     RowVerdicts,
     Status,
+    WhatIf,
     unresolvable,
     unschedulable,
 )
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.default_preemption.budgets import Budgets, Places
+from policysched.plugins.default_preemption.evictable import Evictable
 from policysched.plugins.default_preemption.guards import Guarded, ask_guards
+from policysched.state.placed.pods import PlacedPod
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
@@ -47,6 +52,8 @@ class SearchRules:
 
     uid_breaks_ties: bool = False
     """Whether the lowest UID is the most important one of pods with equal priority and start."""
+    ranks_members: bool = False
+    """Whether a pod of a pod group is more important than other pods of its priority."""
     extenders_add_victims: bool = False
     """Whether a node that the pod fits without evictions is a candidate for extenders, and no error without them."""
 
@@ -65,13 +72,16 @@ class Search:
     """(R + 1,): the place of the first pod of each node."""
     slots: Places
     """(V,): the slots of the pods in the pod table, in the order in which the search restores them."""
+    first_pods: Places
+    """(U + 1,): the place of the first pod of each victim; pods of a group that is evicted as a whole are one victim,
+    listed for each node with one of them."""
     priorities: NDArray[np.int64]
     starts: NDArray[np.float64]
     """(V,): start times; the current time for a pod that has not started."""
     importance: Places
     """(V,): the rank of each pod by importance among the pods of its node."""
     violating: Mask
-    """(V,): pods whose eviction violates a budget."""
+    """(V,): pods whose eviction violates a budget; the pods of a victim with such a pod are restored first."""
     victims: Mask
     """(V,): pods to evict."""
     fits: Mask
@@ -94,6 +104,12 @@ class Search:
     def node_of_pod(self) -> Places:
         """The place of the node of each pod. Shapes: (V,)."""
         return np.repeat(np.arange(self.rows.size), np.diff(self.begins))
+
+    @property
+    def is_local(self) -> Mask:
+        """Which pods are placed on their node; other pods of groups are placed on other nodes. Shapes: (V,)."""
+        is_local: Mask = self.cluster.pods.rows[self.slots] == np.repeat(self.rows, np.diff(self.begins))
+        return is_local
 
     @property
     def candidates(self) -> Places:
@@ -134,6 +150,12 @@ class Search:
         """Return pods by their places; call it before the cluster changes."""
         by_slot = self.cluster.pods.by_slot
         return [placed.pod for slot in self.slots[places].tolist() if (placed := by_slot[slot]) is not None]
+
+    def pods_of(self, victims: Places) -> tuple[Places, Places]:
+        """Return the places of the pods of victims, and for each pod the index of its victim among these."""
+        begins, sizes = self.first_pods[victims], self.first_pods[victims + 1] - self.first_pods[victims]
+        of = np.repeat(np.arange(victims.size), sizes)
+        return begins[of] + np.arange(of.size) - (np.cumsum(sizes) - sizes)[of], of
 
     def failures(self) -> Counter[Status]:
         """Count the nodes that are no candidates by status, without the nodes that were left out."""
@@ -194,22 +216,23 @@ def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Sea
     """List the pods of lower priority that guards do not protect, by node and importance."""
     cluster = failed.cluster
     pods = cluster.pods
-    slots = _lower_on(cluster, pod_priority(failed.pod), rows)
-    guarded = ask_guards(failed, slots) if failed.victim_guards else None
+    found = Evictable.of(cluster, _lower_on(cluster, pod_priority(failed.pod), rows), ranks_members=rules.ranks_members)
+    guarded = ask_guards(failed, found.slots, found.rows) if failed.victim_guards else None
     if guarded is not None:
-        slots = slots[guarded.may_go]
+        found = found.without(~guarded.may_go)
+    slots = found.slots
     priorities = cluster.signatures.priorities()[pods.signatures[slots]]
     starts = pods.starts(slots)
     starts[np.isinf(starts)] = cluster.time.seconds
-    keys = (starts, -priorities, pods.rows[slots])
-    order = np.lexsort((_uids(cluster, slots), *keys) if rules.uid_breaks_ties else keys)
+    order = found.order(priorities, starts, _uids(cluster, slots) if rules.uid_breaks_ties else None)
     slots = slots[order]
-    there, begins = np.unique(pods.rows[slots].astype(np.intp), return_index=True)
+    there, begins = np.unique(found.rows[order], return_index=True)
     return Search(
         cluster,
         there,
         np.append(begins, slots.size),
         slots,
+        _first_of_each(found.victims[order]),
         priorities[order],
         starts[order],
         importance=np.arange(slots.size),
@@ -221,6 +244,14 @@ def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Sea
         is_extended=bool(failed.extenders),
         guarded=guarded,
     )
+
+
+def _first_of_each(victims: Places) -> Places:
+    """Return the place of the first pod of each victim, and the number of pods; pods of a victim are adjacent.
+
+    Shapes: (V,) -> (U + 1,).
+    """
+    return np.flatnonzero(np.diff(victims, prepend=-1, append=-1)) if victims.size else np.zeros(1, np.intp)
 
 
 def _uids(cluster: Cluster, slots: Places) -> NDArray[np.str_]:
@@ -245,8 +276,12 @@ def _lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
 def _without_lower(found: Search) -> ChangedRows:
     """Return the nodes that may fit without their pods of lower priority."""
     nodes, of = np.flatnonzero(found.fits), found.node_of_pod
-    pods = np.flatnonzero(found.fits[of])
-    changed = ChangedRows(found.cluster, found.rows[nodes], found.slots[pods], np.searchsorted(nodes, of[pods]))
+    is_local = found.is_local
+    pods = np.flatnonzero(found.fits[of] & is_local)
+    rows, of_pods = found.rows[nodes], np.searchsorted(nodes, of[pods])
+    changed = ChangedRows(
+        found.cluster, rows, found.slots[pods], of_pods, reaches_others=not is_local[found.fits[of]].all()
+    )
     changed.remove(np.arange(pods.size))
     return changed
 
@@ -255,9 +290,15 @@ def _put_violating_first(found: Search, budgets: Budgets) -> None:
     """Evaluate budgets on the nodes that the pod may fit, and order the violating pods of each node first."""
     of = found.node_of_pod
     asked = np.flatnonzero(found.fits[of])
-    found.violating[asked] = budgets.violating(found.cluster, found.slots[asked])
-    order = np.lexsort((~found.violating, of))
-    found.slots, found.violating = found.slots[order], found.violating[order]
+    found.violating[asked] = budgets.violating(found.cluster, found.slots[asked], found.rows[of[asked]])
+    victims = np.repeat(np.arange(found.first_pods.size - 1), np.diff(found.first_pods))
+    violates = np.bincount(victims, found.violating).astype(np.bool_)[victims]
+    order = np.lexsort((~violates, of))
+    found.slots, found.violating, found.first_pods = (
+        found.slots[order],
+        found.violating[order],
+        _first_of_each(victims[order]),
+    )
     found.priorities, found.starts, found.importance = found.priorities[order], found.starts[order], order
 
 
@@ -267,25 +308,27 @@ def _restore_pods(found: Search, failed: FailedDecision) -> bool:
     Returns:
         False if a filter can evaluate single nodes only, which may depend on the pods that are restored.
     """
-    nodes = np.flatnonzero(found.fits)
-    pods = np.flatnonzero(found.fits[found.node_of_pod])
-    victims, lengths = np.ones(pods.size, np.bool_), np.diff(found.begins)[nodes]
-    begins = np.cumsum(lengths) - lengths
+    is_tried = found.fits[found.node_of_pod]
+    victims, is_local = is_tried.copy(), found.is_local
+    number_of = np.cumsum(is_tried & is_local) - 1  # of each local pod among those that are removed
+    begins = np.searchsorted(found.first_pods, found.begins)
+    begins, lengths = begins[:-1][found.fits], np.diff(begins)[found.fits]
     changed = _without_lower(found)
     room = failed.most_pods(changed.rows) - found.cluster.nodes.pods_count.data[changed.rows]
     for step in range(int(lengths.max(initial=0))):
         tried = np.flatnonzero((step < lengths) & (changed.more_pods() < room))
         if not tried.size:
             break
-        restored = begins[tried] + step
-        changed.restore(restored)
+        pods, of = found.pods_of(begins[tried] + step)
+        local = is_local[pods]
+        changed.restore(number_of[pods[local]])
         verdicts = failed.verdicts(changed)
         if verdicts is None:
             return False
-        fits = verdicts.fits[tried]
-        changed.remove(restored[~fits])
-        victims[restored[fits]] = False
-    found.victims[pods] = victims
+        fits = verdicts.fits[tried][of]
+        changed.remove(number_of[pods[local & ~fits]])
+        victims[pods[fits]] = False
+    found.victims = victims
     return True
 
 
@@ -321,25 +364,52 @@ def _search_node_by_node(found: Search, failed: FailedDecision, rows: RowNumbers
 def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
     """Search for victims on one node; return which of its victims violate a budget. Shapes: (victims,)."""
     begin, end = int(found.begins[place]), int(found.begins[place + 1])
-    row, pods = found.rows[place : place + 1], found.pods_at(np.arange(begin, end))
+    row = found.rows[place : place + 1]
     trial = failed.trial(int(row[0]))
-    for pod in pods:
-        trial.remove(pod)
+    _remove(trial, found, begin, end)
     status = trial.verdict()
     found.fits[place] = status is None
     if status is not None:
         found.statuses[place] = status
         return np.zeros(0, np.bool_)
     found.victims[begin:end] = True
-    room = int(failed.most_pods(row)[0] - found.cluster.nodes.pods_count.data[row[0]]) + len(pods)
-    for number, pod in enumerate(pods, begin):
+    is_local = found.is_local[begin:end]
+    room = int(failed.most_pods(row)[0] - found.cluster.nodes.pods_count.data[row[0]] + np.count_nonzero(is_local))
+    victims = found.first_pods[np.searchsorted(found.first_pods, begin) : np.searchsorted(found.first_pods, end) + 1]
+    for first, after in pairwise(victims.tolist()):
         if room <= 0:
             break
-        trial.add(pod)
+        _restore(trial, found, first, after)
         if trial.verdict() is None:
-            found.victims[number] = False
-            room -= 1
+            found.victims[first:after] = False
+            room -= int(np.count_nonzero(is_local[first - begin : after - begin]))
         else:
-            trial.remove(pod)
+            _remove(trial, found, first, after)
     violating: Mask = found.violating[begin:end][found.victims[begin:end]]
     return violating
+
+
+def _remove(trial: WhatIf, found: Search, begin: int, end: int) -> None:
+    """Remove pods from a trial of their node."""
+    for placed, is_local in _placed(found, begin, end):
+        if is_local:
+            trial.remove(placed.pod)
+        else:
+            trial.remove_elsewhere(placed)
+
+
+def _restore(trial: WhatIf, found: Search, begin: int, end: int) -> None:
+    """Restore pods that were removed from a trial of their node."""
+    for placed, is_local in _placed(found, begin, end):
+        if is_local:
+            trial.add(placed.pod)
+        else:
+            trial.restore_elsewhere(placed)
+
+
+def _placed(found: Search, begin: int, end: int) -> Iterator[tuple[PlacedPod, bool]]:
+    """Yield the pods of a node, each with whether it is placed on this node."""
+    by_slot = found.cluster.pods.by_slot
+    for slot, is_local in zip(found.slots[begin:end].tolist(), found.is_local[begin:end].tolist(), strict=True):
+        if (placed := by_slot[slot]) is not None:
+            yield placed, is_local

@@ -161,7 +161,8 @@ class RequiredState(SizedState):
             return np.full(changed.rows.size, NEAR, np.int32)
         if self._is_skipped():
             return np.zeros(changed.rows.size, np.int32)
-        if not all(sums.tells(changed) for sums in (*self._near, *self._away, *self._repelling)):
+        sums_of_all = (*self._near, *self._away, *self._repelling)
+        if (changed.reaches_others and sums_of_all) or not all(sums.tells(changed) for sums in sums_of_all):
             return None
         codes: Codes = np.where(self._existing.repels_on_rows(changed), REPELLED, 0).astype(np.int32)
         for sums in self._repelling:

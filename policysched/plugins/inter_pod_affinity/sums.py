@@ -112,9 +112,13 @@ class WeightedSums:
             return 0
         if self._domains.alone:
             return sum(part.weight * int(changed.count(part.counter)) for part in self._parts)
-        return int(self._sums[domain]) + sum(
+        total = int(self._sums[domain]) + sum(
             part.weight * int(changed.count(part.counter) - part.counter.counts[row]) for part in self._parts
         )
+        for placed, sign in changed.elsewhere:
+            if self._domains.of_row[placed.row] == domain:
+                total += sign * sum(part.weight * int(part.counter.weight_of(placed)) for part in self._parts)
+        return total
 
     def tells(self, changed: ChangedRows) -> bool:
         """Return whether `on_rows` can answer for changed rows."""
@@ -148,6 +152,9 @@ class WeightedSums:
     def counts_any_on(self, changed: ChangedRow) -> bool:
         """Return whether any pod would be counted if other pods were on a row; no part weighs less than nothing."""
         total = self._all_counted()
+        for placed, sign in changed.elsewhere:
+            if self._domains.of_row[placed.row] != NO_DOMAIN:
+                total += sign * sum(int(part.counter.weight_of(placed)) for part in self._parts)
         if self._domains.of_row[changed.row] == NO_DOMAIN:
             return total > 0
         return total > sum(int(part.counter.counts[changed.row] - changed.count(part.counter)) for part in self._parts)

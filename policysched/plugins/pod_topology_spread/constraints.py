@@ -9,7 +9,7 @@ v1.38.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -99,6 +99,12 @@ class Constraint(NamedTuple):
         Source: plugins/podtopologyspread/filtering.go (updateWithPod).
         """
         return changed.more(*self._what_if_weights(namespace))
+
+    def more_elsewhere(self, changed: ChangedRow, namespace: str) -> Iterator[tuple[int, int]]:
+        """Yield other rows with changes of their counts if other pods were there."""
+        _, weigh = self._what_if_weights(namespace)
+        for placed, sign in changed.elsewhere:
+            yield placed.row, sign * weigh(placed)
 
     def more_on_rows(self, changed: ChangedRows, namespace: str) -> NDArray[np.int64]:
         """Return the change of the count on each of many rows if other pods were there.

@@ -104,6 +104,8 @@ class DomainVerdicts:
         """
         domain = int(self.rows.domains[changed.row])
         more = self._constraint.more_on(changed, self._namespace)
+        if changed.elsewhere:
+            return self._on_with_others(changed, domain, more)
         if not more or self.rows.of_row[changed.row] == NO_DOMAIN:
             return int(self.codes[domain])
         where, lowest, second = self._two_least()
@@ -112,6 +114,20 @@ class DomainVerdicts:
         if self.rows.populated.size < self._constraint.min_domains:
             least = 0
         return UNBALANCED if own + self._own - least > self._constraint.max_skew else 0
+
+    def _on_with_others(self, changed: ChangedRow, domain: int, more: int) -> int:
+        """Return the code of a row if other pods were on it and on other rows; `more` is the change on the row."""
+        if domain == NO_DOMAIN:
+            return UNLABELLED
+        sums, of_row = self._sums.values.copy(), self.rows.of_row
+        sums[of_row[changed.row]] += more
+        for row, change in self._constraint.more_elsewhere(changed, self._namespace):
+            sums[of_row[row]] += change
+        populated = self.rows.populated
+        least = int(sums[populated].min(initial=NOTHING_COUNTED))
+        if populated.size < self._constraint.min_domains:
+            least = 0
+        return UNBALANCED if int(sums[domain]) + self._own - least > self._constraint.max_skew else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes:
         """Return the code of each row if other pods were on this row.
@@ -229,11 +245,13 @@ class HardState(SizedState):
         all_asked = len(self._verdicts) == len(self._constraints)
         return next(filter(None, codes), 0 if all_asked else UNLABELLED)
 
-    def on_rows(self, changed: ChangedRows) -> Codes:
+    def on_rows(self, changed: ChangedRows) -> Codes | None:
         """Return the code of the first constraint that would be violated on each row if other pods were there.
 
-        Shapes: (R,).
+        Shapes: (R,). Missing: None if pods on other rows change, too.
         """
+        if changed.reaches_others:
+            return None
         return self._first_of([one.on_rows(changed) for one in self._verdicts], changed.rows.size)
 
     def affected(self, rows: RowNumbers) -> Rows:

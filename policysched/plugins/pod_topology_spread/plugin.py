@@ -103,7 +103,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         code = state.on(changed)
         return REASONS[code] if code else None
 
-    def filter_changed_rows(self, state: HardState, changed: ChangedRows) -> Codes:
+    def filter_changed_rows(self, state: HardState, changed: ChangedRows) -> Codes | None:
         """Evaluate many rows, each with the sums that its domains would have."""
         return state.on_rows(changed)
 

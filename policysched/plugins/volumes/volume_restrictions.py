@@ -172,6 +172,7 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         in_use = state.in_use
         if claims.names:
             in_use += changed.more(claims, lambda placed: claims.count_volumes(placed.pod))
+            in_use += changed.more_elsewhere(lambda placed: claims.count_volumes(placed.pod))
         return self.reason(state, CLAIM) if in_use > 0 else None
 
     def reason(self, state: Conflicts, code: int) -> Status:  # noqa: ARG002 - the code says it all

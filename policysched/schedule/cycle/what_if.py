@@ -31,6 +31,7 @@ from policysched.model.objects import Pod
 from policysched.schedule.cycle.results.out_of_tree_results import OutOfTreeResults
 from policysched.schedule.cycle.results.plugin_results import FilterResults
 from policysched.state.nominated.columns import PodsByRow
+from policysched.state.placed.pods import PlacedPod
 
 POD_ASPECTS: Final = int(ABOUT_PODS)
 """ABOUT_PODS as a plain number, for faster comparisons."""
@@ -86,6 +87,18 @@ class Trial:
         if self._with_nominated is not None:
             self._with_nominated.add(pod)
 
+    def remove_elsewhere(self, pod: PlacedPod) -> None:
+        """Remove a pod that is placed on another node."""
+        self._plain.remove_elsewhere(pod)
+        if self._with_nominated is not None:
+            self._with_nominated.remove_elsewhere(pod)
+
+    def restore_elsewhere(self, pod: PlacedPod) -> None:
+        """Restore a pod that was removed from another node."""
+        self._plain.restore_elsewhere(pod)
+        if self._with_nominated is not None:
+            self._with_nominated.restore_elsewhere(pod)
+
     def verdict(self) -> Status | None:
         """Return the status of the first filter that would reject the node, None if the pod would fit.
 
@@ -121,12 +134,13 @@ class Trial:
     def _verdict(self, changed: ChangedRow, cycle: PodCycle | None) -> Status | None:
         if self._plain.failure is not None:
             return self._plain.failure
+        is_changed = changed.history or changed.elsewhere
         for one in self._filters:
             if cycle is not None and isinstance(one, OutOfTreeResults):
                 status = one.out_of_tree.filter_changed(cycle, changed)
                 if status is not None:
                     return status
-            elif changed.history and one.reads & POD_ASPECTS and isinstance(one.plugin, WhatIfFilter):
+            elif is_changed and one.reads & POD_ASPECTS and isinstance(one.plugin, WhatIfFilter):
                 status = one.plugin.filter_changed(one.state, changed)
                 if status is not None:
                     return one.named(status)
@@ -156,10 +170,20 @@ class _OtherPods:
         if self.cycle is not None:
             self._tell(self.cycle, "remove_pod", pod)
 
-    def _tell(self, cycle: PodCycle, method: str, pod: Pod) -> None:
+    def remove_elsewhere(self, placed: PlacedPod) -> None:
+        self.changed.remove_elsewhere(placed)
+        if self.cycle is not None:
+            self._tell(self.cycle, "remove_pod", placed.pod, NodeInfo(self.changed.cluster, placed.row))
+
+    def restore_elsewhere(self, placed: PlacedPod) -> None:
+        self.changed.restore_elsewhere(placed)
+        if self.cycle is not None:
+            self._tell(self.cycle, "add_pod", placed.pod, NodeInfo(self.changed.cluster, placed.row))
+
+    def _tell(self, cycle: PodCycle, method: str, pod: Pod, node: NodeInfo | None = None) -> None:
         if not self._is_clone:
             self.cycle, self._is_clone = cycle.clone(), True
-        node = NodeInfo(self.changed.cluster, self.changed.row, self.changed)
+        node = node or NodeInfo(self.changed.cluster, self.changed.row, self.changed)
         self.failure = self.failure or (self.cycle or cycle).tell(method, pod, node)
 
 

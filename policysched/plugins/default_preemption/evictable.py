@@ -1,0 +1,119 @@
+"""Pods that preemption may evict on nodes: single pods, and pod groups that are evicted as a whole.
+
+A pod group of disruption mode `all` is one victim: for each node with one of its pods, all its placed pods are listed.
+
+Shapes: V listed pods, U victims.
+Source: pkg/scheduler/framework/preemption/types.go (getCrossNodesVictims, NewPodVictim), util.go (MoreImportantVictim),
+v1.37; victims.go, v1.38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Cluster, Mask, RowNumbers
+from policysched.state.placed.pods import pod_id
+from policysched.state.pod_groups import GroupState, PodGroups
+
+Slots = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Evictable:
+    """Pods that may be evicted; the pods of a victim are adjacent and in the order of their UIDs."""
+
+    slots: Slots
+    """(V,): the pods, by their slots in the pod table."""
+    rows: RowNumbers
+    """(V,): the nodes that the evictions are to free. A pod of a group may be placed on another node."""
+    victims: Slots
+    """(V,): the number of each pod's victim, from 0."""
+    of_group: Mask
+    """(U,): the victims that have the rank of pod groups."""
+
+    @classmethod
+    def of(cls, cluster: Cluster, slots: Slots, *, ranks_members: bool) -> Evictable:
+        """Return the victims that pods belong to.
+
+        Args:
+            cluster: The cluster.
+            slots: Pods of lower priority, by their slots.
+            ranks_members: Whether pods of groups that are evicted one by one have the rank of groups.
+        """
+        rows = cluster.pods.rows[slots].astype(np.intp)
+        if cluster.pod_groups is None:
+            return cls(slots, rows, np.arange(slots.size), np.zeros(slots.size, np.bool_))
+        members = _slots_of(cluster, cluster.pod_groups)
+        alone = np.isin(slots, list(members), invert=True)
+        keys = (members[slot].key for slot in slots[~alone].tolist())
+        whole = dict.fromkeys(zip(rows[~alone].tolist(), keys, strict=True))
+        groups = [(row, _by_uid(cluster, state)) for row, key in whole if (state := cluster.pod_groups.get(key))]
+        sizes = [slots_of_group.size for _, slots_of_group in groups]
+        single = slots[alone]
+        ranked = np.isin(single, _grouped(cluster, cluster.pod_groups)) if ranks_members else np.zeros(single.size)
+        return cls(
+            np.concatenate((single, *(of_group for _, of_group in groups))),
+            np.concatenate((rows[alone], np.repeat([row for row, _ in groups], sizes).astype(np.intp))),
+            np.concatenate((np.arange(single.size), single.size + np.repeat(np.arange(len(groups)), sizes))),
+            np.concatenate((ranked, np.ones(len(groups)))).astype(np.bool_),
+        )
+
+    @property
+    def are_single(self) -> bool:
+        """Whether each victim is a single pod."""
+        return self.of_group.size == self.slots.size
+
+    def without(self, kept: Mask) -> Evictable:
+        """Return the victims without those that have a pod to keep. Shapes: kept (V,)."""
+        stays = np.isin(self.victims, self.victims[kept])
+        numbers, victims = np.unique(self.victims[~stays], return_inverse=True)
+        return Evictable(self.slots[~stays], self.rows[~stays], victims, self.of_group[numbers])
+
+    def order(self, priorities: NDArray[np.int64], starts: NDArray[np.float64], uids: NDArray[np.str_] | None) -> Slots:
+        """Return the places of the pods by node and by importance of their victims.
+
+        Args:
+            priorities: The priorities of the pods.
+            starts: The start times of the pods.
+            uids: The UIDs of the pods, if the lowest UID is the most important one of victims that are equal otherwise.
+
+        Shapes: (V,) each.
+        """
+        victims = self.victims
+        if self.are_single and not self.of_group.any():
+            keys = (starts, -priorities, self.rows)
+            return np.lexsort(keys if uids is None else (uids, *keys))
+        firsts = np.unique(victims, return_index=True)[1]
+        earliest = np.full(self.of_group.size, np.inf)
+        np.minimum.at(earliest, victims, starts)
+        keys_of_victims = (earliest, -np.bincount(victims), ~self.of_group, -priorities[firsts])
+        ties = (np.arange(firsts.size),) if uids is None else (np.arange(firsts.size), uids[firsts])
+        return np.lexsort((*(key[victims] for key in (*ties, *keys_of_victims)), self.rows))
+
+
+def _slots_of(cluster: Cluster, groups: PodGroups) -> dict[int, GroupState]:
+    """Return the group of each placed pod, by slot, for groups of disruption mode `all`."""
+    whole = (state for state in groups if state.group is not None and state.group.is_disrupted_as_whole)
+    return {slot: state for state in whole for slot in _placed(cluster, state)}
+
+
+def _grouped(cluster: Cluster, groups: PodGroups) -> list[int]:
+    """Return the slots of the placed pods of all groups."""
+    return [slot for state in groups for slot in _placed(cluster, state)]
+
+
+def _placed(cluster: Cluster, state: GroupState) -> Iterable[int]:
+    by_id = cluster.pods.by_id
+    placed = (by_id.get(pod_id(pod)) for pod in state.scheduled)
+    return (one.slot for one in placed if one is not None)
+
+
+def _by_uid(cluster: Cluster, state: GroupState) -> Slots:
+    """Return the slots of the placed pods of a group, in the order of their UIDs."""
+    by_slot = cluster.pods.by_slot
+    placed = [one for slot in _placed(cluster, state) if (one := by_slot[slot]) is not None]
+    return np.array([one.slot for one in sorted(placed, key=lambda one: one.pod.metadata.uid)], np.intp)
