@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -152,8 +153,9 @@ def test_difference_is_a_field_of_the_release_that_a_plugin_gets(copy: Copy) -> 
         ],
     }
     copy.change("A difference between Kubernetes minors", edits)
-    scores = {minor: copy.record(pod(), "--kube-version", minor)["scores"] for minor in ("1.37", "1.38")}
-    assert {minor: one["short"]["ImageLocality"] for minor, one in scores.items()} == {"1.37": 0, "1.38": 7}
+    records: dict[str, Any] = {minor: copy.record(pod(), "--kube-version", minor) for minor in ("1.37", "1.38")}
+    scores = {minor: one["scores"]["short"]["ImageLocality"] for minor, one in records.items()}
+    assert scores == {"1.37": 0, "1.38": 7}
 
 
 def test_default_plugin_is_a_module_and_a_row_of_the_registry(copy: Copy) -> None:
