@@ -43,9 +43,9 @@ from policysched.state.tables.nodes import NodeTable
 
 Scalar = str | float | bool | tuple[str, ...] | None
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos", "claims", "storage_classes"))
-"""The fields of `pod.` that the key of a pod class contains only if a policy reads them."""
+"""The fields of `pod.` that are part of the key of a pod class only if a policy reads them."""
 BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "annotations", "phase", "age"))
-"""The fields of `peer.` and `victim.` in which placed pods of one signature may differ."""
+"""The fields of `peer.` and `victim.` in which placed pods with one signature may differ."""
 MILLIS = 1000
 RESOURCE_NAMES = {"ephemeral_storage": "ephemeral-storage"}
 _ASPECTS = {
@@ -77,7 +77,7 @@ _ELSEWHERE = {
 
 
 def aspect_of(item: Input) -> Aspect:
-    """Return the aspects of rows that change an input's value; adding or removing a row may change any value."""
+    """Return the aspects of a row whose change can change an input's value on the row."""
     if item.root == "node":
         return _ASPECTS.get(item.path[0], Aspect.NONE)
     if item.root == "peer":
@@ -88,7 +88,7 @@ def aspect_of(item: Input) -> Aspect:
 
 
 def aspects_read(inputs: Iterable[Input]) -> Aspect:
-    """Return the aspects of rows that change a value computed from some inputs."""
+    """Return the aspects of a row whose change can change a value computed from some inputs."""
     aspects = Aspect.NONE
     for item in inputs:
         aspects |= aspect_of(item)
@@ -96,7 +96,7 @@ def aspects_read(inputs: Iterable[Input]) -> Aspect:
 
 
 def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> NDArray[Any]:
-    """Return an input's values on rows, for the scheduled pod.
+    """Return the values of an input of nodes on rows, for the scheduled pod.
 
     Shapes: (R,) int32 codes, float64 amounts or bool.
     """
@@ -115,7 +115,7 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
 
 
 def needed(pod: Pod | None) -> Pod:
-    """Return the scheduled pod.
+    """Return the scheduled pod, or raise an error if there is none.
 
     Raises:
         ValueError: there is no scheduled pod.
@@ -126,7 +126,7 @@ def needed(pod: Pod | None) -> Pod:
 
 
 def changed_amount(changed: ChangedRow, item: Input) -> float:
-    """Return the value that an input of `node.requested` or `node.free` would have on a row with other pods."""
+    """Return the value of an input of `node.requested` or `node.free` on a row after adding and removing pods."""
     nodes, row = changed.cluster.nodes, changed.row
     resource = item.key or RESOURCE_NAMES.get(item.path[1], item.path[1])
     if resource == "pods":
@@ -138,7 +138,7 @@ def changed_amount(changed: ChangedRow, item: Input) -> float:
 
 
 def changed_amounts(changed: ChangedRows, item: Input) -> NDArray[np.float64]:
-    """Return the values that an input of `node.requested` or `node.free` would have on rows with other pods.
+    """Return the values of an input of `node.requested` or `node.free` on rows after adding and removing pods.
 
     Shapes: (R,).
     """
@@ -174,7 +174,7 @@ def _requested(nodes: NodeTable, resource: str, rows: Rows) -> NDArray[np.int64]
 
 
 def _by_key(cluster: Cluster, item: Input, rows: Rows) -> NDArray[np.float64]:
-    """Return the amounts of a resource whose name is a computed key: plain numbers, cpu in cores."""
+    """Return the amounts of a resource whose name an expression computes: plain numbers, cpu in cores."""
     amounts = _amount(cluster, item.path[0], item.key or "", rows)
     return amounts / MILLIS if item.key == "cpu" else amounts
 
@@ -218,7 +218,7 @@ _COLUMNS: dict[tuple[str, ...], Callable[[Cluster, str], NDArray[Any]]] = {
 
 
 class PodInputs:
-    """The inputs of the scheduled pod, each computed once; without a pod, for rules that read none of its inputs."""
+    """The values of the scheduled pod's inputs, each computed once; the pod is absent for rules that do not read it."""
 
     __slots__ = ("__weakref__", "_age", "_amounts", "_cluster", "_known", "found", "given", "scalars")
 
@@ -236,7 +236,7 @@ class PodInputs:
 
     @property
     def pod(self) -> Pod:
-        """The pod.
+        """The scheduled pod; an error if there is none.
 
         Raises:
             ValueError: there is no pod.
@@ -307,13 +307,13 @@ def _value(pod: Pod, item: Input, cluster: Cluster) -> Scalar:
 
 
 def beyond_class(inputs: Iterable[Input]) -> tuple[tuple[str, str | None], ...]:
-    """Return the fields in BEYOND_CLASS that inputs read, each with its key."""
+    """Return the fields, each with its key, that inputs read and that pod classes do not distinguish by default."""
     beyond = {(item.path[0], item.key) for item in inputs if item.root == "pod" and item.path[0] in BEYOND_CLASS}
     return tuple(sorted(beyond, key=str))
 
 
 def value_beyond_class(pod: Pod, name: str, key: str | None, cluster: Cluster) -> Hashable:
-    """Return the value of a field in BEYOND_CLASS."""
+    """Return the value of a field that pod classes do not distinguish by default."""
     if name == "storage_classes":
         return _storage_classes(pod, cluster)
     if name != "annotations":
@@ -359,7 +359,7 @@ def _limit(pod: Pod, item: Input) -> float | None:
 
 
 def _toleration(pod: Pod, item: Input) -> Scalar:
-    """Return the value of an input of the pod's first toleration with the input's key."""
+    """Return the value of an input that reads the pod's first toleration with a given key."""
     found = next((one for one in pod.spec.tolerations if one.key == item.key), None)
     if item.path[1] == "has":
         return found is not None
@@ -372,20 +372,20 @@ def _claims(pod: Pod) -> tuple[str, ...]:
 
 
 def _storage_classes(pod: Pod, cluster: Cluster) -> tuple[str, ...]:
-    """Return the storage classes of a pod's claims, without unknown claims and claims without a class."""
+    """Return the storage classes of a pod's claims, without claims that are unknown or have no class."""
     claims = (cluster.storage.claims.get(f"{pod.metadata.namespace}/{name}") for name in _claims(pod))
     names = (claim.spec.storage_class_name for claim in claims if claim is not None)
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 _CALLED: dict[str, Callable[[Pod, Input], Scalar]] = {"limits": _limit, "tolerations": _toleration}
-"""Functions that read the fields whose inputs have a part or a key."""
+"""For each field of `pod.` with a part or a key, the function that reads the part or key."""
 _WHOLE: dict[str, Callable[[Pod], Hashable]] = {
     "requests": lambda pod: tuple(sorted(requested(pod).items())),
     "limits": lambda pod: tuple(sorted((name, amount.scaled(-3)) for name, amount in pod_limits(pod).items())),
     "tolerations": lambda pod: tuple(pod.spec.tolerations),
 }
-"""Functions that return a whole field, for inputs whose key is computed."""
+"""For each field of `pod.` with a computed key, the function that returns the whole field."""
 _MAPS: dict[str, Callable[[Pod, Cluster], dict[str, str]]] = {
     "labels": lambda pod, _: pod.metadata.labels,
     "annotations": lambda pod, _: pod.metadata.annotations,

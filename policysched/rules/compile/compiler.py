@@ -51,7 +51,7 @@ MAX_METRICS = 64
 MAX_CHARACTERS = 65536
 """Largest total length of the expressions of a policy, in characters; a longer policy is rejected."""
 MAX_REQUIREMENTS = 256
-"""Largest number of label requirements in the selectors of a policy; all are evaluated for each pod class."""
+"""Largest number of label requirements in the selectors of a policy; a policy with more is rejected."""
 MAX_VALUES = 8192
 """Largest number of values in the requirements of a policy's selectors; a policy with more is rejected."""
 _VALUES = "write at least one value, as in `values: [a]`, or use the operator `Exists` or `DoesNotExist`"
@@ -84,7 +84,7 @@ class CompilationResult:
     diagnostics: tuple[Diagnostic, ...]
     cost: Cost
     texts: CompiledTexts = field(default_factory=CompiledTexts, compare=False, repr=False)
-    """The compiled texts, for the next generation."""
+    """The compiled texts, which the compilation of the next generation reuses."""
 
     @property
     def errors(self) -> int:
@@ -110,7 +110,7 @@ def compile_policy(
 
 
 class _Compilation:
-    """The compilation of one policy, with the diagnostics so far."""
+    """The state of compiling one policy, with the diagnostics so far."""
 
     def __init__(
         self, policy: Policy, spec: PolicySpec | None, generation: int | None, before: CompilationResult | None
@@ -267,7 +267,7 @@ class _Compilation:
         return None if require is None else compiled_filter(rule.name, when, require, rule.message)
 
     def _preemption(self) -> CompiledFilter | None:
-        """Compile the condition on victims."""
+        """Compile `spec.preemption`, the condition that victims of preemption must meet."""
         rule = self._spec.preemption
         if rule is None:
             return None
@@ -320,7 +320,7 @@ class _Compilation:
         return compiled
 
     def _reused(self, key: Hashable) -> Compiled | None:
-        """Return a text's compilation result for another generation, None if there is none."""
+        """Return the compilation result of a text in an earlier generation, or None if the text is new."""
         known = self._reusable.get(key)
         return None if known is None else self._stored(key, *known)
 
@@ -349,7 +349,7 @@ class _Compilation:
             return None
 
     def _require_labels(self, labels: str, selector: LabelSelector | None) -> None:
-        """Record the labels that texts read and that every selected pod or namespace has."""
+        """Record, for texts that read labels, that every selected pod or namespace has the labels of the selector."""
         if selector is None:
             return
         stated = (one.key for one in selector.match_expressions if one.operator in {"In", "Exists"})
@@ -364,7 +364,7 @@ class _Compilation:
 
 
 def _where(condition: Program | None, environment: Environment) -> Environment:
-    """Return the environment of a text that applies only where a condition is true."""
+    """Return the environment of a text that is only evaluated where a condition is true, so that its inputs exist."""
     if condition is None:
         return environment
     return replace(environment, present=environment.present | required(condition.root))

@@ -1,4 +1,4 @@
-"""Analysis of compiled expressions: their inputs, and the parts that have one value for many nodes.
+"""Analysis of compiled expressions: the inputs they read, and the parts that have one value for many nodes.
 
 An expression is compiled to a graph. A graph node may be an argument of several others, and every graph node is the
 root of a graph. A graph is row-independent if it consists of aggregates and scalars. A scalar has one value for all
@@ -23,7 +23,7 @@ POD_AGE: Final = Input("pod", ("age",))
 
 
 def walk(roots: Iterable[Typed], onward: Callable[[Typed], Iterable[Typed]]) -> Iterator[Typed]:
-    """Yield the graph nodes that are reachable from some roots, each once.
+    """Yield the nodes of expression graphs that are reachable from some roots, each once.
 
     Args:
         roots: The graph nodes to begin with.
@@ -44,12 +44,12 @@ def parts(node: Typed) -> tuple[Typed, ...]:
 
 
 def _row_parts(node: Typed) -> tuple[Typed, ...]:
-    """Return the parts of a graph node without the inner graphs that are evaluated on all nodes."""
+    """Return the parts of a graph node except the inner graphs of aggregates over nodes."""
     return parts(node) if node.op in POD_AGGREGATES else node.args
 
 
 def row_independent(root: Typed) -> dict[Typed, bool]:
-    """Return for each graph node of a graph whether it is row-independent."""
+    """Return for each part of an expression graph whether its value for a row depends only on values shared by rows."""
     found: dict[Typed, bool] = {}
     for node in steps(root):
         if node.type.shape is Shape.SCALAR or node.op in AGGREGATES:
@@ -61,14 +61,14 @@ def row_independent(root: Typed) -> dict[Typed, bool]:
 
 
 def key_of(root: Typed) -> Typed | None:
-    """Return the key of the aggregates of a row-independent graph, None if they have no key or several keys."""
+    """Return the `by` key of the aggregates in a row-independent graph; None if there is no key or several keys."""
     found = walk([root], lambda node: () if node.op in AGGREGATES else node.args)
     keys = {key for node in found if node.op in AGGREGATES for key in node.args}
     return keys.pop() if len(keys) == 1 else None
 
 
 def shared_parts(roots: Iterable[Typed], *, timed: bool) -> Iterable[Typed]:
-    """Find the largest row-independent parts of graphs, without plain scalars.
+    """Find the largest parts of expressions whose values many rows share, without scalars that the pod alone decides.
 
     Args:
         roots: The graphs of rules.
@@ -89,7 +89,7 @@ def _find_shared(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
 
 
 def plain_scalars(root: Typed, *, timed: bool) -> tuple[Typed, ...]:
-    """Find the largest plain scalars of a graph."""
+    """Find the largest parts of an expression with one value for all rows that changes only with the pod."""
     return _SCALARS[timed](root)
 
 
@@ -105,7 +105,7 @@ def _is_scalar(node: Typed) -> bool:
 
 
 def is_volatile(node: Typed, *, timed: bool) -> bool:
-    """Return whether a scalar may change while the pod stays the same."""
+    """Return whether a value that is equal for all rows may change while the pod stays the same."""
     if not node.local:
         return True
     return any((item.root, item.path[0]) in VOLATILE or (timed and item == TIME) for item in node.inputs)
@@ -117,35 +117,35 @@ _SCALARS: Final = tuple(per_graph(partial(_find_scalars, timed=timed)) for timed
 
 @per_graph
 def is_pod_independent(root: Typed) -> bool:
-    """Return whether a graph has the same values for all pod classes and all sets of feasible nodes."""
+    """Return whether an expression has the same values for all pod classes and all sets of feasible nodes."""
     read = any(item.root == "pod" or item.path[0] == "cached_image_bytes" for item in root.inputs)
     return not read and not root.normalizes
 
 
 @per_graph
 def reads_namespaces(root: Typed) -> bool:
-    """Return whether a graph reads labels of the pod's or of placed pods' namespaces."""
+    """Return whether an expression reads labels of the pod's namespace or of namespaces of placed pods."""
     return any(item.path[0] == "namespace_labels" for item in root.inputs)
 
 
 def reads_image_sizes(roots: Iterable[Typed]) -> bool:
-    """Return whether graphs read the image sizes of placed pods."""
+    """Return whether expressions read the image sizes of placed pods."""
     return any(item.root == "peer" and item.path[0] == "image_bytes" for root in roots for item in root.inputs)
 
 
 def reads_time(root: Typed) -> bool:
-    """Return whether elapsed time alone can change the value of a graph."""
+    """Return whether elapsed time alone can change the value of an expression."""
     return any(item == TIME or item.path == ("age",) or item.root == "metrics" for item in root.inputs)
 
 
 def time_keys(roots: Iterable[Typed]) -> tuple[Typed, ...]:
-    """Find the time keys of graphs: the largest plain scalars that read the time or the pod's age."""
+    """Find the parts of expressions that read the time or the pod's age and have one value for all rows."""
     found = (node for graph in _graphs(roots) for node in plain_scalars(graph, timed=False))
     return tuple(dict.fromkeys(node for node in found if TIME in node.inputs or POD_AGE in node.inputs))
 
 
 def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
-    """Yield graphs and, at any depth, the inner graphs of their aggregates over nodes."""
+    """Yield expression graphs and, at any depth, the inner graphs of their aggregates over nodes."""
     graphs = list(roots)
     yield from graphs
     for node in walk(graphs, parts):
@@ -155,7 +155,7 @@ def _graphs(roots: Iterable[Typed]) -> Iterator[Typed]:
 
 @per_graph
 def cached_parts(root: Typed) -> tuple[tuple[Typed, ...], tuple[Input, ...]]:
-    """Return the aggregates of a graph and its inputs that are cached while a reference to them exists.
+    """Return the aggregates of an expression, and the inputs whose columns are cached while a reference exists.
 
     The result covers the inner graphs of aggregates over pods. It does not cover the inner graphs of aggregates over
     nodes, because each of these holds references to its own cached parts.

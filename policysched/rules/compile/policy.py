@@ -23,11 +23,11 @@ from policysched.model.policy import MetricKey, MetricQuery, PolicyKey, PolicySp
 from policysched.model.selection.selectors import LabelMatcher
 
 RESOLVABLE = frozenset(("requested", "free", "pods"))
-"""The fields of `node.` and `cluster.` that change if pods are removed; every field of `peer.` changes as well."""
+"""The fields of `node.` and `cluster.` that change if pods are removed; all fields of `peer.` also change."""
 FILTER_UNITS, SCORE_UNITS, NORMALIZED_UNITS = 1, 3, 12
-"""Units of a rule, added to the units of its expressions; a normalised score is computed for every decision."""
+"""Cost of a rule besides the cost of its expressions; a normalised score is computed for every decision."""
 REQUIREMENTS_PER_UNIT = 8
-"""Number of label requirements that cost one unit."""
+"""Number of label requirements that cost as much as one cost unit."""
 MILLIS: Final = 1000.0
 NO_METRIC: Final = MetricKey("", "")
 _UNITS: Final[Mapping[str, Unit]] = {unit.value: unit for unit in Unit}
@@ -37,7 +37,7 @@ _SPOKEN: Final[Mapping[str, str]] = {"query": "`query`", "nodeLabel": "`nodeLabe
 
 @dataclass(frozen=True, slots=True)
 class MetricInput(Input):
-    """The input `metrics.<name>` with the query that its policy declares under this name."""
+    """The input `metrics.<name>` of a rule, with the query that the policy declares under this name."""
 
     metric: MetricKey = NO_METRIC
     max_age: float = 0.0
@@ -54,12 +54,12 @@ class Declared:
     inputs: Mapping[str, MetricInput]
 
     def bind(self, program: Program) -> Program:
-        """Replace the metrics that a program reads by this policy's inputs."""
+        """Replace the metrics that a program reads by the inputs that this policy declares."""
         root = self.bound(program.root)
         return program if root is program.root else replace(program, root=root)
 
     def bound(self, root: Typed) -> Typed:
-        """Replace the metrics that a graph reads by this policy's inputs."""
+        """Replace the metrics that an expression graph reads by the inputs that this policy declares."""
         return _bound(root, self.inputs) if any(item.root == "metrics" for item in root.inputs) else root
 
 
@@ -88,7 +88,7 @@ def declare(queries: Sequence[MetricQuery], report: Report) -> Declared:
 
 
 def finding(code: str, message: str, width: int = 0, help_text: str | None = None) -> Diagnostic:
-    """Return an error about a whole field.
+    """Return an error that marks a whole field of a policy.
 
     Args:
         code: The code of the error.
@@ -114,7 +114,7 @@ def _problems(query: MetricQuery, before: set[str]) -> Iterator[tuple[str, Diagn
 
 
 def _duration(text: str) -> tuple[float, tuple[Diagnostic, ...]]:
-    """Read a `maxAge`. Units: seconds."""
+    """Parse a `maxAge` duration. Units: seconds."""
     compiled = compile_expression(text, Environment(), Want.ANY)
     program = compiled.program
     if program is None:
@@ -128,7 +128,7 @@ def _duration(text: str) -> tuple[float, tuple[Diagnostic, ...]]:
 
 
 def _bound(root: Typed, inputs: Mapping[str, MetricInput]) -> Typed:
-    """Return a copy of a graph in which the policy's inputs replace `metrics.*`."""
+    """Return a copy of an expression graph in which the policy's declared metrics replace `metrics.*`."""
     made: dict[Typed, Typed] = {}
     for node in steps(root):
         data = node.data
@@ -148,16 +148,16 @@ class CompiledFilter:
     require: Program
     message: str | None
     stated: Program | None = None
-    """The condition as written if `require` omits a `?? false` of it, else None."""
+    """The condition as written if `require` omits a `?? false` of the condition, else None."""
 
     @property
     def written(self) -> Program:
-        """The condition as written."""
+        """The condition as written in the policy."""
         return self.require if self.stated is None else self.stated
 
     @property
     def resolvable(self) -> bool:
-        """Whether removing pods can change the result."""
+        """Whether removing pods from a node can change the result of the filter on the node."""
         return any(
             item.root == "peer" or (item.root in {"node", "cluster"} and item.path[0] in RESOLVABLE)
             for item in self.require.inputs
@@ -166,7 +166,7 @@ class CompiledFilter:
 
 @dataclass(frozen=True, slots=True)
 class CompiledScore:
-    """A score rule: a number for each node, normalised or not."""
+    """A score rule: an expression with a number for each node, normalised or not."""
 
     name: str
     weight: int
@@ -175,7 +175,7 @@ class CompiledScore:
     takes_maximum: bool
     """Whether values are scaled by their maximum over the feasible nodes."""
     missing: float
-    """The value of a node without one, used after normalising."""
+    """The score of a node for which the rule has no value, used after normalising."""
     has_missing_arm: bool
 
     @property
@@ -197,7 +197,7 @@ class CompiledPolicy:
     filters: tuple[CompiledFilter, ...]
     scores: tuple[CompiledScore, ...]
     units: int = 0
-    """The cost of the policy in a decision, see `units_of`."""
+    """The cost of the policy in a decision that includes preemption; 0 if the policy is not enforced."""
     preemption: CompiledFilter | None = None
     """The condition that a victim of preemption must meet."""
 
@@ -224,18 +224,18 @@ class CompiledPolicy:
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
-        """All inputs of the policy, in the order of its fields."""
+        """All inputs that the policy's expressions read, in the order of its fields."""
         programs = (*self.programs, *self.guard_programs)
         return tuple(dict.fromkeys(item for program in programs for item in program.inputs))
 
     @property
     def rules_count(self) -> int:
-        """Number of rules; the condition on victims is one rule."""
+        """Number of rules: filters, scores and the condition on victims."""
         return len(self.filters) + len(self.scores) + len(self.guard_programs)
 
     @property
     def guard_programs(self) -> tuple[Program, ...]:
-        """The condition on victims, which preemption runs on placed pods; empty without one."""
+        """The condition on victims as a program that preemption runs on placed pods; empty if there is no condition."""
         return () if self.preemption is None else (self.preemption.written,)
 
 
@@ -263,7 +263,7 @@ def requirement_count(spec: PolicySpec) -> int:
 
 
 def compiled_filter(name: str, when: Program | None, require: Program, message: str | None) -> CompiledFilter:
-    """Return a filter rule that omits `?? false` where this changes no result, so that reasons name missing inputs.
+    """Return a filter rule without each `?? false` that changes no result, so that reasons name missing inputs.
 
     A filter accepts the nodes on which its condition is true. So `x ?? false` is equivalent to `x` inside of `and` and
     `or`, and `if(x ?? false, a, b)` is equivalent to `x and a or not (x ?? false) and b`.
@@ -275,7 +275,7 @@ def compiled_filter(name: str, when: Program | None, require: Program, message: 
 
 
 def _without_defaults(root: Typed) -> Typed:
-    """Return a condition without the `?? false` that change no result.
+    """Return a condition without each `?? false` that changes no result.
 
     Each part is rewritten once, even if the condition contains it several times. A stack replaces recursion, so that
     the depth of a condition is not limited.
@@ -298,7 +298,7 @@ def _without_defaults(root: Typed) -> Typed:
 
 
 def _without_own_defaults(node: Typed) -> Generator[Typed, Typed, Typed]:
-    """Rewrite a part; yield each part to rewrite first, and receive the rewritten part."""
+    """Rewrite a part of a condition: yield the parts to rewrite first, and receive each rewritten part."""
     if _is_defaulted(node):
         return (yield node.args[0])
     if node.op is Op.IF and _is_defaulted(node.args[0]):

@@ -29,7 +29,7 @@ Results = WeakKeyDictionary[Cluster, PodIndependentResults]
 
 
 class ActivePolicy(BlockMember):
-    """One policy in force.
+    """One policy in force, with its rules compiled for evaluation.
 
     Args:
         policy: The policy.
@@ -75,7 +75,7 @@ class ActivePolicy(BlockMember):
         )
 
     def results(self, cluster: Cluster) -> PodIndependentResults:
-        """Return the pod-independent results of the set's policies on a cluster."""
+        """Return the results of the rules that do not read the pod, for all policies of the set, on a cluster."""
         found = self._results.get(cluster)
         if found is None:
             found = self._results[cluster] = PodIndependentResults(evaluation_context(cluster))
@@ -84,7 +84,7 @@ class ActivePolicy(BlockMember):
         return found
 
     def context(self, cluster: Cluster) -> EvaluationContext:
-        """Return the context in which the set's policies are evaluated on a cluster."""
+        """Return the evaluation context that all policies of the set share on a cluster."""
         return self.results(cluster).context
 
     def filters_for(self, pod: Pod, context: EvaluationContext) -> tuple[FilterRow, ...]:
@@ -104,7 +104,7 @@ class ActivePolicy(BlockMember):
         return waits or bool(self.filters_for(pod, context) or self.scores_for(pod, context))
 
     def filter_matrix(self, pod: Pod, cluster: Cluster) -> FilterMatrix | Status | None:
-        """Return the filter rules that apply to a pod, ready to evaluate; a Status while a namespace is unknown."""
+        """Return the filter rules that apply to a pod, ready to evaluate; a rejection while a namespace is unknown."""
         results = self.results(cluster)
         context = results.context
         waiting = self.selection.awaits(pod, context)
@@ -114,12 +114,12 @@ class ActivePolicy(BlockMember):
         return FilterMatrix(results, context.inputs(pod), {self.name: rules}) if rules else None
 
     def reason(self, code: int) -> Status:
-        """Return the status of a code of the policy, with its rule and message."""
+        """Return the status for a reason code of the policy, with its rule and message."""
         return reason(self.policy.key, self.filter_rows, code).by(self.name)
 
     @property
     def has_stamps(self) -> bool:
-        """Whether `stamp` can change."""
+        """Whether the value of `stamp` can change."""
         return self._reads_other_namespaces or self._depends_on_images
 
     def stamp(self, cluster: Cluster) -> Hashable:
@@ -137,11 +137,11 @@ class ActivePolicy(BlockMember):
         return found
 
     def on_rejected(self, pod: Pod, cluster: Cluster) -> None:
-        """Record where the rules hold now for a rejected pod."""
+        """Store which rows the policy's filters accept for a rejected pod, to compare them after changes."""
         self._rejected(pod, cluster).record()
 
     def retry_at(self, pod: Pod, cluster: Cluster) -> float | None:
-        """Return the time at which elapsed time alone can change a result of the filters."""
+        """Return the time at which elapsed time alone can change a result of the filters; None if it cannot."""
         if not self._timed:
             return None
         by_pod = any(POD_AGE in root.inputs for root in self._timed)
@@ -154,7 +154,7 @@ class ActivePolicy(BlockMember):
         return self._rejected(pod, cluster).may_help()
 
     def _rejected(self, pod: Pod, cluster: Cluster) -> RejectedPods:
-        """Return the entry of a rejected pod and of the pods that the policy cannot distinguish from it."""
+        """Return the rows that the filters accept for a rejected pod and for all pods with equal results."""
         context, known = self.context(cluster), self._rejections.get(cluster)
         if known is None:
             known = self._rejections[cluster] = Rejections(context)

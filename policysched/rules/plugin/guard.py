@@ -41,11 +41,11 @@ VICTIM_ACTIONS: Final = {
     "phase": Action.UPDATE_OTHER,
 }
 MOST_VALUES: Final = 4
-"""Largest number of inputs whose values a reason contains; further inputs are left out."""
+"""Largest number of inputs whose values a reason contains; further inputs are omitted."""
 
 
 class PolicyGuard(VictimGuard):
-    """The guard of one policy.
+    """The guard that protects pods by the preemption condition of one policy.
 
     Args:
         policy: The policy.
@@ -60,11 +60,11 @@ class PolicyGuard(VictimGuard):
 
     @property
     def root(self) -> Typed:
-        """The graph of the condition as written."""
+        """The expression graph of the condition as written."""
         return self._rows[0].rule.written.root
 
     def applies_to(self, pod: Pod, context: EvaluationContext) -> bool:
-        """Return whether the condition applies if a pod is the preemptor."""
+        """Return whether the policy protects pods from a preemptor."""
         return not self._selection.spares(pod) and bool(
             self._selection.applying(self._rows, pod, context, unknown=True)
         )
@@ -106,7 +106,7 @@ class PolicyGuard(VictimGuard):
         return found
 
     def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:
-        """Return whether the condition permits evicting the changed pod, or a pod of the changed node."""
+        """Return whether the condition, after a change, permits evicting the changed pod or a pod of the node."""
         if isinstance(change.new, Pod):
             one = cluster.pods.by_id.get(pod_id(change.new))
             placed = [] if one is None else [one]
@@ -117,7 +117,7 @@ class PolicyGuard(VictimGuard):
         return bool(lower) and (found is None or not found.codes.all())
 
     def _values(self, slot: int, pod: Pod, context: EvaluationContext) -> str:
-        """Return the values of a pod that the parts of the condition that are not true read, as a text."""
+        """Return as text the values of a pod that made parts of the condition not true."""
         cluster = context.cluster
         placed = cluster.pods.by_slot[slot]
         if placed is None:
@@ -133,7 +133,7 @@ class PolicyGuard(VictimGuard):
 
 
 def possible_victims(pod: Pod, cluster: Cluster) -> RowNumbers:
-    """Return the placed pods of lower priority that are not being deleted. Shapes: (V,) slots."""
+    """Return the placed pods of lower priority than a pod, without pods that are being deleted. Shapes: (V,) slots."""
     pods = cluster.pods
     held = np.flatnonzero(pods.rows >= 0)
     lower = held[cluster.signatures.priorities()[pods.signatures[held]] < pod_priority(pod)]
@@ -142,13 +142,13 @@ def possible_victims(pod: Pod, cluster: Cluster) -> RowNumbers:
 
 
 def guard_of(policy: ActivePolicy) -> PolicyGuard | None:
-    """Return the guard of a policy, None where it has no condition on victims."""
+    """Return the guard of a policy, or None if the policy has no condition on victims."""
     rule = policy.policy.preemption
     return None if rule is None else PolicyGuard(policy, rule)
 
 
 def _parts(root: Typed) -> Iterator[Typed]:
-    """Yield the operands of a conjunction, or the condition itself if it is no conjunction."""
+    """Yield the conditions that `and` combines in a condition, or the condition itself if it has no `and`."""
     if root.op != Op.AND:
         yield root
         return

@@ -33,13 +33,13 @@ from policysched.rules.shared_values.derived import AffectedRows
 from policysched.state.tables.columns import memory_of
 
 MOST_PODS = 8192
-"""Largest number of rejected pods per policy whose entry is cached by pod; the least recently used are dropped."""
+"""Largest number of rejected pods per policy that are cached; the least recently used are dropped."""
 REJECTIONS_BYTES = 64 * 1024 * 1024
-"""Largest memory of the entries of a policy; the least recently used are dropped. Units: bytes."""
+"""Largest memory of the cached rejections of a policy; the least recently used are dropped. Units: bytes."""
 BYTES_PER_REJECTED = 6144
-"""The memory of an entry without its pod and its arrays. Units: bytes."""
+"""The memory of a cached rejection without its pod and its arrays. Units: bytes."""
 BYTES_PER_ENCODED = 6
-"""The memory of a pod per byte of its encoded form."""
+"""The memory of a cached pod per byte of the pod's encoded form."""
 _ENCODER = msgspec.msgpack.Encoder()
 METRICS_AGAIN = 30.0
 """Time until a pod is retried because metric values may have become too old. Units: seconds."""
@@ -62,7 +62,7 @@ Decide = Callable[[Pod, Change, Cluster], bool]
 
 
 class RejectedPods:
-    """The rows that a policy's filters accept for rejected pods that the policy cannot distinguish.
+    """The rows that a policy's filters accept for rejected pods with equal results.
 
     Args:
         context: The context of the policies on the cluster.
@@ -87,7 +87,7 @@ class RejectedPods:
         """The memory of the entry with its first pod; 0 before `measure`. Units: bytes."""
 
     def measure(self, pod: Pod) -> None:
-        """Compute the memory of the entry.
+        """Compute the memory of the cached rejection.
 
         Args:
             pod: The pod for which the entry was created.
@@ -98,7 +98,7 @@ class RejectedPods:
         self.nbytes = BYTES_PER_REJECTED + encoded + rows + memory_of(arrays, rows)
 
     def may_help(self) -> bool:
-        """Return whether the last change made the filters accept another row, or no filter applies any more."""
+        """Return whether the last change made the filters accept another row, or made no filter apply."""
         stamp = self._context.stamp
         if self._last[0] != stamp:
             self._last = (stamp, self._rules is None or self._accepts_another_row())
@@ -110,7 +110,7 @@ class RejectedPods:
         self._last = (self._context.stamp, self._rules is None)
 
     def start_from(self, other: RejectedPods) -> None:
-        """Copy the accepted rows of the entry that a pod had before; only if this entry has none yet."""
+        """Copy the accepted rows of the pod's earlier cached rejection, unless the rows were already evaluated."""
         if self._position < 0:
             self._accepted = other._accepted.copy()
 
@@ -137,7 +137,7 @@ class RejectedPods:
 
 
 class _PodEntry(NamedTuple):
-    """The entry of a pod, by weak references, and the stamp for which it is valid."""
+    """Weak references to a pod and its cached rejection, and the stamp for which the rejection is valid."""
 
     pod: weakref.ref[Pod]
     stamp: Hashable
@@ -145,7 +145,7 @@ class _PodEntry(NamedTuple):
 
 
 class Rejections:
-    """The entries of the pods that a policy rejected; an entry references its first pod only."""
+    """The cached rejections of one policy, by pod and by what the policy distinguishes of pods."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self.independent = PodIndependentResults(context)
@@ -156,7 +156,7 @@ class Rejections:
     def of(
         self, pod: Pod, stamp: Hashable, prepare: Callable[[], tuple[Hashable, Callable[[], RejectedPods]]]
     ) -> RejectedPods:
-        """Return the entry of a pod and of the pods that the policy cannot distinguish from it.
+        """Return the cached rejection of a pod, which pods with equal results share; create it if there is none.
 
         Args:
             pod: The pod.
@@ -210,7 +210,7 @@ def changes_read(
 
 
 def _of_nodes(read: Iterable[Input]) -> Action:
-    """Return the changes of a node that can change some inputs."""
+    """Return the kinds of node changes that can change some inputs."""
     actions = Action.ADD
     for item in read:
         if item.root == "node":
@@ -219,14 +219,14 @@ def _of_nodes(read: Iterable[Input]) -> Action:
 
 
 def hints(changes: Iterable[tuple[Resource, Action]], decide: Decide) -> list[Hint]:
-    """Return the hints for changes: any change of the pod itself helps, `decide` decides about other changes."""
+    """Return hints for changes: a change of the pod itself always helps, `decide` decides about other changes."""
     return [
         Hint(resource, actions, is_own if resource is Resource.PENDING_POD else decide) for resource, actions in changes
     ]
 
 
 def next_time(roots: Sequence[Typed], pod: Pod, cluster: Cluster) -> float | None:
-    """Return the time at which elapsed time alone can change a graph's value for a pod.
+    """Return the time at which elapsed time alone can change the value of an expression for a pod.
 
     Units: seconds since 1970.
     """

@@ -43,7 +43,7 @@ POLICIES: Final = "SchedulingPolicy"
 
 
 class _Policies(Incremental[StateT]):
-    """Some policies of a profile.
+    """Base class: some policies of a profile as one plugin.
 
     Args:
         members: The policies in their order, at least one.
@@ -60,15 +60,15 @@ class _Policies(Incremental[StateT]):
 
     @property
     def members(self) -> tuple[ActivePolicy, ...]:
-        """The policies, in the order in which their filters report."""
+        """The policies, in the order in which their filters report rejections."""
         return self._members
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a value that changes if one of the policies has to be prepared again."""
+        """Return a value; if it changes, the states of all pod classes are prepared again."""
         return tuple([one.stamp(cluster) for one in self._stamped])
 
     def evaluate(self, cluster: Cluster) -> None:
-        """Evaluate the rules that do not read the pod."""
+        """Evaluate the rules that do not read the pod on all nodes, before the first decision."""
         self._results(cluster).use(self, self._rules)
 
     def _results(self, cluster: Cluster) -> PodIndependentResults:
@@ -78,21 +78,21 @@ class _Policies(Incremental[StateT]):
 
 
 class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilter[FilterBlock]):
-    """The filters of all policies of a profile."""
+    """The filters of all policies of a profile as one plugin."""
 
     def __init__(self, members: Sequence[ActivePolicy]) -> None:
         super().__init__(members, (rule for one in members for rule in one.filter_rows))
         self.filter_reads = _union(one.filter_reads for one in members)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
-        """Return the block of a pod class, or reject the pod while a namespace is unknown.
+        """Return the filter results of a pod class, or reject the pod while a namespace is unknown.
 
         A block has one row of results for each policy that applies to the pod class.
         """
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: FilterBlock | None, pod: Pod, cluster: Cluster) -> FilterBlock | Nothing | Status:
-        """Return the block of a pod class; it reuses rows of unchanged policies from an earlier profile's block."""
+        """Return the filter results of a pod class, with the results of unchanged policies from an earlier profile."""
         results = self._results(cluster)
         context = results.context
         for one in self.members:
@@ -107,42 +107,42 @@ class PolicyFilters(_Policies[FilterBlock], PluginBlock[FilterBlock], WhatIfFilt
         return FilterBlock(self, FilterMatrix(results, inputs, rules), cluster.nodes.columns.capacity, before)
 
     def reads_of(self, state: FilterBlock) -> Aspect:
-        """Return the aspects that the policies with a row in a block read."""
+        """Return the aspects that the policies that apply to the pod class read."""
         return _union(one.filter_reads for one in self.members_of(state))
 
     def rows_of(self, state: FilterBlock) -> list[BlockRow]:
-        """Return the codes of the policies that ever rejected a node; `reason` explains them."""
+        """Return the reason codes of the policies that ever rejected a node; `reason` explains the codes."""
         return [BlockRow(self._by_name[name], codes) for name, codes in state.rejecting()]
 
     def members_of(self, state: FilterBlock) -> Sequence[ActivePolicy]:
-        """Return the policies with a row in a block: the policies that apply to the block's pod class."""
+        """Return the policies that apply to the pod class."""
         return [self._by_name[name] for name in state.matrix.names]
 
     def affected_rows(self, state: FilterBlock, rows: RowNumbers) -> Rows:
-        """Evaluate the changed rows and the rows that shared values affect; return all of them."""
+        """Evaluate changed rows and rows that depend on changed shared values; return all evaluated rows."""
         return state.update(rows)
 
     def filter(self, state: FilterBlock, rows: Rows) -> Codes:
-        """Return the code of the first policy that rejects each row."""
+        """Return for each row the reason code of the first policy that rejects the row, or 0."""
         return state.answers(rows)
 
     def filter_changed(self, state: FilterBlock, changed: ChangedRow) -> Status | None:
-        """Return the status of the first policy that would reject a row with other pods."""
+        """Return the status of the first policy that rejects a row after adding and removing pods, else None."""
         code = state.changed_code(changed)
         return self.reason(state, code) if code else None
 
     def filter_changed_rows(self, state: FilterBlock, changed: ChangedRows) -> Codes | None:
-        """Return the codes that rows with other pods would have, None if each row has to be evaluated by itself."""
+        """Return the reason codes of rows after adding and removing pods; None if only single rows can be evaluated."""
         return state.matrix.changed_codes(changed)
 
     def reason(self, state: FilterBlock, code: int) -> Status:
-        """Return the status for a code, with the policy and rule that rejected the node."""
+        """Return the status for a reason code, with the policy and rule that rejected the node."""
         place, own = divmod(code, CODES)
         return self._by_name[state.matrix.names[place]].reason(own)
 
 
 class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[ScoreBlock]):
-    """The scores of the policies of one tier that do not normalise; the sum includes the weights of policies."""
+    """The scores without normalisation of the policies of one tier as one plugin: their weighted sum."""
 
     def __init__(self, members: Sequence[ActivePolicy]) -> None:
         super().__init__(members, (rule for one in members for rule in one.score_rows))
@@ -151,11 +151,11 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         self.name = f"{POLICIES} of tier {self.tier}"
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
-        """Return the block of a pod class: one row of results for each policy that applies."""
+        """Return the scores of a pod class: one row of results for each policy that applies."""
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: ScoreBlock | None, pod: Pod, cluster: Cluster) -> ScoreBlock | Nothing:
-        """Return the block of a pod class; it reuses rows of unchanged policies from an earlier profile's block."""
+        """Return the scores of a pod class, with the scores of unchanged policies from an earlier profile."""
         results = self._results(cluster)
         context = results.context
         rules = {one.name: rows for one in self.members if (rows := one.scores_for(pod, context))}
@@ -168,19 +168,19 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         return ScoreBlock(self, matrix, cluster.nodes.columns.capacity, weights, before)
 
     def reads_of(self, state: ScoreBlock) -> Aspect:
-        """Return the aspects that the policies with a row in a block read."""
+        """Return the aspects that the policies that apply to the pod class read."""
         return _union(one.score_reads for one in self.members_of(state))
 
     def rows_of(self, state: ScoreBlock) -> list[BlockRow]:
-        """Return the scores of the policies, before their weights."""
+        """Return the scores of each policy before multiplication by the policy's weight."""
         return [BlockRow(one, scores) for one, scores in zip(self.members_of(state), state.scores, strict=True)]
 
     def members_of(self, state: ScoreBlock) -> Sequence[ActivePolicy]:
-        """Return the policies with a row in a block: the policies that apply to the block's pod class."""
+        """Return the policies that apply to the pod class."""
         return [self._by_name[name] for name in state.matrix.names]
 
     def affected_rows(self, state: ScoreBlock, rows: RowNumbers) -> Rows:
-        """Evaluate the changed rows and the rows that shared values affect; return all of them."""
+        """Evaluate changed rows and rows that depend on changed shared values; return all evaluated rows."""
         return state.update(rows)
 
     def score(self, state: ScoreBlock, rows: Rows) -> Scores:
@@ -188,12 +188,12 @@ class PolicyScores(_Policies[ScoreBlock], PluginBlock[ScoreBlock], ScorePlugin[S
         return state.answers(rows)
 
     def stays_in_range(self, state: ScoreBlock) -> bool:  # noqa: ARG002 - scores are clipped
-        """Return True."""
+        """Return True, because rules clip scores to 0 to 100."""
         return True
 
 
 class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores]):
-    """The score of one policy with a normalising rule."""
+    """The score plugin of one policy with a normalising rule."""
 
     normalizes = True
 
@@ -207,7 +207,7 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         return self.prepare_after(None, pod, cluster)
 
     def prepare_after(self, before: NormalizedScores | None, pod: Pod, cluster: Cluster) -> NormalizedScores | Nothing:
-        """Return the values of the rules that apply; an earlier profile's values are reused if the rules are equal."""
+        """Return the values of the rules that apply; reuse the values of an earlier profile if the rules are equal."""
         results = self._results(cluster)
         rules = self.policy.scores_for(pod, results.context)
         if not rules:
@@ -218,15 +218,15 @@ class NormalizedPolicy(_Policies[NormalizedScores], ScorePlugin[NormalizedScores
         return NormalizedScores(results, results.context.inputs(pod), rules)
 
     def affected_rows(self, state: NormalizedScores, rows: RowNumbers) -> Rows:
-        """Add the rows that shared values affect."""
+        """Add to the changed rows the rows that depend on changed shared values."""
         return state.affected_rows(rows)
 
     def score(self, state: NormalizedScores, rows: Rows) -> Scores:
-        """Evaluate rows; `normalize` returns the scores."""
+        """Evaluate the rules on rows and return placeholder scores; `normalize` returns the scores."""
         return state.answers(rows)
 
     def stays_in_range(self, state: NormalizedScores) -> bool:  # noqa: ARG002 - scores are clipped
-        """Return True."""
+        """Return True, because rules clip scores to 0 to 100."""
         return True
 
     def normalize(self, state: NormalizedScores, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - see `score`

@@ -1,4 +1,4 @@
-"""A policy's part of the decision record (rule by rule), or why it does not apply."""
+"""The part of the decision record about one policy (rule by rule), or why the policy does not apply."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from policysched.rules.shared_values.context import EvaluationContext
 LONGEST: Final = 80
 """Largest number of characters of an expression in a reason; a longer expression is cut."""
 MOST_PROTECTED: Final = 1000
-"""Largest number of protected pods that a record lists; `preemptionMore` is the number of further pods."""
+"""Largest number of protected pods that a record lists; `preemptionMore` counts the remaining pods."""
 _SYSTEM: Final = "ignore pods of priority 2000000000 and above: includeSystemPods is not set"
 
 
@@ -59,7 +59,7 @@ def describe(active: ActivePolicy, pod: Pod, cluster: Cluster, feasible: Mask) -
 
 
 def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
-    """Return why a policy or all of its filters do not apply to a pod, empty if they apply."""
+    """Return why a policy or all of its filters do not apply to a pod; empty if they apply."""
     if policy.spec.mode == "Disabled":
         return "mode is Disabled"
     active = ActivePolicy(policy)
@@ -107,7 +107,7 @@ def _number(rule: CompiledScore, values: Values, row: int) -> float | None:
 
 
 def _condition_not_true(active: ActivePolicy, pod: Pod, context: EvaluationContext) -> str:
-    """Return which condition keeps a policy from applying to a pod that its selectors match."""
+    """Return which `when` or `appliesTo` keeps a policy from applying to a pod that its selectors match."""
     policy = active.policy
     if policy.applies_to is not None:
         true, lacking = evaluate_columns(policy.applies_to.root, context.plain(context.inputs(pod)))

@@ -1,4 +1,4 @@
-"""Which pods a policy applies to, and which of its rules.
+"""Which pods a policy applies to, and which rules of the policy apply.
 
 Filters may depend on labels of a namespace that the scheduler does not know yet: each kind has its own watch, so a pod
 may arrive before its namespace, and a failed watch can hide namespaces for a long time. The pod waits then, because
@@ -44,11 +44,11 @@ class Selection:
         )
 
     def spares(self, pod: Pod) -> bool:
-        """Return whether filters ignore the pod as a system pod."""
+        """Return whether the policy's filters ignore the pod because it is a system pod."""
         return is_system(pod) and not self._policy.spec.include_system_pods
 
     def unselected(self, pod: Pod, cluster: Cluster) -> str:
-        """Return which selector does not match the pod, empty if all match; an unknown namespace has no labels."""
+        """Return which selector does not match the pod; empty if all match. An unknown namespace has no labels."""
         namespaces, name = self._policy.namespaces, pod.metadata.namespace
         labels = cluster.namespaces.get(name, {})
         if namespaces is None or namespaces.matches(labels):
@@ -77,7 +77,7 @@ class Selection:
         return tuple(row for row in rows if _holds(row.rule.when, frame, unknown=unknown))
 
     def awaits(self, pod: Pod, context: EvaluationContext) -> Status | None:
-        """Reject a pod while the rules depend on labels of an unknown namespace."""
+        """Return a rejection while the rules for a pod depend on labels of an unknown namespace, else None."""
         if not self._needs_namespaces or self.spares(pod):
             return None
         cluster = context.cluster
@@ -90,7 +90,7 @@ class Selection:
         return unresolvable(f'policy {self._policy.key}: namespace "{found}" is not known yet')
 
     def _unknown_namespace(self, pod: Pod, context: EvaluationContext, *, is_known: bool) -> str | None:
-        """Return the unknown namespace that the rules for a pod depend on, None without one."""
+        """Return the unknown namespace that the rules for a pod depend on; None if there is no such namespace."""
         policy, frame = self._policy, context.plain(context.inputs(pod))
 
         def may_hold(program: Program | None) -> bool:
@@ -108,7 +108,7 @@ class Selection:
         return None
 
     def _unmatched(self, pod: Pod) -> str:
-        """Return why the pod's scheduler name or labels do not match, empty if they do."""
+        """Return why the pod's scheduler name or labels do not match; empty if they match."""
         names, pods = self._policy.spec.scheduler_names, self._policy.pods
         if names and pod.spec.scheduler_name not in names:
             return f'schedulerNames ({", ".join(names)}) do not contain "{pod.spec.scheduler_name}"'
@@ -118,7 +118,7 @@ class Selection:
 
 
 def _reads_labels(program: Program | None, *roots: str) -> bool:
-    """Return whether a program reads labels of the pod's own namespace (`pod`) or of placed pods' (`peer`)."""
+    """Return whether a program reads labels of the pod's namespace (`pod`) or of placed pods' namespaces (`peer`)."""
     return program is not None and any(item.root in roots and item.path[0] == LABELS for item in program.inputs)
 
 

@@ -17,7 +17,7 @@ from policysched.rules.compile.compiler import CompilationResult
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 
 MAX_UNITS = 12_000
-"""Largest cost of all policies of a profile together, in units of about 4 µs at 5,000 nodes; further policies wait."""
+"""Largest total cost of the policies of a profile, in units of about 4 µs at 5,000 nodes; further policies wait."""
 MAX_POLICIES = 512
 """Largest number of policies in force; further policies wait."""
 MAX_QUERIES = 256
@@ -43,7 +43,7 @@ class PolicyBudget:
         self._queries: Counter[MetricKey] = Counter()
 
     def take(self, policy: CompiledPolicy, before: CompiledPolicy | None = None) -> BudgetLimit | None:
-        """Admit a policy in place of its earlier generation, or return the limit that the policy would exceed."""
+        """Admit a policy in place of its earlier generation; return the limit that it would exceed, or None."""
         if before is not None:
             self._add(before, -1)
         self._add(policy, 1)
@@ -85,7 +85,7 @@ def _queries(policy: CompiledPolicy) -> set[MetricKey]:
 
 
 def crowded_out(result: CompilationResult, shortage: BudgetLimit) -> CompilationResult:
-    """Return the compilation result of a policy that exceeds a limit, with the diagnostic."""
+    """Return the compilation result of a policy with an error: putting the policy in force would exceed a limit."""
     policy = result.policy
     units, queries = (0, 0) if policy is None else (policy.units, len(_queries(policy)))
     number, limit = {

@@ -22,16 +22,16 @@ from policysched.rules.plugin.policies import PolicyFilters, score_plugins
 
 @dataclass(frozen=True)
 class PolicySet:
-    """Compiled policies in order."""
+    """Compiled policies in evaluation order."""
 
     active: tuple[ActivePolicy, ...] = ()
     """All policies that are not disabled, including Shadow ones."""
     results: Results = field(default_factory=WeakKeyDictionary, compare=False, repr=False)
-    """The pod-independent results of their rules, by cluster."""
+    """For each cluster, the results of the policies' rules that do not read the pod."""
 
     @classmethod
     def of(cls, policies: Iterable[CompiledPolicy], before: PolicySet | None = None) -> PolicySet:
-        """Return the set of some policies, in order.
+        """Return the set of some policies in their order; unchanged rules of an earlier set are reused.
 
         Args:
             policies: The policies in force.
@@ -44,7 +44,7 @@ class PolicySet:
         return cls(tuple(one for one in made if one.policy.spec.mode != "Disabled"), results)
 
     def join(self, profile: Profile, cluster: Cluster | None = None) -> Profile:
-        """Return a profile with the plugins of the enforced policies after its own plugins.
+        """Return a copy of a profile with the plugins of the enforced policies after the profile's plugins.
 
         Args:
             profile: The profile without policies.
@@ -63,7 +63,7 @@ class PolicySet:
         return profile.with_policies(filters, scores, _extra_key([*dict.fromkeys((*filtering, *scoring))]), *guards)
 
     def acting(self, profile: Profile) -> tuple[ActivePolicy, ...]:
-        """Return the policies that decision records of a profile describe, without the parts that it disables."""
+        """Return the policies for the decision records of a profile, without filters or scores that it disables."""
         if profile.policies_filter and profile.policies_score:
             return self.active
         if not (profile.policies_filter or profile.policies_score):
@@ -75,40 +75,40 @@ class PolicySet:
 
 
 def _following(before: ActivePolicy | None, policy: CompiledPolicy, results: Results) -> ActivePolicy:
-    """Return an active policy; unchanged rules of its earlier generation are reused."""
+    """Return a compiled policy as active; the rules that are equal in its earlier generation are reused."""
     if before is not None and before.policy is policy:
         return before
     return ActivePolicy(policy, results, before)
 
 
 def _guards(policies: Iterable[ActivePolicy], mode: str) -> tuple[PolicyGuard, ...]:
-    """Return the conditions on victims of the policies of a mode."""
+    """Return the victim guards of the policies in a mode, such as Enforce."""
     found = (guard_of(one) for one in policies if one.policy.spec.mode == mode)
     return tuple(guard for guard in found if guard is not None)
 
 
 @dataclass(frozen=True)
 class ExtraKey:
-    """Adds to the key of a pod class the values that policies read of the pod and the time.
+    """Function that returns the part of a pod class's key that policies read of the pod and the time.
 
     Equal objects add equal values.
     """
 
     fields: tuple[tuple[str, str | None], ...]
-    """The fields of a pod that policies read and the default key of a pod class does not contain."""
+    """The fields of a pod that policies read and that the key of every pod class does not contain."""
     times: tuple[Typed, ...]
-    """The values of time that policies compute without nodes."""
+    """The expressions of policies that read the time and no nodes."""
     policy: ActivePolicy = field(compare=False, repr=False)
-    """One of the policies."""
+    """Any of the policies, which all share one evaluation context."""
 
     def __call__(self, pod: Pod, cluster: Cluster) -> Hashable:
-        """Return the values for a pod now."""
+        """Return the extension of the pod class's key for a pod at the current time."""
         own = tuple([value_beyond_class(pod, name, key, cluster) for name, key in self.fields])
         return (own, self.policy.context(cluster).values(pod, self.times)) if self.times else own
 
 
 def _extra_key(policies: list[ActivePolicy]) -> ExtraKey | None:
-    """Return the function that adds to the keys of pod classes, None if policies add nothing."""
+    """Return the function that extends the keys of pod classes; None if the policies need no extension."""
     fields = tuple(sorted({one for policy in policies for one in policy.beyond_class}, key=str))
     times = tuple(dict.fromkeys(one for policy in policies for one in policy.time_keys))
     return ExtraKey(fields, times, policies[0]) if fields or times else None

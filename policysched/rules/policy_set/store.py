@@ -1,4 +1,4 @@
-"""The policies of the API server, and the generation in force of each.
+"""The policies of the API server, and which generation of each policy is in force.
 
 If the newest spec of a policy does not compile, the last good generation stays in force: the generation in memory, or
 after a restart the generation in the policy's annotation. The policy's status is ignored, because other users may write
@@ -44,15 +44,15 @@ class StoredPolicy:
     result: CompilationResult
     active: CompiledPolicy | None
     refused: str = ""
-    """Why the last good generation that the object names is not in force; empty if it is, or if none is named."""
+    """Why the last good generation in the annotation is not in force; empty if it is, or if there is none."""
     waiting: CompilationResult | None = None
-    """The compilation result of the newest object if it compiles and waits for room, else None."""
+    """The compilation result of the newest object if it compiles but would exceed a limit, else None."""
     shortage: BudgetLimit | None = None
-    """The limit that the waiting generation exceeds."""
+    """The limit that the policy in `waiting` would exceed."""
 
 
 class PolicyStore:
-    """Policies by key.
+    """The stored policies by key.
 
     Args:
         on_failure: Called if the compiler raises an exception; by default the exception is raised again.
@@ -66,7 +66,7 @@ class PolicyStore:
         self._last: PolicySet | None = None
 
     def get(self, key: PolicyKey) -> StoredPolicy | None:
-        """Return the entry of a policy, None if the store does not have it."""
+        """Return the entry of a policy; None if the store does not contain the policy."""
         return self._entries.get(key)
 
     def listed(self) -> frozenset[PolicyKey]:
@@ -105,7 +105,7 @@ class PolicyStore:
         return self.change((), (key,))
 
     def compile(self, policy: Policy) -> None:
-        """Store and compile the current object of a policy; `settle` puts the result in force if there is room."""
+        """Store and compile the current object of a policy; `settle` puts the result in force within the limits."""
         known = self._entries.get(policy.key)
         if known is not None and known.policy.metadata.uid != policy.metadata.uid:
             known = None
@@ -123,7 +123,7 @@ class PolicyStore:
         self._entries[policy.key] = StoredPolicy(policy, result, active, refused, waiting)
 
     def settle(self) -> frozenset[PolicyKey]:
-        """Put waiting generations in force if there is room; return the policies whose generation in force changed."""
+        """Put waiting generations in force if the limits permit it; return the policies that changed."""
         keys, budget = sorted(self._entries, key=lambda key: age(self._entries[key].policy)), PolicyBudget()
         for key in keys:
             self._keep(key, budget)
@@ -144,7 +144,7 @@ class PolicyStore:
             self._entries[key] = replace(entry, active=None, refused=NO_ROOM)
 
     def _admit(self, key: PolicyKey, budget: PolicyBudget) -> bool:
-        """Put the waiting generation of a policy in force if there is room; return whether it was put in force."""
+        """Put the waiting generation of a policy in force if the limits permit it; return whether they did."""
         entry = self._entries[key]
         if entry.waiting is None or entry.waiting.policy is None:
             return False
@@ -178,7 +178,7 @@ class PolicyStore:
     def _compiled(
         self, policy: Policy, kept: LastGood | None = None, before: CompilationResult | None = None
     ) -> CompilationResult:
-        """Compile a policy, or the last good spec of its annotation.
+        """Compile the spec of a policy, or the last good spec from its annotation.
 
         The result is an error if the object is unreadable or the compiler raises an exception.
 
@@ -198,7 +198,7 @@ class PolicyStore:
             return failed(error)
 
     def _remembered(self, policy: Policy, newest: CompiledPolicy | None) -> tuple[CompiledPolicy | None, str]:
-        """Return the last good generation of the annotation; without one, why a named generation is ignored.
+        """Return the last good generation from the annotation; if there is none, why a named generation is ignored.
 
         Args:
             policy: The object.
@@ -224,7 +224,7 @@ class PolicyStore:
 
 
 def _same_spec(known: StoredPolicy, policy: Policy) -> StoredPolicy:
-    """Return the entry of a policy for a new object with an equal spec, possibly of another generation."""
+    """Return the updated entry of a policy whose new object has an equal spec, possibly of another generation."""
     newest, generation = known.waiting or known.result, policy.metadata.generation
     if newest.policy is None or newest.policy.generation == generation:
         return replace(known, policy=policy)
@@ -238,7 +238,7 @@ def _compiled_alike(one: StoredPolicy, other: StoredPolicy) -> bool:
 
 
 def _grows(entry: StoredPolicy) -> bool:
-    """Return whether the waiting generation costs more than the generation in force.
+    """Return whether the generation that waits costs more than the generation in force.
 
     Cheaper generations are admitted first, because they make room for others.
     """
@@ -247,7 +247,7 @@ def _grows(entry: StoredPolicy) -> bool:
 
 
 def _admitted(entry: StoredPolicy) -> StoredPolicy:
-    """Return the entry with the waiting generation in force."""
+    """Return the entry of a policy with its waiting generation put in force."""
     result = entry.waiting or entry.result
     return StoredPolicy(entry.policy, result, result.policy)
 

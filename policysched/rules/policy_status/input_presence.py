@@ -50,15 +50,15 @@ from policysched.state.tables.columns import distinct
 from policysched.state.tables.node_texts import NodeText
 
 MOST_INPUTS = 100
-"""Largest number of inputs of a policy in a status; further inputs are left out."""
+"""Largest number of inputs of a policy in a status; further inputs are omitted."""
 MOST_COMPARED = 300
-"""Largest number of names compared for a suggestion; above it, only names with the same beginning or end."""
+"""Largest number of names compared for a suggestion; of more names, only those with equal ends are compared."""
 MOST_SUGGESTIONS = 100
-"""Largest number of names of a policy that get a suggestion, each of which takes 0.5 ms; others get none."""
+"""Largest number of misspelt names per policy that get a suggestion, each of which takes 0.5 ms."""
 MOST_TEXTS = 1024
 """Largest number of texts whose references are cached; the least recently used are dropped."""
 _LOOKS_LIKE = str.maketrans("OolIS", "00115")
-"""Characters that look like others, as in H1OO for H100."""
+"""Mapping of characters to characters that look like them, as in H1OO for H100."""
 _ALWAYS = frozenset(("cpu", "memory", "pods", "ephemeral-storage"))
 KEYED = frozenset(("labels", "annotations", "conditions", "addresses", "allocatable", "requested", "free"))
 EQUAL = frozenset(("==", "in"))
@@ -66,7 +66,7 @@ EQUAL = frozenset(("==", "in"))
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A place in a field's text.
+    """A place in the text of a policy's field that reads an input of nodes.
 
     Attributes:
         field: The field, as `spec.filters[0].require`.
@@ -86,7 +86,7 @@ class Reference:
 
 
 def references(spec: PolicySpec) -> Iterator[Reference]:
-    """Find the references of a spec that compiles."""
+    """Find the places in a policy's spec that read inputs of nodes."""
     return (reference for field, text, start in _texts(spec) for reference in _in_text(field, text, start))
 
 
@@ -107,7 +107,7 @@ def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
 
 @lru_cache(maxsize=MOST_TEXTS)
 def _in_text(field: str, text: str, start: str) -> tuple[Reference, ...]:
-    """Return the references of a text, cached because parsing takes most of the time of a status."""
+    """Return the places in a text that read inputs of nodes; cached, because parsing takes most of the time."""
     return tuple(_found_in(field, text, start))
 
 
@@ -149,7 +149,7 @@ def _strings(expr: Expr) -> tuple[tuple[str, Span], ...]:
 
 
 def _input(path: Path) -> Input | None:
-    """Return the input that a path reads, None if every node has the input or it is no input of nodes."""
+    """Return the input of nodes that a path reads; None if every node has it or the path reads no nodes."""
     root, *names = path.names
     if root == "metrics" and len(names) == 1:
         return Input(root, tuple(names))
@@ -163,25 +163,25 @@ def _input(path: Path) -> Input | None:
 
 @dataclass(frozen=True, slots=True)
 class InputCoverage:
-    """Number of nodes that have an input."""
+    """Number of nodes that have one input of a policy."""
 
     name: str
     present: int
     total: int
     problem: str = ""
-    """The problem that the source of a metric reports."""
+    """The problem that the metric source reports for the input; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The presence of a policy's inputs in a cluster, with warnings."""
+    """On how many nodes each input of a policy exists, with warnings about missing inputs."""
 
     inputs: tuple[InputCoverage, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def reported(self) -> object:
-        """The parts whose change requires a new status: inputs that no node has, problems of metrics, warnings."""
+        """The parts of the coverage whose change requires a new status: absent inputs, metric problems, warnings."""
         return {(one.name, one.present == 0, one.problem) for one in self.inputs}, self.warnings
 
 
@@ -252,7 +252,7 @@ def _unknown_values(reference: Reference, item: Input, names: NodeNames) -> Iter
 
 
 def _no_numbers(reference: Reference, item: Input, cluster: Cluster, names: NodeNames) -> Iterator[Diagnostic]:
-    """Warn of a value that cannot be converted to a number; of several nodes, name the first."""
+    """Warn of node values that cannot be converted to a number, naming the first node with such a value."""
     known = names.values(item) or set()
     wrong = {value for value in known if STRICT[Op.NUMBER](value) is None}
     if not wrong:
@@ -275,7 +275,7 @@ def _count(item: Input, cluster: Cluster) -> InputCoverage:
 
 
 def _problem(item: Input, cluster: Cluster) -> str:
-    """Return the problem of a metric; empty if there is none."""
+    """Return the problem that the metric source reports for an input; empty if there is none."""
     return cluster.metrics.problems.get(item.metric, "") if isinstance(item, MetricInput) else ""
 
 
@@ -361,7 +361,7 @@ class NodeNames:
         self._suggestions = 0
 
     def suggest(self, name: str, known: AbstractSet[str]) -> str:
-        """Return a suggestion of a similar known name, empty without one."""
+        """Return a suggestion of a similar known name; empty if there is none."""
         self._suggestions += 1
         return _nearest(name, known) if self._suggestions <= MOST_SUGGESTIONS else ""
 
@@ -376,7 +376,7 @@ def _resources(node: Node) -> Iterable[str]:
 
 
 def _values(cluster: Cluster, item: Input) -> set[str] | None:
-    """Return the values of an input on all nodes, None if they are not texts."""
+    """Return the values of an input on all nodes; None if the values are not texts."""
     name, nodes = item.path[0], cluster.nodes
     if name == "name":
         codes = nodes.name.data
@@ -393,7 +393,7 @@ def _values(cluster: Cluster, item: Input) -> set[str] | None:
 
 
 def _nearest(name: str, known: AbstractSet[str]) -> str:
-    """Suggest a known name that looks the same, that ends with the name after a `/`, or that is similar.
+    """Suggest a known name that looks the same, has the name after a `/`, or is similar; empty if there is none.
 
     Among more than MOST_COMPARED names, only names with the same first or last two characters are compared.
     """
@@ -414,7 +414,7 @@ def _nodes(cluster: Cluster) -> Iterable[Node]:
 
 
 class CoverageReports:
-    """The coverage that each policy's status reports; finds out whether a status needs new counts."""
+    """The input coverage in each policy's status; finds out which statuses need new counts."""
 
     def __init__(self, cluster: Cluster, instance: str) -> None:
         self._cluster = cluster
@@ -422,7 +422,7 @@ class CoverageReports:
         self._reported: dict[PolicyKey, Coverage] = {}
 
     def of(self, key: PolicyKey) -> Coverage:
-        """Return the reported coverage of a policy."""
+        """Return the input coverage in a policy's status."""
         return self._reported.get(key, NO_COVERAGE)
 
     def refresh(self, entry: StoredPolicy) -> bool:
@@ -444,5 +444,5 @@ class CoverageReports:
         return True
 
     def forget(self, key: PolicyKey) -> None:
-        """Remove a deleted policy."""
+        """Remove the coverage of a deleted policy."""
         self._reported.pop(key, None)

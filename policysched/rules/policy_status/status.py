@@ -21,9 +21,9 @@ from policysched.visible import visible
 
 MAX_DIAGNOSTICS = 50
 MOST_OF_OTHERS = 64 * 1024
-"""Largest size of other installations' entries, in bytes of JSON; larger entries are not written back."""
+"""Largest size of the status entries that other installations wrote, in bytes of JSON; larger entries are not kept."""
 DEEPEST = 16
-"""Nesting depth of a status, including its spec, down to which empty fields are treated as absent."""
+"""Nesting depth of a status, including the spec in it, up to which empty fields are treated as absent."""
 _REASONS = {
     "E00": "ShapeError",
     "E01": "SyntaxError",
@@ -33,11 +33,11 @@ _REASONS = {
     "E05": "RuleError",
 }
 Outcome = tuple[bool, str, str]
-"""A condition's status, reason and message."""
+"""Status, reason and message of a condition."""
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 ABOUT_NODES = "W0705"
-"""The code of warnings about the cluster's nodes."""
+"""The diagnostic code of warnings about missing inputs on the cluster's nodes."""
 
 Status = dict[str, Any]
 
@@ -45,7 +45,7 @@ Status = dict[str, Any]
 def make_status(
     entry: StoredPolicy, instance: str, now: datetime, found: Coverage = NO_COVERAGE, unkept: str = ""
 ) -> Status:
-    """Return the whole status of a policy.
+    """Return the complete `status` to write into a policy's object.
 
     Args:
         entry: The policy and its generation in force.
@@ -81,7 +81,7 @@ def make_status(
 
 
 def differs(policy: Policy, status: Status, *, about_nodes: bool = False) -> bool:
-    """Return whether a status differs from the object's status.
+    """Return whether a computed status differs from the status in the policy's object.
 
     Args:
         policy: The object.
@@ -106,7 +106,7 @@ def _comparable(status: Status, about_nodes: bool) -> Status:
 
 
 def _without_empty(value: Any, depth: int = DEEPEST) -> Any:
-    """Return a value without empty fields at any depth of a status, so that absent and empty fields are equal."""
+    """Return a value without its empty fields, because the API server may omit empty fields."""
     if not depth:
         return value
     if isinstance(value, dict):
@@ -145,7 +145,7 @@ def _active(entry: StoredPolicy) -> Outcome:
 
 
 def _with_loss(outcome: Outcome, unkept: str) -> Outcome:
-    """Add to the message of the condition Active that a restart may lose the generation in force."""
+    """Add to the message of the condition Active that the generation in force may be lost at a restart."""
     holds, reason, message = outcome
     return holds, reason, f"{message}; a restart may lose it: {unkept}" if unkept else message
 
@@ -160,7 +160,7 @@ def _ready(entry: StoredPolicy) -> Outcome:
 
 
 def _stalled(entry: StoredPolicy) -> Outcome | None:
-    """Return the condition Stalled, None unless the newest generation cannot take force; the message is the error."""
+    """Return the condition Stalled with the error if the newest generation cannot take force, else None."""
     first = _first_error(entry)
     if first is None:
         return None
@@ -169,12 +169,12 @@ def _stalled(entry: StoredPolicy) -> Outcome | None:
 
 
 def _active_generation(active: CompiledPolicy) -> str:
-    """Return a name of the generation in force; its number is unknown if the policy is from a file."""
+    """Return a text that names the generation in force, whose number is unknown for a policy from a file."""
     return f"generation {active.generation}" if active.generation else "an earlier generation"
 
 
 def effect(active: CompiledPolicy, verb: str = "is") -> str:
-    """Return which generation is accepted and whether it acts, for conditions, events and the log.
+    """Return a text on which generation is accepted and whether it is enforced, for conditions, events and the log.
 
     Args:
         active: The accepted generation.

@@ -1,4 +1,4 @@
-"""Results of all policies of a profile for a pod class: one row per policy, updated on changed rows only.
+"""Results of all policies of a profile for a pod class: one array row per policy; changed nodes are re-evaluated.
 
 A change evaluates all policies on the nodes that changed, and a policy alone on the nodes for which one of its shared
 values changed. After an edit, a new block takes over the rows of policies whose rules are the same.
@@ -21,13 +21,13 @@ from policysched.rules.results.rule_rows import CODES, RowT
 from policysched.rules.shared_values.derived import AffectedRows, together
 
 BYTES = 2048
-"""The memory of a block without its arrays and policies. Units: bytes."""
+"""The memory of a `PolicyBlock` without its arrays and policies. Units: bytes."""
 BYTES_PER_POLICY = 1024
-"""The memory of a policy's row and rules without the arrays. Units: bytes."""
+"""The memory per policy of a `PolicyBlock` without the arrays. Units: bytes."""
 
 
 class PolicyBlock(SizedState, ABC, Generic[RowT]):
-    """The results of policies at one extension point.
+    """The results of all policies at one extension point for a pod class.
 
     Args:
         owner: Keeps the results of the rules that do not read the pod.
@@ -57,12 +57,12 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows of the shared values that read the pod."""
+        """Number of arrays with one element per row for shared values that read the pod."""
         return self.matrix.arrays
 
     @property
     def nbytes(self) -> int:
-        """The memory of the results, and of the pod counters' signatures. Units: bytes."""
+        """The memory of the results and of the pod counters. Units: bytes."""
         own = BYTES + BYTES_PER_POLICY * len(self.matrix.names) + self._array.nbytes
         return own + sum(one.nbytes for one in self.matrix.counters)
 
@@ -71,7 +71,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return zip(self.matrix.names, self.matrix.rules, strict=True)
 
     def update(self, rows: RowNumbers) -> Rows:
-        """Evaluate the changed rows and the rows that shared values affect; return all of them."""
+        """Evaluate changed rows and rows that depend on changed shared values; return all evaluated rows."""
         answers = self._store(rows, self.matrix.evaluate(rows))
         found: list[Rows] = [rows]
         for place, affected in self._affected_policies():
@@ -85,7 +85,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return joined
 
     def answers(self, rows: Rows) -> NDArray[Any]:
-        """Return the results of all policies together; rows that were not just updated are evaluated. Shapes: (R,)."""
+        """Return the combined results of all policies; evaluate rows that the last update did not. Shapes: (R,)."""
         updated, self._updated = self._updated, None
         return updated[1] if updated is not None and updated[0] is rows else self._evaluate(rows)
 
@@ -99,7 +99,7 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
         return self._read(rows)
 
     def _affected_policies(self) -> Sequence[tuple[int, Rows]]:
-        """Return the rows for which shared values changed, by policy."""
+        """Return for each policy (by index) the rows for which shared values changed."""
         if not self._dependencies:
             return ()
         for one in self._dependencies:
@@ -114,15 +114,15 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
     @property
     @abstractmethod
     def _array(self) -> NDArray[Any]:
-        """The results by policy. Shapes: (P, C) or (Q, C)."""
+        """The results with one array row per policy. Shapes: (P, C) or (Q, C)."""
 
     @abstractmethod
     def _take_over(self, before: Any, places: Sequence[tuple[int, int]]) -> None:
-        """Copy the rows of policies from an earlier block: pairs of a policy's place here and there."""
+        """Copy results from an earlier block, for pairs of a policy's index in this block and in the earlier block."""
 
     @abstractmethod
     def _store(self, rows: Rows, results: NDArray[Any]) -> NDArray[Any]:
-        """Store the results of all policies, and return them together. Shapes: (P, R) -> (R,)."""
+        """Store the results of each policy, and return the combined results. Shapes: (P, R) -> (R,)."""
 
     @abstractmethod
     def _store_policy(self, place: int, rows: Rows, results: NDArray[Any]) -> None:
@@ -130,29 +130,29 @@ class PolicyBlock(SizedState, ABC, Generic[RowT]):
 
     @abstractmethod
     def _read(self, rows: Rows) -> NDArray[Any]:
-        """Return the stored results of all policies together. Shapes: (R,)."""
+        """Return the combined results of all policies, from stored results. Shapes: (R,)."""
 
 
 class FilterBlock(PolicyBlock[Any]):
-    """The codes of policies. Their code together is that of the first rejecting policy, plus CODES times its place."""
+    """The reason codes of all policies for a pod class; the first rejecting policy decides the combined code."""
 
     matrix: FilterMatrix
     _codes: Codes
     """The codes of the policies that ever rejected a node. Shapes: (Q, C)."""
     _rejecting: NDArray[np.int32]
-    """The places of these policies, ascending. Shapes: (Q,)."""
+    """The indices of the policies that ever rejected a node, ascending. Shapes: (Q,)."""
 
     def __init__(self, owner: object, matrix: FilterMatrix, capacity: int, before: FilterBlock | None = None) -> None:
         self._codes, self._rejecting = np.zeros((0, capacity), np.int32), np.zeros(0, np.int32)
         super().__init__(owner, matrix, capacity, before)
 
     def rejecting(self) -> Iterator[tuple[str, Codes]]:
-        """Return the policies that ever rejected a node, with their codes. Shapes: (C,)."""
+        """Yield the policies that ever rejected a node, with their reason codes. Shapes: (C,)."""
         for place, codes in zip(self._rejecting.tolist(), self._codes, strict=True):
             yield self.matrix.names[place], np.where(codes, codes + np.int32(place * CODES), 0)
 
     def changed_code(self, changed: ChangedRow) -> int:
-        """Return the code of the first policy that would reject a row with other pods, 0 without one."""
+        """Return the reason code of the first policy that rejects a row after adding and removing pods, or 0."""
         return self.matrix.changed_code(changed)
 
     @property
@@ -183,7 +183,7 @@ class FilterBlock(PolicyBlock[Any]):
             self._codes[at, rows] = results
 
     def _add(self, places: Sequence[int]) -> None:
-        """Add rows for policies that reject a node for the first time."""
+        """Add array rows for policies that reject a node for the first time."""
         known = self._rejecting.tolist()
         new = [place for place in places if place not in known]
         if not new:
@@ -197,7 +197,7 @@ class FilterBlock(PolicyBlock[Any]):
         return self._first(self._codes[:, rows])
 
     def _first(self, codes: Codes) -> Codes:
-        """Return the code of the first policy that rejects each row. Shapes: (Q, R) -> (R,)."""
+        """Return for each row the reason code of the first policy that rejects the row. Shapes: (Q, R) -> (R,)."""
         if not self._rejecting.size:
             return np.zeros(codes.shape[1], np.int32)
         first = (codes != 0).argmax(axis=0)
@@ -206,7 +206,7 @@ class FilterBlock(PolicyBlock[Any]):
 
 
 class ScoreBlock(PolicyBlock[Any]):
-    """The scores of policies that do not normalise. Their score together is the sum of scores times weights.
+    """The scores of all policies without normalisation for a pod class; the combined score is their weighted sum.
 
     Args:
         owner: Keeps the results of the rules that do not read the pod.

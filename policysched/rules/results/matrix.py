@@ -47,27 +47,27 @@ Array = NDArray[Any]
 
 
 class Layout(NamedTuple):
-    """The order of the rules' results in the array that `evaluate` fills for few rows.
+    """For a few rows: in which order an array holds the results of all rules before they are combined by policy.
 
     The first rules of all policies come first, then all second rules, and so on; policies with more rules come first.
     """
 
     kept_at: Rows
-    """The array rows of the pod-independent rules."""
+    """The rows in the array for rules that do not read the pod."""
     kept: Rows
-    """The rows of these rules in the matrix of pod-independent results."""
+    """The rows of the same rules in the matrix of cached pod-independent results."""
     chunks: Sequence[slice]
-    """The array rows of all first rules, of all second rules, and so on."""
+    """The rows in the array of all policies' first rules, of all second rules, and so on."""
     policies: Rows
-    """The index of each policy in the order by number of rules."""
+    """The index of each policy in the order by number of rules, largest first."""
     stacks: Sequence[tuple[FilterStack | ScoreStack, Rows]]
-    """The stacks of the other rules, each with the array rows of its rules."""
+    """The stacks (rules of equal shape) of the rules that read the pod, each with the rules' rows in the array."""
     batch: Batch
-    """Evaluates the graphs of the stacks."""
+    """Evaluates the expression graphs of the stacks."""
 
 
 class PolicyMatrix(ABC, Generic[RowT]):
-    """The rules of policies that apply to a pod class at one extension point.
+    """The rules of all policies that apply to a pod class at one extension point.
 
     Args:
         independent: The results of pod-independent rules.
@@ -100,7 +100,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         """Number of arrays over all rows of the shared values that read the pod."""
 
     def evaluate(self, rows: Rows) -> Array:
-        """Return the results of all policies. Shapes: (P, R)."""
+        """Return the results of all policies on rows of nodes. Shapes: (P, R)."""
         self._independent.refresh()
         frame = self._context.frame(self.pod, rows)
         if isinstance(rows, np.ndarray) and rows.size <= FEW:
@@ -123,7 +123,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
         return result
 
     def by_rule(self, place: int, rows: Rows) -> Iterator[tuple[RowT, Array]]:
-        """Return the result of each rule of a policy. Shapes: (R,) each."""
+        """Yield the result of each rule of a policy. Shapes: (R,) each."""
         self._independent.refresh()
         yield from self._results(place, self._context.frame(self.pod, rows))
 
@@ -142,7 +142,7 @@ class PolicyMatrix(ABC, Generic[RowT]):
             self._combine(found, result, out=found)
 
     def _evaluate_few(self, rows: RowNumbers, frame: RuleFrame) -> Array:
-        """Combine the results of all policies' rules, equal shapes at once. Shapes: (P, R)."""
+        """Combine the results of all policies' rules on few rows, equal shapes in one operation. Shapes: (P, R)."""
         kept_at, kept, (firsts, *others), policies, stacks, batch = self._layout
         results = np.empty((len(self._all), frame.rows), self._dtype)
         results[kept_at] = _columns(self._kept, kept, rows)
@@ -180,20 +180,20 @@ class PolicyMatrix(ABC, Generic[RowT]):
     @property
     @abstractmethod
     def _kept(self) -> Array:
-        """The pod-independent results. Shapes: (K, C)."""
+        """The cached results of the rules that do not read the pod. Shapes: (K, C)."""
 
     @abstractmethod
     def _final(self, found: Array, place: int | slice = slice(None)) -> Array:
-        """Return the results of policies from the combined results of their rules. Shapes: (P, R) -> (P, R)."""
+        """Convert the combined results of policies' rules to results of the policies. Shapes: (P, R) -> (P, R)."""
 
     _combine: ClassVar[np.ufunc]
-    """Combines the results of two rules."""
+    """Combines the results of two rules of a policy elementwise."""
     _dtype: ClassVar[type[np.number[Any]]]
-    """The type of the results."""
+    """The NumPy type of the results."""
 
 
 class FilterMatrix(PolicyMatrix[FilterRow]):
-    """Filter rules: the result of a policy is the code of its first rule that is not true, 0 without one."""
+    """Filter rules by policy: the result of a policy is the code of its first rule that is not true, or 0."""
 
     _combine, _dtype = np.minimum, np.int32
 
@@ -205,7 +205,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return plugin_codes(found)
 
     def changed_code(self, changed: ChangedRow) -> int:
-        """Return the code of the first rule that would not be true on a row with other pods, of all policies."""
+        """Return the reason code of the first rule that is not true on a row after adding and removing pods, or 0."""
         frame = ChangedFrame(self._context, self.pod, changed)
         for place, own in enumerate(self.rules):
             codes = (rule.result(frame).item() for rule in own)
@@ -215,7 +215,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return 0
 
     def changed_codes(self, changed: ChangedRows) -> Codes | None:
-        """Return the codes of the first rules that would not be true on rows with other pods.
+        """Return for each row the reason code of the first rule that is not true after adding and removing pods.
 
         Shapes: (R,). Missing: None if each row has to be evaluated by itself.
         """
@@ -234,7 +234,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return any(is_row_by_row(rule.root) for rule in self._all)
 
     def _unchanged_codes(self, changed: ChangedRows) -> NDArray[np.int64]:
-        """Return the codes of the first rules that read no pods and are not true, FINE without one. Shapes: (R,)."""
+        """Return the codes of the first rules not true among rules that read no pods, or FINE. Shapes: (R,)."""
         codes = np.full(changed.rows.size, FINE, np.int64)
         self._reduce(codes, RuleFrame(self._context, self.pod, changed.rows), reading_pods=False)
         return codes
@@ -249,7 +249,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
 
 
 class ScoreMatrix(PolicyMatrix[ScoreRow]):
-    """Score rules of policies that do not normalise: the result of a policy is the weighted mean of its rules."""
+    """Score rules without normalisation by policy: the result of a policy is the weighted mean of its rules."""
 
     _combine, _dtype = np.add, np.float64
 
@@ -269,7 +269,7 @@ class ScoreMatrix(PolicyMatrix[ScoreRow]):
 
 
 def _columns(matrix: Array, at: Rows, columns: RowNumbers) -> Array:
-    """Return some rows of a matrix at some columns; `take` is faster than an index of rows and columns."""
+    """Return selected columns of selected rows of a matrix; `take` is faster than an index of rows and columns."""
     if isinstance(at, slice):
         found: Array = matrix[at].take(columns, axis=1)
     else:

@@ -23,11 +23,11 @@ from policysched.rules.shared_values.derived import ARRAYS_PER_DEPENDENCY, Affec
 from policysched.state.placed.counter import PodCounter
 
 ARRAYS, ARRAYS_PER_RULE = 1, 1
-"""Numbers of arrays over all rows: for the final scores, and for each rule."""
+"""Numbers of arrays with one element per row: for the final scores, and for each rule."""
 
 
 class NormalizedScores(SizedState):
-    """The values of a policy's rules for a pod class, and the final scores."""
+    """The values of a policy's score rules for a pod class, and the scores normalised over feasible nodes."""
 
     __slots__ = ("_arrays", "_context", "_held", "_independent", "_last", "_own", "_pod", "_stamps",
                  "affected", "rules")  # fmt: skip
@@ -51,20 +51,20 @@ class NormalizedScores(SizedState):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows, including the arrays of shared values that read the pod."""
+        """Number of arrays with one element per row, including shared values that read the pod."""
         return self._arrays
 
     @property
     def nbytes(self) -> int:
-        """The memory of the pod counters' signatures. Units: bytes."""
+        """The memory of the pod counters. Units: bytes."""
         return sum(one.nbytes for one in self._held if isinstance(one, PodCounter))
 
     def affected_rows(self, rows: Rows) -> Rows:
-        """Add the rows for which shared values changed."""
+        """Add to changed rows the rows that depend on changed shared values."""
         return self.affected.extend(rows)
 
     def answers(self, rows: Rows) -> Scores:
-        """Evaluate rows and cache the values. Shapes: (R,)."""
+        """Evaluate the rules on rows and cache their values; return placeholder scores of 1. Shapes: (R,)."""
         frame = self._context.frame(self._pod, rows)
         for rule in self.rules:
             if rule not in self._independent.index and not rule.root.normalizes:
@@ -75,7 +75,7 @@ class NormalizedScores(SizedState):
         return np.ones(frame.rows, np.int64)
 
     def final(self, feasible: Mask) -> Scores:
-        """Normalise over the feasible rows; callers must not change the result, which is cached.
+        """Return the scores normalised over the feasible rows; they are cached, so callers must not change them.
 
         Shapes: (N,) -> (N,).
         """
@@ -87,7 +87,7 @@ class NormalizedScores(SizedState):
         return scores
 
     def by_rule(self, feasible: Mask) -> list[tuple[ScoreRow, Values]]:
-        """Return each rule's values on all rows, normalised over the feasible rows; call `answers` before.
+        """Return the values of each rule on all rows, normalised over the feasible rows; call `answers` before.
 
         Shapes: (N,) each, NaN where a rule has no value.
         """
@@ -102,7 +102,7 @@ class NormalizedScores(SizedState):
         return self._context.cluster.nodes.columns.capacity
 
     def _stamp(self, rule: ScoreRow) -> tuple[int, int] | None:
-        """Return a value that changes with the values of the rule, None if they are not cached."""
+        """Return a value that changes with the values of the rule; None if the values are not cached."""
         index = self._independent.index.get(rule)
         if index is None:
             return (-1, self._stamps[rule]) if rule in self._stamps else None
@@ -110,7 +110,7 @@ class NormalizedScores(SizedState):
         return index, self._independent.written(rule)
 
     def _raw(self, rule: ScoreRow, feasible: Mask) -> Values:
-        """Return a rule's values on all rows before its own normalising. Shapes: (N,)."""
+        """Return a rule's values on all rows before scaling by the maximum. Shapes: (N,)."""
         index, own = self._independent.index.get(rule), self._own.get(rule)
         if index is not None:
             self._independent.refresh()
@@ -134,14 +134,14 @@ class NormalizedScores(SizedState):
 
 
 def highest(values: Values, feasible: Mask) -> float:
-    """Return the largest value of the feasible rows, minus infinity where none has one."""
+    """Return the largest value of the feasible rows; minus infinity if no feasible row has a value."""
     chosen = values[feasible]
     largest = float(np.fmax.reduce(chosen, initial=-np.inf))
     return -np.inf if np.isnan(largest) else largest
 
 
 def by_maximum(values: Values, top: float) -> Values:
-    """Scale values to 100 for the largest. Shapes: (N,) -> (N,)."""
+    """Scale values so that the largest becomes 100. Shapes: (N,) -> (N,)."""
     if top > 0:
         scaled: Values = 100.0 * values / top
         return scaled

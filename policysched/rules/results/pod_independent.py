@@ -1,4 +1,4 @@
-"""Results of pod-independent rules on every row, shared by all pod classes of a cluster.
+"""Results on every row of rules that do not read the pod, shared by all pod classes of a cluster.
 
 A rule is pod-independent if it reads nothing of the pod. Each such rule has one row in a matrix. A node is evaluated
 again only if an input of the rule changed, or if an aggregate or another shared value changed for it. The work for
@@ -49,7 +49,7 @@ LIVELY = Aspect.USAGE | Aspect.PODS | Aspect.AGE | Aspect.METRICS
 
 
 class RefreshGroup:
-    """Pod-independent rules that are refreshed together; a dependency of all values that read their results."""
+    """Rules that do not read the pod and are refreshed together, because the same changes affect them."""
 
     def __init__(self, results: PodIndependentResults) -> None:
         self.rules: Sequence[tuple[int, RuleRow]] = ()
@@ -74,7 +74,7 @@ class RefreshGroup:
 
     @property
     def stacks(self) -> tuple[list[tuple[FilterStack | ScoreStack, Rows]], Batch]:
-        """The stacks of the rules with their rows in the matrix of their kind, and the graphs of all stacks."""
+        """The rules stacked by equal shape, each stack with its rows in the result matrix, and the stacks' graphs."""
         if self._stacks is None:
             stacks, batch = self.evaluator.stacks
             indices = np.array([index for index, _ in self.rules], np.intp)
@@ -83,24 +83,24 @@ class RefreshGroup:
 
     @property
     def affects_other_rows(self) -> bool:
-        """Whether a result can change while its row does not change."""
+        """Whether a change of one row can change results on other rows."""
         return self._reads_namespaces or bool(self._affected.dependencies)
 
     def refresh(self) -> None:
-        """Bring the results up to date."""
+        """Evaluate the rules on the rows that changed since the last refresh."""
         if (results := self._results()) is not None:
             results.refresh()
 
     def forget(self) -> None:
-        """Have all rows evaluated again at the next refresh."""
+        """Mark all rows to be evaluated again at the next refresh."""
         self._stamps = np.zeros(0, np.int64)
 
     def changed_rows(self, since: int) -> Rows:
-        """Return the rows that dependencies affected after a stamp."""
+        """Return the rows whose results may have changed after an earlier value of `stamp`."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def due(self) -> Rows:
-        """Return the rows to evaluate again."""
+        """Return the rows on which the rules have to be evaluated again."""
         if self._namespaces_stamp != self._current_namespaces_stamp():
             self._find_inputs()
             self.forget()
@@ -130,7 +130,7 @@ class RefreshGroup:
         return self._context.cluster.namespaces_stamp if self._reads_namespaces else 0
 
     def _find_inputs(self) -> None:
-        """Find the inputs of the rules; a change of namespace labels repeats it."""
+        """Find the inputs and dependencies of the rules, again after each change of namespace labels."""
         context, roots = self._context, [rule.root for _, rule in self.rules]
         self._namespaces_stamp = self._current_namespaces_stamp()
         self._reads = Reads(roots, context.no_pod, context)
@@ -141,7 +141,7 @@ class RefreshGroup:
 
 
 class PodIndependentResults:
-    """The results of all pod-independent rules in force on a cluster, before normalising."""
+    """The results on a cluster of all rules in force that do not read the pod, before normalising."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self.context = context
@@ -163,7 +163,7 @@ class PodIndependentResults:
         """The context's stamp for which the results are current."""
 
     def use(self, owner: object, rules: Iterable[RuleRow]) -> None:
-        """Cache the results of some rules as long as their owner lives."""
+        """Cache the results of some rules as long as their owner exists."""
         if owner in self._owners:
             return
         self._owners[owner] = tuple(rules)
@@ -175,23 +175,23 @@ class PodIndependentResults:
             raise
 
     def evaluator(self, rules: tuple[RuleRow, ...]) -> RuleEvaluator:
-        """Return the evaluator of some rules; pod classes to which the same rules apply share it."""
+        """Return the evaluator of some rules that read the pod; pod classes with the same rules share it."""
         found = self._evaluators.get(rules)
         if found is None:
             found = self._evaluators[rules] = RuleEvaluator(rules)
         return found
 
     def dependencies(self, rules: Iterable[RuleRow]) -> list[Dependency]:
-        """Return the groups of some rules whose results can change on rows that do not change."""
+        """Return the refresh groups of some rules whose results a change of other rows can change."""
         groups = dict.fromkeys(self._groups[self._group_of[rule]] for rule in rules)
         return [group for group in groups if group.affects_other_rows]
 
     def written(self, rule: RuleRow) -> int:
-        """Return a number that grows whenever results of a rule are written."""
+        """Return a number that grows whenever results of the rule are written."""
         return self._groups[self._group_of[rule]].written
 
     def refresh(self) -> None:
-        """Bring the results up to date."""
+        """Evaluate the rules on the rows that changed since the last refresh."""
         stamp = self.context.stamp
         if stamp == self._current_stamp:
             return
@@ -231,7 +231,7 @@ class PodIndependentResults:
             self._groups[self._group_of[rule]].written = next(self._writes)
 
     def _give_rows(self, rules: Iterable[RuleRow]) -> None:
-        """Assign rows of the matrices to new rules; rows of dropped rules are reused."""
+        """Assign rows of the result matrices to new rules, reusing the rows of dropped rules."""
         for kind, count in ((FilterRow, len(self.codes)), (ScoreRow, len(self.values))):
             taken = {index for rule, index in self.index.items() if isinstance(rule, kind)}
             own = [rule for rule in rules if isinstance(rule, kind)]
@@ -245,7 +245,7 @@ class PodIndependentResults:
         self.values, self.parts = _with_rows(self.values, scores, 0), _with_rows(self.parts, scores, 0)
 
     def _fill_groups(self) -> None:
-        """Put the rules into the groups of their keys; groups with the same rules as before stay as they are."""
+        """Put the rules into refresh groups by key, keeping groups whose rules did not change."""
         found: dict[Hashable, list[tuple[int, RuleRow]]] = {}
         for rule, index in self.index.items():
             found.setdefault(self._group_of[rule], []).append((index, rule))
@@ -262,7 +262,7 @@ class PodIndependentResults:
             group.due()
 
     def _write_due(self) -> None:
-        """Evaluate the rules of each group on the rows that changed for the group."""
+        """Evaluate the rules of each refresh group on the rows that changed for the group."""
         capacity = self.context.cluster.nodes.columns.capacity
         if self.codes.shape[1] != capacity:
             self.codes = np.full((len(self.codes), capacity), FINE, np.int32)
@@ -279,7 +279,7 @@ class PodIndependentResults:
             group.written = next(self._writes)
 
     def _write_group(self, group: RefreshGroup, frame: RuleFrame) -> None:
-        """Evaluate a group of rules on rows that changed."""
+        """Evaluate the rules of a refresh group on the rows of a frame, and store the results."""
         rows = frame.selected
         if frame.rows > FEW:
             batch = group.evaluator.batch
@@ -298,7 +298,7 @@ class PodIndependentResults:
                 self.parts[at, rows] = stack.part(values)
 
     def _write(self, index: int, rule: RuleRow, frame: RuleFrame) -> None:
-        """Evaluate a rule on the rows of a frame."""
+        """Evaluate a rule on the rows of a frame, and store its results in the matrix."""
         frame.make_room()
         rows = frame.selected
         if isinstance(rule, FilterRow):
@@ -309,13 +309,13 @@ class PodIndependentResults:
 
 
 def _first_axis(places: RowNumbers) -> Rows:
-    """Return an index of array rows that can be combined with an index of columns."""
+    """Return indices of array rows in a form that can be combined with indices of columns."""
     found = as_slice(places)
     return found if isinstance(found, slice) else found[:, None]
 
 
 def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
-    """Return the key of a rule's group; a rule that a placement can change on other rows has a group of its own."""
+    """Return the key of a rule's refresh group; a rule that a placement changes on other rows forms a group."""
     if any(_is_lively(node) for node in shared_parts([rule.root], timed=True)):
         return rule
     reads = Reads([rule.root], context.no_pod, context)
@@ -323,11 +323,11 @@ def _group_key(rule: RuleRow, context: EvaluationContext) -> Hashable:
 
 
 def _is_lively(node: Typed) -> bool:
-    """Return whether a shared value differs between rows and changes with placements."""
+    """Return whether the value of an expression differs between rows and changes with placements, time or metrics."""
     return node.type.shape is Shape.NODES and bool(aspects_read(node.inputs) & LIVELY)
 
 
 def _with_rows(matrix: NDArray[Any], rows: int, filling: float) -> NDArray[Any]:
-    """Return a matrix with at least a number of rows; added rows have the value `filling`."""
+    """Return a matrix with at least `rows` rows; added rows have the value `filling`."""
     more = rows - len(matrix)
     return np.vstack((matrix, np.full((more, matrix.shape[1]), filling, matrix.dtype))) if more > 0 else matrix

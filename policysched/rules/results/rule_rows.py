@@ -1,4 +1,4 @@
-"""Results of one rule on rows: codes and reasons of a filter, values of a score; stacks of rules of equal shape.
+"""Results of a single rule on rows: reason codes of a filter, values of a score; stacks of rules of equal shape.
 
 A filter gives each row a detail: 0 if its condition is true, 1 if it is false, 2 if it is unknown without a missing
 input (a division by zero), 3 or more if an input is missing. With a missing input, the condition is unknown, or false
@@ -30,38 +30,38 @@ from policysched.rules.shared_values.context import RuleFrame, number
 from policysched.state.tables.interner import Interner
 
 DETAILS = 1 << 16
-"""Number of details of a rule; a policy numbers fewer missing inputs, at most MOST_MISSING of them with a key."""
+"""Number of reason codes per rule, for the condition being false or unknown, and for each missing input."""
 CODES = MAX_RULES * DETAILS
-"""Number of codes of a policy."""
+"""Number of reason codes per policy."""
 FALSE = 1
 UNKNOWN = 2
 FIRST_MISSING = 3
 LONGEST_TEXT = 80
 MOST_MISSING = 1024
-"""Largest number of missing inputs that a policy distinguishes; beyond it, inputs that differ in the key are one."""
+"""Largest number of missing inputs that a policy distinguishes; beyond it, keys are not distinguished."""
 FINE = 2**31 - 1
-"""The code of a true condition while the smallest code of several rules is computed."""
+"""The code of a condition that is true, larger than every reason code, so that the smallest code decides."""
 Lack = tuple[Input, bool]
-"""A missing input, and whether the condition is false because of it (else unknown)."""
+"""A missing input, and whether the condition is false because of the missing input (else unknown)."""
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilterRow:
-    """A filter rule with its place in its policy."""
+    """A filter rule with its index in its policy."""
 
     place: int
     rule: CompiledFilter
     missing: Interner[Lack]
-    """The missing inputs of the policy's conditions, numbered."""
+    """The missing inputs found in the policy's conditions, numbered."""
 
     @property
     def root(self) -> Typed:
-        """The graph of its condition."""
+        """The expression graph of the rule's condition."""
         return self.rule.require.root
 
     def result(self, frame: Frame) -> Codes:
-        """Return the code of each row.
+        """Evaluate the condition; return the reason code of each row.
 
         Shapes: (R,) int32, FINE if the condition is true.
         """
@@ -83,12 +83,12 @@ class FilterRow:
         return codes
 
     def is_unknown(self, code: int) -> bool:
-        """Return whether a code of the rule means that the condition as written is unknown, not false."""
+        """Return whether a reason code of the rule means that the condition is unknown instead of false."""
         detail = (code - 1) % DETAILS + 1
         return detail == UNKNOWN or (detail >= FIRST_MISSING and not self.missing.value(detail - FIRST_MISSING)[1])
 
     def _number(self, lack: Lack) -> int:
-        """Return the number of a missing input; beyond MOST_MISSING, new inputs are numbered without their key."""
+        """Return the number of a missing input in the policy; beyond MOST_MISSING, the key of the input is ignored."""
         item, defaulted = lack
         if item.key is not None and len(self.missing) >= MOST_MISSING and self.missing.find(lack) < 0:
             lack = (replace(item, key=ANY_KEY), defaulted)
@@ -97,13 +97,13 @@ class FilterRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreRow:
-    """A score rule."""
+    """A score rule that can be evaluated on rows."""
 
     rule: CompiledScore
 
     @property
     def root(self) -> Typed:
-        """The graph of its value."""
+        """The expression graph of the rule's value."""
         return self.rule.value.root
 
     def values(self, frame: RuleFrame) -> Values:
@@ -119,7 +119,7 @@ class ScoreRow:
         return self.part(self.values(frame))
 
     def part(self, values: Values) -> Values:
-        """Replace missing values, clip to 0..100, and multiply by the weight.
+        """Convert values to weighted scores: replace missing values, clip to 0..100, multiply by the weight.
 
         Clipping replaces NaN by 0. Without any node, a value that cannot be missing may be NaN as well.
 
@@ -135,7 +135,7 @@ RowT = TypeVar("RowT", FilterRow, ScoreRow)
 
 
 class FilterStack:
-    """Filter rules whose conditions have the same shape, evaluated in one operation.
+    """Filter rules whose conditions have the same shape, evaluated together in one operation.
 
     Shapes: G the rules.
     """
@@ -149,7 +149,7 @@ class FilterStack:
         self._failed = np.array([[rule.place * DETAILS + FALSE] for rule in rules], np.int32)
 
     def result(self, frame: Frame) -> Codes:
-        """Return the code of each rule and row.
+        """Evaluate all conditions; return the reason code of each rule and row.
 
         Shapes: (G, R), or (G, 1) if the codes are the same for every row.
         """
@@ -164,7 +164,7 @@ class FilterStack:
 
 
 class ScoreStack:
-    """Score rules whose values have the same shape, evaluated in one operation.
+    """Score rules whose values have the same shape, evaluated together in one operation.
 
     Shapes: G the rules.
     """
@@ -191,13 +191,13 @@ class ScoreStack:
         return self.part(self.values(frame))
 
     def part(self, values: Values) -> Values:
-        """Replace missing values, clip to 0..100, and multiply by the weights, as `ScoreRow.part` does."""
+        """Convert values to weighted scores: replace missing values, clip to 0..100, multiply by the weights."""
         filled = values if self._missing is None else np.where(np.isnan(values), self._missing, values)
         return self._weights * np.minimum(np.fmax(filled, 0.0), 100.0)
 
 
 class RuleEvaluator:
-    """Evaluates rules together: equal steps once, and on few rows equal shapes at once."""
+    """Evaluates rules together: common parts once, and on few rows all rules of equal shape in one operation."""
 
     def __init__(self, rules: Sequence[RuleRow]) -> None:
         self._rules = rules
@@ -209,7 +209,7 @@ class RuleEvaluator:
 
     @cached_property
     def stacks(self) -> tuple[list[tuple[FilterStack | ScoreStack, NDArray[np.intp]]], Batch]:
-        """Evaluate the rules on few rows: stacks with the places of their rules, and the graphs of all stacks."""
+        """The rules stacked by equal shape, each stack with the indices of its rules, and the graphs of all stacks."""
         places: dict[type, list[int]] = {FilterRow: [], ScoreRow: []}
         for place, rule in enumerate(self._rules):
             places[type(rule)].append(place)
@@ -225,7 +225,7 @@ class RuleEvaluator:
 
 
 def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = ()) -> tuple[FilterRow, ...]:
-    """Return the filter rules of a policy with their places.
+    """Return the filter rules of a policy with their indices; rules equal in an earlier generation are reused.
 
     Args:
         rules: The rules.
@@ -240,13 +240,13 @@ def filter_rows(rules: Sequence[CompiledFilter], before: Sequence[FilterRow] = (
 
 
 def score_rows(rules: Sequence[CompiledScore], before: Sequence[ScoreRow] = ()) -> tuple[ScoreRow, ...]:
-    """Return the score rules of a policy; rules that are equal in an earlier generation stay the same objects."""
+    """Return the score rules of a policy; rules equal in an earlier generation are reused."""
     same = {row.rule.name: row for row in before}
     return tuple(row if (row := same.get(rule.name)) and row.rule == rule else ScoreRow(rule) for rule in rules)
 
 
 def plugin_codes(codes: Codes) -> Codes:
-    """Replace FINE by 0, a plugin's code for a node that fits, in place; return the array.
+    """Replace FINE by 0 in an array of codes, in place; return the array.
 
     Shapes: any, the same.
     """
@@ -255,7 +255,7 @@ def plugin_codes(codes: Codes) -> Codes:
 
 
 def as_slice(places: NDArray[np.intp]) -> Rows:
-    """Return ascending numbers in equal steps as a slice, because slices of arrays are read and written faster."""
+    """Return ascending indices in equal steps as a slice, which NumPy reads and writes faster; else the indices."""
     if not places.size:
         return slice(0, 0)
     step = int(places[1] - places[0]) if places.size > 1 else 1
@@ -265,7 +265,7 @@ def as_slice(places: NDArray[np.intp]) -> Rows:
 
 
 def reason(policy: str, rows: Sequence[FilterRow], code: int) -> Status:
-    """Translate a code into the policy's status."""
+    """Return the status for a reason code of a policy."""
     position, detail = divmod(code - 1, DETAILS)
     row = rows[position]
     text = f"policy {policy}/{row.rule.name}: {_explanation(row, detail + 1)}"
@@ -289,5 +289,5 @@ def _column(value: Any, rows: int) -> Mask:
 
 
 def shortened(text: str) -> str:
-    """Return a text, cut to the largest length in a reason."""
+    """Return a text, cut to the largest length of an expression in a reason."""
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

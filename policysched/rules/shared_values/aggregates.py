@@ -29,18 +29,18 @@ from policysched.state.tables.domains import Grouping
 from policysched.state.tables.interner import MISSING
 
 EXACT: Final = float(2**52)
-"""Limit of magnitudes below which differences of whole numbers, and sums of differences, are exact."""
+"""Magnitude of sums below which adding and subtracting whole numbers as floats is exact."""
 FEW: Final = 64
-"""Largest number of changed rows for which sums are adjusted; above it the aggregate is recomputed."""
+"""Largest number of changed rows for which sums are adjusted; for more rows the aggregate is recomputed."""
 ARRAYS_PER_AGGREGATE: Final = 3
-"""Number of arrays over all rows of an aggregate or a pod counter, including its sums and domains."""
+"""Number of arrays with one element per row of an aggregate or a pod counter."""
 _ADDED: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES})
 _SUMMED: Final = frozenset({Op.SUM_NODES, Op.AVG_NODES})
 _EXTREMES: Final = frozenset({Op.MIN_NODES, Op.MAX_NODES})
 
 
 def evaluation_context(cluster: Cluster) -> EvaluationContext:
-    """Return a context that evaluates graphs on a cluster."""
+    """Return a context that evaluates expression graphs on a cluster."""
     return EvaluationContext(cluster, aggregate_at, pod_aggregate_at)
 
 
@@ -90,7 +90,7 @@ def changed_aggregates_at(
 
 
 def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> tuple[object, ...]:
-    """Return the counters, aggregates, ages and metrics of graphs; they stay cached while the result exists."""
+    """Return the objects that cache counters, aggregates, ages and metrics of expressions while they are referenced."""
     kept = [cached_parts(root) for root in roots]
     held: list[object] = [
         counter(context, node, pod) for nodes, _ in kept for node in nodes if node.op in POD_AGGREGATES
@@ -105,13 +105,13 @@ def hold(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> 
 
 
 def own_arrays(roots: Iterable[Typed], pod: PodInputs) -> int:
-    """Return the number of arrays over all rows that graphs use for one pod class only, as they read the pod."""
+    """Return the number of arrays that expressions use for one pod class only, because they read the pod."""
     nodes = {node for root in roots for node in cached_parts(root)[0]}
     return ARRAYS_PER_AGGREGATE * sum(bool(pod.key(node.inputs)) for node in nodes)
 
 
 def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> AggregateDomains:
-    """Return the domains of a key; they are cached while a reference to them exists."""
+    """Return the domains (groups of nodes) of a `by` key, cached while a reference to them exists."""
     about = pod if pod.key(key.inputs) else context.no_pod
     place = ("domains", key, namespaces_stamp(context, key))
     found: AggregateDomains | None = about.found.get(place)
@@ -121,7 +121,7 @@ def domains_of(context: EvaluationContext, key: Typed, pod: PodInputs) -> Aggreg
 
 
 def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggregate:
-    """Return an aggregate, cached while a reference to it exists; pods with equal values of its inputs share it."""
+    """Return an aggregate, cached while a reference to it exists, for all pods with equal values of its inputs."""
     place = (node, namespaces_stamp(context, node))
     found: Aggregate | None = pod.found.get(place)
     if found is not None:
@@ -141,7 +141,7 @@ def _aggregate(context: EvaluationContext, node: Typed, pod: PodInputs) -> Aggre
 
 
 class AggregateDomains(Grouping):
-    """The domains of one key. Nodes without a value are a domain in which aggregates are missing.
+    """The domains (groups of nodes) of one `by` key; nodes without a value of the key form one more domain.
 
     The domain of a row without a node is arbitrary.
     """
@@ -161,7 +161,7 @@ class AggregateDomains(Grouping):
 
     @property
     def count(self) -> int:
-        """Number of domains, at least 1."""
+        """Number of domains of the key, at least 1."""
         return self.heads.size
 
     def refresh(self) -> None:
@@ -185,7 +185,7 @@ class AggregateDomains(Grouping):
 
 
 class Aggregate:
-    """One aggregate over nodes, for the pods with equal values of the inputs that it reads.
+    """One aggregate over nodes, for the pods with equal values of the aggregate's inputs.
 
     Args:
         node: The graph node of the aggregate.
@@ -213,7 +213,7 @@ class Aggregate:
         self._others: Floats | None = None
 
     def at(self, rows: Rows) -> Floats | float:
-        """Return the value for rows.
+        """Return the value of the aggregate for rows.
 
         Shapes: (R,) if the aggregate has a key.
         """
@@ -221,7 +221,7 @@ class Aggregate:
         return float(self._found[0]) if self._domains is None else self._found[self._domains.of_row[rows]]
 
     def changed_at(self, rows: Rows, row: int, changed: RuleFrame) -> Floats | float:
-        """Return the value for rows if one row changed, see `changed_aggregate_at`."""
+        """Return the value of the aggregate for rows if one row changed."""
         self._refresh()
         domain = 0 if self._domains is None else int(self._domains.of_row[row])
         value = self._changed_domain(domain, row, changed)
@@ -241,7 +241,7 @@ class Aggregate:
         return values
 
     def changed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
-        """Return the value for each row if only this row changed, see `changed_aggregates_at`."""
+        """Return the value of the aggregate for each row if only this row changed."""
         self._refresh()
         if not self._is_local or self._keys_read_pods():
             return None
@@ -259,7 +259,7 @@ class Aggregate:
         return values
 
     def _summed_each(self, rows: RowNumbers, changed: RuleFrame) -> Floats | None:
-        """Return the sum or mean of each row's domain if only this row changed, also for fractions.
+        """Return for each row the sum or mean of its domain if only this row changed, also for fractions.
 
         Shapes: (R,). Missing: None if magnitudes differ too much for exact sums.
         """
@@ -273,7 +273,7 @@ class Aggregate:
         return sums_with_one_changed(self._node, of, 1 if domains is None else domains.count, before, places, now)
 
     def _extremes_of_others(self) -> Floats:
-        """Return the extreme of the other rows of each row's domain, cached until an input of the aggregate changes.
+        """Return for each row the minimum or maximum of the other rows of its domain, cached until an input changes.
 
         Shapes: (C,). Missing: NaN.
         """
@@ -315,7 +315,7 @@ class Aggregate:
             self._domains_stamp = domains
 
     def _adjust(self) -> bool:
-        """Adjust the sums by the changed rows; return False if the aggregate has to be recomputed."""
+        """Adjust the sums by the changed rows; return False if the aggregate has to be recomputed instead."""
         rows, sums = self._changes.rows, self._sums
         if sums is None or rows is None or rows.size > FEW or self._changes.changed_aspects & Aspect.PRESENCE:
             return False
@@ -344,14 +344,14 @@ class Aggregate:
         self._found = by_row[self._domains.heads]
 
     def _rows(self) -> Rows:
-        """Return the rows to evaluate: all nodes, or one row of each domain of the inner key."""
+        """Return the rows to evaluate: all nodes, or one node of each group with equal inner values."""
         if self._inner_domains is None or not self._context.cluster.nodes.count:
             return self._context.everything()
         self._inner_domains.refresh()
         return self._inner_domains.heads
 
     def _new_sums(self, rows: Rows, frame: RuleFrame) -> WholeSums | None:
-        """Return sums that later changes adjust, None unless the aggregate is a sum of whole numbers of single rows."""
+        """Return sums that later changes can adjust; None unless a row alone decides its whole-number contribution."""
         if not self._adds:
             return None
         capacity = self._context.cluster.nodes.columns.capacity
@@ -368,7 +368,7 @@ class Aggregate:
 
 
 class WholeSums:
-    """Exact sums of whole numbers by domain, and for a mean also the counts."""
+    """Exact sums of whole numbers for each domain of an aggregate; for a mean also the counts."""
 
     __slots__ = ("_node", "_parts", "_size")
 
@@ -379,7 +379,7 @@ class WholeSums:
         """The sum of all magnitudes."""
 
     def fill(self, rows: Rows, frame: RuleFrame) -> bool:
-        """Replace the contributions of distinct rows; return whether all are whole and small enough to stay exact."""
+        """Replace the contributions of rows; return whether all are whole numbers small enough for exact sums."""
         now = self._adding(frame)
         self._size += float(np.abs(now[0]).sum() - np.abs(self._parts[0].added[rows]).sum())
         if np.count_nonzero(now != np.rint(now)) or not self._size < EXACT:
@@ -389,12 +389,12 @@ class WholeSums:
         return True
 
     def changed(self, row: int, domain: int, frame: RuleFrame) -> float | None:
-        """Return the aggregate of a domain if one of its rows changed; None if it would not stay exact."""
+        """Return the aggregate of a domain if one of its rows changed; None if the sum would not be exact."""
         found = self.changed_each(np.array([row]), np.array([domain]), frame)
         return None if found is None else found.item(0)
 
     def changed_each(self, rows: RowNumbers, domains: NDArray[np.intp], frame: RuleFrame) -> Floats | None:
-        """Return the aggregate of each row's domain if only this row changed.
+        """Return for each row the aggregate of its domain if only this row changed.
 
         Shapes: (R,).
         Missing: None if an aggregate would not stay exact.
@@ -421,7 +421,7 @@ class WholeSums:
         return found
 
     def _adding(self, frame: RuleFrame) -> Floats:
-        """Return the contributions of rows. Shapes: (K, R), K the number of sums: 2 for a mean, else 1."""
+        """Return the contributions of rows to each sum. Shapes: (K, R), K is 2 for a mean, else 1."""
         value: Any = evaluate_columns(self._node.inner[0], frame)
         if self._node.op is Op.COUNT_NODES:
             true: Floats = as_column(np.asarray(value[0], np.float64), frame.rows)[None]
@@ -433,7 +433,7 @@ class WholeSums:
 
 
 def _largest_of_others(values: Floats, domains: NDArray[np.intp]) -> Floats:
-    """Return the largest value of the other rows of each row's domain, NaN without one. Shapes: (R,)."""
+    """Return for each row the largest value in its domain without the row itself, or NaN. Shapes: (R,)."""
     present = np.where(np.isnan(values), -math.inf, values)
     order = np.lexsort((present, domains))
     two = np.full((2, int(domains.max(initial=-1)) + 1), -math.inf)
@@ -447,18 +447,18 @@ def _largest_of_others(values: Floats, domains: NDArray[np.intp]) -> Floats:
 
 
 def _is_local(node: Typed) -> bool:
-    """Return whether each row alone decides its contribution to an aggregate."""
+    """Return whether the contribution of a row to an aggregate depends on that row only."""
     [inner] = node.inner
     return inner.local and not any(_is_elsewhere(item) for item in inner.inputs)
 
 
 def _is_elsewhere(item: Input) -> bool:
-    """Return whether other rows may change an input: a number of nodes or pods, or an image size."""
+    """Return whether a change of one row can change an input on other rows: node or pod counts, image sizes."""
     return item.root == "cluster" or item.path[0] == "image_bytes"
 
 
 def _inner_domains(node: Typed, pod: PodInputs, context: EvaluationContext) -> AggregateDomains | None:
-    """Return the domains in which the inner values of an extreme are equal; one row of each is evaluated.
+    """Return groups of nodes with equal inner values of a minimum or maximum, to evaluate one node of each.
 
     Missing: None if all rows have to be evaluated.
     """
@@ -470,12 +470,12 @@ def _inner_domains(node: Typed, pod: PodInputs, context: EvaluationContext) -> A
 
 
 def as_column(value: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Return a column, or one value for all rows as a column. Shapes: (R,) or () -> (R,)."""
+    """Return a value as a column: one element per row, or one value repeated for all rows. Shapes: -> (R,)."""
     return value if value.shape == (rows,) else np.broadcast_to(value, (rows,))
 
 
 def _codes(value: object) -> NDArray[np.integer]:
-    """Return the codes of a key's values; a key with one text for all rows gets an arbitrary code."""
+    """Return a `by` key's values as integer codes; one text for all rows gets an arbitrary code."""
     if isinstance(value, np.ndarray):
         return value
     return np.asarray(MISSING if value is None else 0)

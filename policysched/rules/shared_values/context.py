@@ -1,4 +1,4 @@
-"""Evaluation context shared by all policies: memoised inputs and sub-expressions per pod class.
+"""Evaluation context of all policies: caches inputs and values of expression parts for each pod class.
 
 One frame serves all programs for the same rows and pod class; its memo makes equal sub-expressions run once. The
 context exists as long as its policies. Values of a pod class are dropped with the last plugin state that references
@@ -28,12 +28,12 @@ from policysched.state.tables.columns import distinct
 
 Floats = NDArray[np.float64]
 MOST_KEPT = 1 << 27
-"""Largest memo of a frame; a frame drops the values of a larger memo. Units: bytes."""
+"""Largest memory of a frame's cached values, above which the frame drops them. Units: bytes."""
 _BYTES = 8
 
 
 class EvaluationContext:
-    """Evaluates the graphs of a set of policies on a cluster; all policies of the set share it.
+    """Evaluates the expressions of a set of policies on a cluster, with caches that all policies share.
 
     Args:
         cluster: The cluster.
@@ -55,7 +55,7 @@ class EvaluationContext:
 
     @property
     def stamp(self) -> object:
-        """A value that changes whenever an input of a graph may have changed."""
+        """A value that changes whenever an input of an expression may have changed."""
         cluster = self.cluster
         return (
             cluster.journal.position,
@@ -73,7 +73,7 @@ class EvaluationContext:
         return self._inputs[2]
 
     def frame(self, pod: PodInputs, rows: Rows) -> RuleFrame:
-        """Return a frame of rows; it is cached while the stamp is unchanged and the frame has room.
+        """Return a frame of rows, cached while the stamp is unchanged and the frame's memory is below its limit.
 
         The context caches the frames without a pod and the frames of one pod class, so that the next decision frees
         the arrays of a class.
@@ -89,29 +89,29 @@ class EvaluationContext:
         return frame
 
     def plain(self, pod: PodInputs) -> RuleFrame:
-        """Return a frame without rows, for plain scalars; later frames of the pod reuse the values."""
+        """Return a frame without rows, for values that depend on the pod only and that later frames reuse."""
         frame = RuleFrame(self, pod)
         frame.memo = pod.scalars
         return frame
 
     def values(self, pod: Pod, nodes: Sequence[Typed]) -> Hashable:
-        """Return the values of graphs for a pod at the current time."""
+        """Return the values of expressions for a pod at the current time, in a hashable form."""
         frame = self.plain(self.inputs(pod))
         return tuple(comparable(evaluate_columns(node, frame)) for node in nodes)
 
     def seed(self, pod: PodInputs, roots: Iterable[Typed]) -> None:
-        """Evaluate the plain scalars of graphs, for all later frames of the pod."""
+        """Evaluate the parts of expressions that depend on the pod only, for all later frames of the pod."""
         frame = self.plain(pod)
         for root in roots:
             for node in plain_scalars(root, timed=pod is self.no_pod):
                 evaluate_columns(node, frame)
 
     def clear_scalars(self) -> None:
-        """Drop the scalars of rules that do not read the pod, because some of these rules no longer exist."""
+        """Drop cached scalars of rules that do not read the pod, because some of these rules no longer exist."""
         self.no_pod.scalars.clear()
 
     def changed(self, since: int, reads: int) -> tuple[RowNumbers | None, int]:
-        """Return the distinct rows whose aspects changed after a position of the journal, and the changed aspects.
+        """Return the distinct rows with changes in some aspects after a journal position, and the changed aspects.
 
         Args:
             since: The position.
@@ -128,7 +128,7 @@ class EvaluationContext:
         return known
 
     def everything(self) -> Rows:
-        """Return the rows of all nodes."""
+        """Return the rows of all existing nodes."""
         position, nodes = self.cluster.journal.position, self.cluster.nodes
         if self._everything[0] != position:
             full = nodes.count == nodes.size
@@ -138,7 +138,7 @@ class EvaluationContext:
 
 
 class RuleFrame:
-    """A `language.Frame` over rows of the cluster's columns."""
+    """The values that expressions read on some rows of the cluster for a pod; it caches values of expression parts."""
 
     __slots__ = ("_context", "_pod", "feasible", "memo", "rows", "selected", "strings")
 
@@ -154,11 +154,11 @@ class RuleFrame:
         self.memo: dict[Any, Any] = dict(pod.scalars)
 
     def over(self, rows: Rows) -> RuleFrame:
-        """Return a frame of the same pod for other rows."""
+        """Return a frame of the same pod for different rows."""
         return RuleFrame(self._context, self._pod, rows)
 
     def has_room(self, steps: int = 0) -> bool:
-        """Return whether the memo, with more values to come, stays below its largest size.
+        """Return whether the memory of cached values, with some more values, stays below MOST_KEPT.
 
         Args:
             steps: The number of values to come.
@@ -168,7 +168,7 @@ class RuleFrame:
         return (len(self.memo) - len(self._pod.scalars) + steps) * self.rows * _BYTES <= MOST_KEPT
 
     def make_room(self) -> None:
-        """Drop the values of graphs if the memo is too large; they are computed again when they are read.
+        """Drop cached values if they use too much memory; they are computed again when they are read.
 
         Callers must not call it while a graph is evaluated or its missing inputs are collected.
         """
@@ -200,11 +200,11 @@ class RuleFrame:
 
 ValuesT = TypeVar("ValuesT", bound=NDArray[np.float64] | float)
 Derive = Callable[[EvaluationContext, Typed, PodInputs, Rows], ValuesT]
-"""Returns the values of an aggregate for rows."""
+"""Function that returns the values of an aggregate for rows."""
 
 
 def number(program: Program, frame: RuleFrame) -> Floats:
-    """Run a program whose value is a number.
+    """Run a program whose value is a number for each row.
 
     Shapes: (R,), or () if the value is the same for every row.
     Missing: NaN.

@@ -1,4 +1,4 @@
-"""Derived columns and scalars, computed from aggregates and cluster-wide values, and the rows that they affect.
+"""Values computed from aggregates and cluster-wide values, and the rows that a change of these values affects.
 
 A rule's result on a row changes if the row changes, which the journal records, or if a derived value of the row
 changes. A derived value is a dependency of the result: `refresh` recomputes it if its inputs changed, and
@@ -28,7 +28,7 @@ from policysched.state.cluster import Cluster
 from policysched.state.tables.interner import MISSING
 
 ARRAYS_PER_DEPENDENCY: Final = 2
-"""Number of arrays over all rows of a dependency: the values and their stamps."""
+"""Number of arrays with one element per row of a dependency: the values and their stamps."""
 
 
 class Dependency(Protocol):
@@ -46,12 +46,12 @@ class Dependency(Protocol):
 
 
 def after(stamps: NDArray[np.int64], since: int) -> RowNumbers:
-    """Return the rows with a stamp above an earlier one."""
+    """Return the rows with a stamp larger than a given stamp."""
     return np.flatnonzero(stamps > since)
 
 
 class DerivedScalar:
-    """A dependency with one value for all rows, or the reason why the value is missing."""
+    """A dependency with one value for all rows, which may be missing."""
 
     __slots__ = ("__weakref__", "_changes", "_context", "_node", "_pod", "_value", "stamp")
 
@@ -74,12 +74,12 @@ class DerivedScalar:
             self.stamp += 1
 
     def changed_rows(self, since: int) -> Rows:  # noqa: ARG002 - the value of every row changed
-        """Return all rows."""
+        """Return all rows, because they share the value."""
         return slice(0, self._context.cluster.nodes.size)
 
 
 class DerivedColumn:
-    """A dependency with a row-independent column of values, such as whether a domain is below a limit.
+    """A dependency with a value per row that other rows decide, such as whether a domain is below a limit.
 
     An aggregate changes with most placements; the value that a rule computes from it rarely does. A value that is
     missing for a new reason has changed, because the results of rows contain the reason.
@@ -125,7 +125,7 @@ class DerivedColumn:
             self._of_row = self._domains.of_row
 
     def changed_rows(self, since: int) -> Rows:
-        """Return the rows whose value changed after a stamp."""
+        """Return the rows whose value changed after an earlier stamp."""
         return after(self._stamps[: self._context.cluster.nodes.size], since)
 
     def _compute(self) -> NDArray[np.int64]:
@@ -140,7 +140,7 @@ class DerivedColumn:
         return values
 
     def _compare(self, values: NDArray[np.int64]) -> None:
-        """Stamp the rows whose value changed."""
+        """Give the next stamp to the rows whose value changed."""
         before, domains = self._values, self._domains
         if domains is not None and domains.stamp != self._domains_stamp:
             before, values, domains = before[self._of_row], values[domains.of_row], None
@@ -160,16 +160,16 @@ class ImageSizes:
         self.stamp = cluster.images.stamp
 
     def refresh(self) -> None:
-        """Read the current stamp."""
+        """Update the stamp to that of the image sizes."""
         self.stamp = self._cluster.images.stamp
 
     def changed_rows(self, since: int) -> Rows:  # noqa: ARG002 - every row may be affected
-        """Return all rows."""
+        """Return all rows, because an image size can affect every row."""
         return slice(0, self._cluster.nodes.size)
 
 
 def _distinguishing(node: Typed, frame: RuleFrame) -> NDArray[np.int64]:
-    """Return whole numbers that differ if values of a graph differ, or the reasons why they are missing."""
+    """Return whole numbers that differ where the values of an expression, or the reasons of missing values, differ."""
     value = evaluate_columns(node, frame)
     if isinstance(value, tuple):
         value = value[0]
@@ -196,7 +196,7 @@ class AffectedRows:
         self._stamps = [one.stamp for one in dependencies]
 
     def extend(self, rows: Rows) -> Rows:
-        """Add the rows that dependencies affect to the changed rows; return the same object if none are added."""
+        """Add to changed rows the rows whose dependencies changed; return the same object if no row is added."""
         found = [rows]
         for index, one in enumerate(self.dependencies):
             one.refresh()
@@ -207,7 +207,7 @@ class AffectedRows:
 
 
 def together(found: Sequence[Rows]) -> Rows:
-    """Join selections of rows; a slice selects all rows."""
+    """Join sets of rows; the result is a slice of all rows if one set is a slice."""
     whole = next((rows for rows in found if isinstance(rows, slice)), None)
     if whole is not None:
         return whole
@@ -216,7 +216,7 @@ def together(found: Sequence[Rows]) -> Rows:
 
 
 def dependencies_of(context: EvaluationContext, roots: Iterable[Typed], pod: PodInputs) -> list[Dependency]:
-    """Return the dependencies of the values of graphs."""
+    """Return the shared values on which the values of expressions depend."""
     roots = list(roots)
     found: list[Dependency] = [
         _derived(context, node, pod) for node in shared_parts(roots, timed=pod is context.no_pod)

@@ -1,4 +1,4 @@
-"""The aggregates `node.pods.*`: from the state's pod counters, else computed over the pods when read.
+"""The aggregates `node.pods.*`: read from pod counters, or computed over the pods if no counter can exist.
 
 Most of these aggregates depend on the placed pod alone, or on the placed pod and the scheduled pod. The state has
 counters for them, and a placement changes one element of a counter. An aggregate that reads other inputs (the pod's
@@ -39,13 +39,13 @@ _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.RO
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 PODS = int(Aspect.PODS)
 MANY = 32
-"""Number of kinds of placed pods from which their weights are computed as columns."""
+"""Number of kinds of placed pods above which their weights are computed as arrays instead of one by one."""
 _NOTHING = object()
 """A value that differs from every value of a placed pod."""
 
 
 def counter(context: EvaluationContext, node: Typed, pod: PodInputs) -> PodCounter | None:
-    """Return the counter of an aggregate over pods; it is cached while a reference to it exists.
+    """Return the pod counter of an aggregate over pods; it is cached while a reference to it exists.
 
     Missing: None if pods of one signature may have different weights, so that a read has to compute the aggregate.
     """
@@ -69,7 +69,7 @@ def pod_aggregate_at(context: EvaluationContext, node: Typed, pod: PodInputs, ro
 
 
 def namespaces_stamp(context: EvaluationContext, node: Typed) -> int:
-    """Return the stamp of the namespaces' labels for a graph that reads them, else 0."""
+    """Return the stamp of all namespaces' labels if an expression reads them, else 0."""
     return context.cluster.namespaces_stamp if reads_namespaces(node) else 0
 
 
@@ -88,7 +88,7 @@ def _make_counter(node: Typed, pod: PodInputs, cluster: Cluster) -> PodCounter |
 
 
 def _demand(node: Typed, pod: PodInputs, cluster: Cluster) -> Demand | None:
-    """Return a text that a placed pod must have to get a weight other than 0, so that other pods are skipped.
+    """Return a text that a placed pod must have to count in an aggregate, so that pods without it are skipped.
 
     Missing: None if the aggregate's condition does not require such a text.
     """
@@ -102,7 +102,7 @@ def _demand(node: Typed, pod: PodInputs, cluster: Cluster) -> Demand | None:
 
 @per_graph
 def _equality(node: Typed) -> tuple[Input, Typed] | None:
-    """Return an input of the placed pod and the graph that it must equal, if the condition requires an equality.
+    """Return which input of a placed pod must equal which expression; None if the condition requires no equality.
 
     The graph does not read the placed pod.
     """
@@ -122,7 +122,7 @@ def _equality(node: Typed) -> tuple[Input, Typed] | None:
 
 
 def _text_of_peer(node: Typed) -> Input | None:
-    """Return the input that a graph consists of, if it is a text that all placed pods of one signature share."""
+    """Return the input of an expression that is only a text input shared by pods of one signature, else None."""
     item = node.data
     if node.op is not Op.INPUT or not isinstance(item, Input) or node.type.kind is not Kind.STRING:
         return None
@@ -131,7 +131,7 @@ def _text_of_peer(node: Typed) -> Input | None:
 
 
 def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
-    """Return how to group placed pods by the values that decide their weight, and how to weigh several groups at once.
+    """Return how to group placed pods with equal weights in an aggregate, and how to compute several weights at once.
 
     Missing: None if a key is computed, so that the values are not known in advance.
     """
@@ -150,7 +150,7 @@ def _alike(node: Typed, pod: PodInputs, cluster: Cluster) -> Alike | None:
 
 
 def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) -> Floats:
-    """Compute an aggregate over the pods of rows without a counter. Shapes: (R,)."""
+    """Compute an aggregate over the pods of rows without a pod counter. Shapes: (R,)."""
     cluster = context.cluster
     places = np.arange(cluster.nodes.columns.capacity)[rows]
     if places.size > cluster.nodes.size // 2:
@@ -162,7 +162,7 @@ def _count(node: Typed, pod: PodInputs, context: EvaluationContext, rows: Rows) 
 
 
 class PodAlone:
-    """The scheduled pod for the interpreter, for graphs that read no node."""
+    """The inputs of the scheduled pod for the scalar interpreter, for expressions that read no node."""
 
     __slots__ = ("_pod",)
 
@@ -170,11 +170,11 @@ class PodAlone:
         self._pod = pod
 
     def value(self, item: Input) -> Scalar:
-        """Return an input of the pod."""
+        """Return the value of an input of the scheduled pod."""
         return self._pod.value(item)
 
     def _never_read(self) -> Any:
-        """Raise an error: a counter reads neither the time nor other rows."""
+        """Raise an error, because pod counters read neither the time nor other rows."""
         raise AssertionError
 
     now: Any = property(_never_read)
@@ -184,7 +184,7 @@ class PodAlone:
 
 
 class Peer(PodAlone):
-    """A placed pod for the interpreter, for graphs that read only the fields that pods of one signature share."""
+    """The inputs of a placed pod for the scalar interpreter, without fields that differ within a signature."""
 
     __slots__ = ("_cluster", "_placed")
 
@@ -194,12 +194,12 @@ class Peer(PodAlone):
         self._cluster = cluster
 
     def value(self, item: Input) -> Scalar:
-        """Return an input of the placed pod or of the scheduled pod."""
+        """Return the value of an input of the placed pod or of the scheduled pod."""
         return peer_value(self._placed, item, self._cluster) if item.root == "peer" else self._pod.value(item)
 
 
 class PeerFrame:
-    """A `language.Frame` over placed pods: one row per pod."""
+    """The values that expressions read of placed pods: a frame with one row per pod."""
 
     def __init__(self, slots: NDArray[np.int64], pod: PodInputs, context: EvaluationContext) -> None:
         cluster = context.cluster
@@ -241,7 +241,7 @@ class PeerFrame:
         return _column(placed, item, self.strings, self._cluster)
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Return an input of the scheduled pod or of the cluster."""
+        """Return the value of an input of the scheduled pod or of the cluster."""
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
@@ -249,12 +249,12 @@ class PeerFrame:
         return self._context.aggregate(self._context, node, self._pod, self.places)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Raise an error: aggregates over pods are not nested."""
+        """Raise an error, because aggregates over pods are not nested."""
         raise AssertionError(node)
 
 
 class KindFrame:
-    """A `language.Frame` over placed pods, for graphs that read only the fields that pods of one signature share."""
+    """A frame with one row per placed pod, without fields that differ within a signature."""
 
     def __init__(self, placed: Sequence[PlacedPod], pod: PodInputs, cluster: Cluster) -> None:
         self._placed, self._pod, self._cluster = placed, pod, cluster
@@ -264,7 +264,7 @@ class KindFrame:
         self.memo: dict[Any, Any] = dict(pod.scalars)
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the values of the pods; the values of all kinds of pods are cached for all counters."""
+        """Return an input's values for the pods; the values are cached for all pod counters."""
         if not isinstance(self._placed, PodKinds):
             return _column(self._placed, item, self.strings, self._cluster)
         kept = self._placed.read
@@ -281,20 +281,20 @@ class KindFrame:
         return column
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Return an input of the scheduled pod."""
+        """Return the value of an input of the scheduled pod."""
         return self._pod.value(item)
 
     @property
     def now(self) -> float:
-        """Raise an error: a counter reads no time."""
+        """Raise an error, because pod counters do not read the time."""
         raise AssertionError
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Raise an error: a counter reads no node."""
+        """Raise an error, because pod counters do not read nodes."""
         raise AssertionError(node)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Raise an error: aggregates over pods are not nested."""
+        """Raise an error, because aggregates over pods are not nested."""
         raise AssertionError(node)
 
 
@@ -308,7 +308,7 @@ def _column(placed: Sequence[PlacedPod | None], item: Input, strings: FrameStrin
 def _distinct_texts(
     placed: Sequence[PlacedPod], item: Input, cluster: Cluster
 ) -> tuple[list[str | None], NDArray[np.intp]]:
-    """Return the distinct texts of pods, and for each pod the index of its text. Shapes: (P,) the indices."""
+    """Return the distinct texts of an input of pods, and for each pod the index of its text. Shapes: indices (P,)."""
     found: dict[str | None, int] = {}
     values = (peer_value(one, item, cluster) for one in placed)
     places = [found.setdefault(None if value is None else str(value), len(found)) for value in values]
@@ -316,7 +316,7 @@ def _distinct_texts(
 
 
 class VictimFrame(PeerFrame):
-    """A `language.Frame` over possible victims of preemption (`victim.`): one row per pod."""
+    """A frame with one row per possible victim of preemption (`victim.`)."""
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
         """Return the value of an aggregate over the pods of each victim's node."""
@@ -328,7 +328,7 @@ def _peers(node: Typed) -> list[Input]:
 
 
 def _is_whole(node: Typed) -> bool:
-    """Return whether all weights of an aggregate are whole numbers."""
+    """Return whether an aggregate over pods adds only whole numbers."""
     if node.op is Op.COUNT_PODS:
         return True
     for step in steps(node.inner[0]):
@@ -343,7 +343,7 @@ def _is_whole(node: Typed) -> bool:
 
 
 class Reads:
-    """The aspects of rows that some graphs read, and the pod counters of the graphs."""
+    """The aspects of rows that some expressions read, and the pod counters of the expressions."""
 
     __slots__ = ("_counters", "_stamps", "aspects")
 
@@ -362,18 +362,18 @@ class Reads:
 
     @property
     def has_counters(self) -> bool:
-        """Whether the graphs have pod counters."""
+        """Whether the expressions have pod counters."""
         return bool(self._counters)
 
     def counters_changed(self) -> bool:
-        """Return whether a counter changed since the last call."""
+        """Return whether a pod counter changed since the last call."""
         stamps = [counter.stamp for counter in self._counters]
         before, self._stamps = self._stamps, stamps
         return stamps != before
 
 
 class InputChanges:
-    """Whether the inputs of a graph may have changed since the last call, and on which rows."""
+    """Detects whether the inputs of an expression may have changed since the last call, and on which rows."""
 
     __slots__ = ("_context", "_reads", "_seen", "_timed", "changed_aspects", "rows")
 
@@ -388,7 +388,7 @@ class InputChanges:
         """The aspects of these changes, as a bit mask."""
 
     def is_current(self) -> bool:
-        """Return whether all inputs are as they were at the last call; False at the first call."""
+        """Return whether all inputs are unchanged since the last call; False at the first call."""
         cluster = self._context.cluster
         now = (cluster.journal.position, cluster.time.seconds if self._timed else 0.0)
         before, self._seen = self._seen, now

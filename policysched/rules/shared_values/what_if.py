@@ -25,7 +25,7 @@ from policysched.state.placed.pods import PlacedPod
 
 @per_graph
 def reads_pods(root: Typed) -> bool:
-    """Return whether adding or removing pods can change the value of a graph."""
+    """Return whether adding or removing pods can change the value of an expression."""
     if aspects_read(root.inputs) & ABOUT_PODS:
         return True
     return any(node.op in POD_AGGREGATES for node in walk([root], parts))
@@ -33,7 +33,7 @@ def reads_pods(root: Typed) -> bool:
 
 @per_graph
 def is_row_by_row(root: Typed) -> bool:
-    """Return whether pods may change a key or a list, so that each changed row has to be evaluated by itself.
+    """Return whether pods may change a key or a list in an expression, so that rows must be simulated one by one.
 
     A key and a list have one value for all rows that are evaluated together.
     """
@@ -45,7 +45,7 @@ def is_row_by_row(root: Typed) -> bool:
 
 
 class ChangedFrame(RuleFrame):
-    """A frame of all nodes or of one node in which one node has other pods."""
+    """A frame of all nodes or of one node in which pods are added to or removed from one node."""
 
     __slots__ = ("_changed", "_here", "_one")
 
@@ -60,11 +60,11 @@ class ChangedFrame(RuleFrame):
             self._here = np.arange(context.cluster.nodes.columns.capacity)[rows] == changed.row
 
     def over(self, rows: Rows) -> ChangedFrame:
-        """Return a frame of the same change for other rows, which include the changed row."""
+        """Return a frame of the same simulation for different rows, which include the changed row."""
         return ChangedFrame(self._context, self._pod, self._changed, rows)
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the values of a `node.` or `metrics.` input on the rows."""
+        """Return the simulated values of a `node.` or `metrics.` input on the rows."""
         values = super().column(item)
         if item.root == "node" and aspect_of(item) & Aspect.USAGE:
             values = values.copy()
@@ -72,19 +72,19 @@ class ChangedFrame(RuleFrame):
         return values
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Return the value of a `pod.` or `cluster.` input."""
+        """Return the simulated value of a `pod.` or `cluster.` input."""
         if item.root == "cluster" and item.path[0] == "pods":
             return float(len(self._context.cluster.pods) + self._changed.more_pods)
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return the value that an aggregate over nodes would have for the rows."""
+        """Return the simulated value of an aggregate over nodes for the rows."""
         if not reads_pods(node):
             return super().aggregate(node)
         return changed_aggregate_at(self._context, node, self._pod, self.selected, self._changed.row, self._one)
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Return the value that an aggregate over the pods of each row would have."""
+        """Return the simulated value of an aggregate over the pods of each row."""
         kept = counter(self._context, node, self._pod)
         if kept is not None:
             value = float(self._changed.count(kept))
@@ -99,11 +99,11 @@ class ChangedFrame(RuleFrame):
 
 
 class RowByRowError(Exception):
-    """A rule reads a value that can only be computed for one changed row at a time."""
+    """Raised if a rule reads a value that can only be simulated for one changed row at a time."""
 
 
 class ChangedRowsFrame(RuleFrame):
-    """A frame of rows; each row has other pods while all other rows are unchanged."""
+    """A frame of rows; in each row pods are added or removed while all other rows are unchanged."""
 
     __slots__ = ("_changed",)
 
@@ -112,19 +112,19 @@ class ChangedRowsFrame(RuleFrame):
         self._changed = changed
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the values of a `node.` or `metrics.` input on the rows."""
+        """Return the simulated values of a `node.` or `metrics.` input on the rows."""
         if item.root == "node" and aspect_of(item) & Aspect.USAGE:
             return changed_amounts(self._changed, item)
         return super().column(item)
 
     def scalar(self, item: Input, /) -> Scalar | Floats:
-        """Return the value of a `pod.` or `cluster.` input; the number of pods differs between rows."""
+        """Return the simulated value of a `pod.` or `cluster.` input; the number of pods differs between rows."""
         if item.root == "cluster" and item.path[0] == "pods":
             return np.asarray(len(self._context.cluster.pods) + self._changed.more_pods(), np.float64)
         return self._pod.value(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
-        """Return the value that an aggregate over nodes would have for each row.
+        """Return the simulated value of an aggregate over nodes for each row.
 
         Raises:
             RowByRowError: the value cannot be computed from the change of one row.
@@ -137,7 +137,7 @@ class ChangedRowsFrame(RuleFrame):
         return found
 
     def pod_aggregate(self, node: Typed, /) -> Floats:
-        """Return the value that an aggregate over the pods of each row would have.
+        """Return the simulated value of an aggregate over the pods of each row.
 
         Raises:
             RowByRowError: the aggregate has no counter.
@@ -149,7 +149,7 @@ class ChangedRowsFrame(RuleFrame):
 
 
 class ChangedPeers(PeerFrame):
-    """A `language.Frame` over the pods that a changed row would have: one row per pod."""
+    """A frame with one row per pod of a node after adding and removing pods."""
 
     def __init__(
         self, node_frame: ChangedFrame, pod: PodInputs, context: EvaluationContext, placed: Sequence[PlacedPod]
@@ -159,13 +159,13 @@ class ChangedPeers(PeerFrame):
         self.rows = len(placed)
 
     def column(self, item: Input, /) -> NDArray[Any]:
-        """Return the values of a `peer.` input, or of an input of the node, repeated for each pod."""
+        """Return the values of a `peer.` input of each pod, or of a `node.` input repeated for each pod."""
         if item.root == "peer":
             return self._column(self._placed, item)
         return self._node_frame.column(item).repeat(self.rows)
 
     def scalar(self, item: Input, /) -> Scalar:
-        """Return an input of the scheduled pod or of the cluster."""
+        """Return the value of an input of the scheduled pod or of the cluster."""
         return self._node_frame.scalar(item)
 
     def aggregate(self, node: Typed, /) -> Floats | float:
