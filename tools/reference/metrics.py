@@ -109,7 +109,6 @@ NOTES: Final[Mapping[str, str]] = {
     "scheduler_goroutines": "Only `binding`: bindings in progress.",
     "scheduler_plugin_evaluation_total": "Decisions, see [durations](#how-durations-are-measured).",
     "scheduler_plugin_execution_duration_seconds": "A sample, see [durations](#how-durations-are-measured).",
-    "scheduler_preemption_goroutines_duration_seconds": "Includes the pause after a failure.",
     "leader_election_master_status": "Absent without leader election.",
     "rest_client_request_duration_seconds": "Watches: until the response begins.",
     "rest_client_requests_total": "Without requests of the leader election and of the secure port.",
