@@ -41,7 +41,7 @@ _EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
 
 
 class TranslationError(Exception):
-    """A disk without a CSI counterpart: the driver does not support its name or kind."""
+    """A disk cannot be translated to CSI, because the driver does not support its name or kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +49,22 @@ class Migration:
     """An in-tree volume plugin and the CSI driver that replaced it."""
 
     field: str
-    """Field of the in-tree source in a volume's spec."""
+    """Name of the field in a volume's spec that has the in-tree source."""
     in_tree: str
     driver: str
     topology_key: str | None
-    """Topology label of the driver for zones; None if labels are not translated."""
+    """Node label of the CSI driver for zones; None if zone labels are not translated."""
     handle: Callable[[Any, Mapping[str, str]], str]
-    """Returns the CSI handle for a source and the labels of its volume; a pod's inline disk has no labels."""
+    """Function that returns the CSI handle for an in-tree source and the labels of its volume, if it has labels."""
 
 
 def migration_of(volume: PersistentVolume) -> Migration | None:
-    """Return the migration that applies to a persistent volume; None if there is none."""
+    """Return the migration that applies to a persistent volume; None if no migration applies."""
     return next((one for one in MIGRATIONS if getattr(volume.spec, one.field) is not None), None)
 
 
 def inline_migration_of(volume: Volume) -> Migration | None:
-    """Return the migration that applies to a pod's inline disk; None if there is none."""
+    """Return the migration that applies to a pod's inline disk; None if no migration applies."""
     return next((one for one in MIGRATIONS if getattr(volume, one.field) is not None), None)
 
 
@@ -78,7 +78,7 @@ def translate(volume: PersistentVolume, migration: Migration) -> str:
 
 
 def translate_affinity(volume: PersistentVolume, migration: Migration) -> VolumeNodeAffinity | None:
-    """Return a volume's node affinity, combined with its zone labels, in terms of the driver's topology label."""
+    """Return a volume's node affinity and zone labels as node affinity to the CSI driver's topology label."""
     key = migration.topology_key
     return _topology(volume, key) if key else volume.spec.node_affinity
 
@@ -93,7 +93,7 @@ def translate_inline(volume: Volume, migration: Migration) -> str:
 
 
 def _topology(volume: PersistentVolume, key: str) -> VolumeNodeAffinity | None:
-    """Return node affinity with the zones of a volume's affinity, or else of its labels, under the driver's label.
+    """Return a node affinity to the zones of a volume's affinity, or of its labels, with the driver's topology label.
 
     Source: plugins/in_tree_volume.go (translateTopologyFromInTreeToCSI).
     """
@@ -203,4 +203,4 @@ MIGRATIONS: Final = (
 BY_IN_TREE: Final[Mapping[str, Migration]] = {one.in_tree: one for one in MIGRATIONS}
 """Migrations by name of the in-tree plugin, which is also the provisioner in old storage classes."""
 OVERLOOKED: Final = frozenset(("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"))
-"""In-tree plugins whose volumes are not counted, neither for the plugin nor for a driver."""
+"""In-tree plugins whose volumes count against no volume limit, neither of the plugin nor of a CSI driver."""

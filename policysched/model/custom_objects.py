@@ -1,4 +1,4 @@
-"""Objects of custom resources, decoded whole, because only plugins know which fields matter."""
+"""Objects of custom resources with their whole content, because only plugins know which fields matter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from policysched.model.objects import Metadata
 from policysched.reading.lenient_json import UNREADABLE
 
 _MISSING: Final = frozenset((403, 404))
-"""Statuses of a list that mean "no such objects": the resource is not installed or forbidden."""
+"""HTTP statuses of a list request that mean "no such objects": the resource is not installed or forbidden."""
 
 
 class CustomObject(msgspec.Struct, frozen=True):

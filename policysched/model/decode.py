@@ -1,4 +1,4 @@
-"""Decoding of JSON or dicts, from the API server or files, into the structs of the model.
+"""Decoding of JSON or dictionaries, from the API server or files, into the structs of the model.
 
 An object is rejected as a whole if a field has the wrong type or a quantity that scheduling reads is malformed: half an
 object would be scheduled with wrong numbers. A second, slower attempt accepts null as absent, because Go writes some
@@ -37,7 +37,7 @@ from policysched.reading.lenient_json import UNREADABLE, identity, shallow, with
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
 Lists = Iterator[tuple[str, ResourceList]]
-"""Resource lists with the paths of their fields."""
+"""Resource lists (requests, limits, …) of an object, with the paths of their fields."""
 
 _DECODERS: Final[dict[type, msgspec.json.Decoder[Any]]] = {}
 _WRONG_TYPE: Final = re.compile("Expected `[^`]*`, got `(?!null`)")
@@ -46,12 +46,12 @@ _NO_RESOURCES: Final = ResourceRequirements()
 _GOT: Final = re.compile("got `([^`]*)`")
 _ANY_KEY: Final = "[...]"
 _TYPES_OF: Final = {"object": ("dict",), "array": ("list",), "null": ("NoneType",)}
-"""Names of Python types by the decoder's names, where these differ."""
+"""Names of Python types by the decoder's names, where the names differ."""
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class ObjectError(UsageError):
-    """An object that cannot be used; the text names object and field."""
+    """An object is malformed; the message names the object and the field."""
 
     def __init__(self, kind: str, key: str, reason: str, field: str = "") -> None:
         place = f"{field}: " if field else ""
@@ -63,7 +63,7 @@ class ObjectError(UsageError):
 
 
 def decode(shape: type[T], kind: str, raw: bytes | Mapping[str, Any]) -> T:
-    """Decode JSON or a dict into a struct.
+    """Decode JSON or a dictionary into a struct.
 
     Args:
         shape: type of the struct.
@@ -92,7 +92,7 @@ def decode_pod(raw: bytes | Mapping[str, Any]) -> Pod:
 
 
 def check_pod(pod: Pod) -> None:
-    """Check the quantities of a pod.
+    """Check that all quantities of a pod are well-formed.
 
     Raises:
         ObjectError: a quantity is malformed.
@@ -127,7 +127,7 @@ def decode_storage(shape: type[S], raw: bytes | Mapping[str, Any]) -> S:
 
 
 def key_of(metadata: Metadata) -> str:
-    """Return `namespace/name`, or the name of a cluster-scoped object."""
+    """Return `namespace/name`, or the name for a cluster-scoped object."""
     return "/".join(filter(None, (metadata.namespace, metadata.name)))
 
 
@@ -157,7 +157,7 @@ def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def first_attempt(shape: type[T], kind: str, raw: bytes) -> T | None:
-    """Decode JSON strictly; return None if a second, lenient attempt may succeed.
+    """Decode JSON strictly; return None if a slower, lenient decoding may succeed.
 
     Raises:
         ObjectError: no other attempt can succeed.
@@ -170,7 +170,7 @@ def first_attempt(shape: type[T], kind: str, raw: bytes) -> T | None:
 
 
 def _refuse_wrong_type(kind: str, raw: bytes | Mapping[str, Any], error: Exception) -> None:
-    """Raise ObjectError if a field of JSON has a wrong type other than null."""
+    """Raise ObjectError if a field of JSON has a value of a wrong type; null is not a wrong type."""
     if not isinstance(error, msgspec.ValidationError) or not isinstance(raw, bytes):
         return
     if _WRONG_TYPE.match(str(error)) and is_json(raw):
@@ -204,7 +204,7 @@ def _wrong_type(kind: str, key: str, error: msgspec.ValidationError, made: Any =
 
 
 def _exact(value: Any, field: str, got: str) -> str:
-    """Return a field path in which the decoder's `[...]` is replaced by the key of the map."""
+    """Return a field path in which the decoder's `[...]` is replaced by the key of the malformed map value."""
     before, unnamed, after = field.partition(_ANY_KEY)
     held = _at(value, before) if unnamed else None
     if not isinstance(held, dict):
@@ -217,7 +217,7 @@ def _exact(value: Any, field: str, got: str) -> str:
 
 
 def _at(value: Any, field: str) -> Any:
-    """Return the value at a field path, None if there is none; keys of maps may contain dots."""
+    """Return the value at a field path; None if there is no value. Keys of maps may contain dots."""
     while field and isinstance(value, dict | list):
         if isinstance(value, list):
             index, _, field = field.removeprefix("[").partition("]")
@@ -233,7 +233,7 @@ def _at(value: Any, field: str) -> Any:
 
 
 def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
-    """Decode an object without nulls and, for a text, without parts nested too deeply.
+    """Convert an object to a dictionary without nulls and, for JSON text, without parts nested too deeply.
 
     Raises:
         ObjectError: the text is not JSON, or is nested too deeply.
@@ -250,7 +250,7 @@ def plain(kind: str, raw: bytes | Mapping[str, Any]) -> Any:
 
 
 def _problem(text: str) -> tuple[str, str]:
-    """Split a decoder's message into the problem and the path of the field."""
+    """Split an error message of the decoder into the problem and the path of the field."""
     what, at, place = text.rpartition(" - at ")
     if not at or not place.endswith("`"):
         return text, ""
@@ -276,7 +276,7 @@ def _key(plain: Any) -> str:
 
 
 def check_quantities(kind: str, key: str, lists: Lists) -> None:
-    """Check quantities one by one.
+    """Check quantities one by one, to report the path of a malformed quantity.
 
     Raises:
         ObjectError: a quantity is malformed; the error contains its path.
@@ -290,7 +290,7 @@ def check_quantities(kind: str, key: str, lists: Lists) -> None:
 
 
 def _read_quantities(pod: Pod) -> None:
-    """Check all quantities of a pod without tracking paths, because this runs for every pod.
+    """Check all quantities of a pod fast, without the paths of malformed quantities.
 
     Raises:
         QuantityError: a quantity is malformed.

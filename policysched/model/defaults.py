@@ -26,7 +26,7 @@ Object = dict[str, Any]
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Priority classes that exist in every cluster."""
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""The label of every namespace whose value is the namespace's name."""
+"""Label of every namespace whose value is the name of the namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class PriorityClasses:
 
 
 def priority_classes(objects: Iterable[Mapping[str, Any]]) -> PriorityClasses:
-    """Return the priority classes among objects, and the two that every cluster has.
+    """Return the priority classes among some objects, and the two priority classes that every cluster has.
 
     If several classes are a global default, the one with the lowest value applies.
 
@@ -55,7 +55,7 @@ def priority_classes(objects: Iterable[Mapping[str, Any]]) -> PriorityClasses:
 
 
 def fill_node(raw: Mapping[str, Any]) -> Object:
-    """Return a node with defaults: allocatable equals capacity if absent.
+    """Return a node with the API server's defaults: allocatable equals capacity if absent.
 
     Raises:
         ObjectError: the node is malformed.
@@ -75,7 +75,7 @@ def fill_pod(
     release: Release = DEFAULT,
     admit: Callable[[Object], None] | None = None,
 ) -> Object:
-    """Return a pod with defaults.
+    """Return a pod with the API server's defaults, completed as the admission plugins do.
 
     Args:
         raw: The pod; it is not changed.
@@ -110,41 +110,41 @@ def fill_pod(
 
 
 def fill_namespace(raw: Object) -> None:
-    """Set the label with the namespace's name, which every namespace has."""
+    """Set the label that every namespace has: its name."""
     raw["metadata"].setdefault("labels", {})[NAME_LABEL] = raw["metadata"].get("name", "")
 
 
 def implied_namespace(name: str) -> Namespace:
-    """Return a namespace that exists because objects name it; its other labels are unknown."""
+    """Return a namespace of which only the name is known, because other objects are in it."""
     return Namespace(metadata=Metadata(name=name, labels={NAME_LABEL: name}))
 
 
 def fill_volume_mode(raw: Object) -> None:
-    """Set volumeMode Filesystem on a volume or claim without one."""
+    """Set volumeMode Filesystem on a volume or claim without a volumeMode."""
     raw.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
 
 def fill_volume(raw: Object) -> None:
-    """Set the defaults of a volume; without a phase it is Available."""
+    """Set the defaults of a volume; a volume without a phase becomes Available."""
     fill_volume_mode(raw)
     raw.setdefault("status", {}).setdefault("phase", "Available")
     _fill_disk(raw.get("spec"))
 
 
 def fill_storage_class(raw: Object) -> None:
-    """Set volumeBindingMode Immediate on a storage class without one."""
+    """Set volumeBindingMode Immediate on a storage class without a volumeBindingMode."""
     raw.setdefault("volumeBindingMode", "Immediate")
 
 
 def _fill_disk(source: Any) -> None:
-    """Set kind Shared on an Azure disk without one."""
+    """Set kind Shared on an Azure disk without a kind."""
     disk = source.get("azureDisk") if isinstance(source, dict) else None
     if isinstance(disk, dict):
         disk.setdefault("kind", "Shared")
 
 
 def fill_controller(controller: Object) -> None:
-    """Set the selector of a replication controller without one to the labels of its template."""
+    """Set the selector of a replication controller without a selector to the labels of its template."""
     labels = _inside(controller, "spec", "template", "metadata", "labels")
     spec = _inside(controller, "spec")
     if labels and not spec.get("selector"):
@@ -152,14 +152,14 @@ def fill_controller(controller: Object) -> None:
 
 
 def fill_claim(claim: Object) -> None:
-    """Set a UID on a resource claim without one, because allocations are tracked by UID."""
+    """Set a UID on a resource claim without a UID, because allocations are tracked by UID."""
     metadata = _inside(claim, "metadata")
     if not metadata.get("uid"):
         metadata["uid"] = f"{metadata.get('namespace')}/{metadata.get('name')}"
 
 
 def _inside(raw: Any, *path: str) -> Object:
-    """Return the object at a path, or an empty one."""
+    """Return the object at a path inside an object, or an empty object."""
     for name in path:
         raw = raw.get(name) if isinstance(raw, dict) else None
     return raw if isinstance(raw, dict) else {}
@@ -181,7 +181,7 @@ def _fill_containers(spec: Object) -> None:
 
 
 def _fill_pod_level(pod: Object, *, completes: bool) -> None:
-    """Set the requests of a pod as a whole, if it has pod-level limits or huge pages.
+    """Set the pod-level requests of a pod that has pod-level limits or huge pages.
 
     Args:
         pod: The pod.
@@ -207,7 +207,7 @@ def _fill_pod_level(pod: Object, *, completes: bool) -> None:
 
 
 def _limits_for(spec: Object, requests: Object, summed: Object) -> Object:
-    """Return pod-level limits for pod-level requests of resources that all containers limit.
+    """Return the pod-level limits to use as pod-level requests, for resources that all containers limit.
 
     Args:
         spec: The pod's spec.
@@ -221,7 +221,7 @@ def _limits_for(spec: Object, requests: Object, summed: Object) -> Object:
 
 
 def _summed(pod: Object, side: str) -> dict[str, str]:
-    """Return the sum of the containers' requests or limits."""
+    """Return the sum of the requests or of the limits of a pod's containers."""
     spec = pod["spec"]
     counted = {
         kind: [
@@ -245,7 +245,7 @@ def _resource_lists(pod: Object) -> list[Object]:
 
 
 def _round(resources: Object | None) -> None:
-    """Round amounts up to thousandths, as the API server stores them; malformed ones are reported by the decoder."""
+    """Round amounts up to thousandths, as the API server stores them; malformed amounts stay unchanged."""
     for name, amount in (resources or {}).items():
         with contextlib.suppress(QuantityError):
             exact = parse(amount)

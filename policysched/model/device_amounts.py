@@ -27,7 +27,7 @@ Placed: TypeAlias = tuple[Place, Amount | None]
 
 
 def distinct_amounts(made: object) -> set[Amount | None]:
-    """Return the distinct quantities of an object; None stands for absent ones."""
+    """Return the distinct quantities of an object, including None if an optional quantity is absent."""
     if isinstance(made, ResourceSlice):
         return _distinct_of_slice(made.spec)
     return {amount for _, amount in placed_amounts(made)}
@@ -49,7 +49,7 @@ def _distinct_of_slice(spec: ResourceSliceSpec) -> set[Amount | None]:
 
 
 def placed_amounts(made: object) -> Iterator[Placed]:
-    """Yield the quantities of an object with the parts of their paths; nothing for other kinds."""
+    """Yield the quantities of a device object with the parts of their field paths; nothing for other kinds."""
     if isinstance(made, ResourceSlice):
         return _slice_amounts(made)
     if isinstance(made, ResourceClaim):

@@ -32,11 +32,11 @@ _PARAMETERS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
     ResourceClaimTemplate: (("spec", "spec", "devices", *_IN_CONFIG),),
     ResourceClaim: (("spec", "devices", *_IN_CONFIG), ("status", "allocation", "devices", *_IN_CONFIG)),
 }
-"""Paths of the opaque driver parameters in each kind."""
+"""Paths of the opaque driver parameters, by kind."""
 
 
 def decode_devices(shape: type[OfDevices], raw: bytes | Mapping[str, Any]) -> OfDevices:
-    """Decode a resource slice, a device class, a resource claim or a claim template.
+    """Decode a resource slice, a device class, a resource claim or a claim template, and check its quantities.
 
     Raises:
         ObjectError: the object is malformed.
@@ -71,7 +71,7 @@ def without_parameters(obj: T) -> T:
 
 
 def _with_parameters_apart(shape: type[OfDevices], text: bytes) -> OfDevices:
-    """Decode an object without its driver parameters, which can be any JSON, and put these back."""
+    """Decode an object without its opaque driver parameters, which can be any JSON, and add them unparsed."""
     kind, apart = shape.__name__, list[bytes]()
 
     def take_out(parameters: bytes) -> bytes:
@@ -104,7 +104,7 @@ def _with_parameters(made: T, change: Callable[[msgspec.Raw], msgspec.Raw]) -> T
 
 
 def _changed(value: Any, path: Sequence[str], change: Callable[[Any], Any]) -> Any:
-    """Return a value with its part at an attribute path changed; the value itself if the part is absent."""
+    """Return a value in which the part at an attribute path is changed by a function; unchanged without that part."""
     if not path:
         return change(value)
     if path[0] == EACH:

@@ -68,11 +68,11 @@ from policysched.model.release import DEFAULT, Release
 T = TypeVar("T")
 S = TypeVar("S", bound=Stored)
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
-"""Phases of pods that no longer hold resources."""
+"""Phases of pods that have finished and hold no resources."""
 
 
 class Resource(Enum):
-    """Kinds of changes that queueing hints refer to.
+    """Kinds of changed objects that queueing hints refer to (kube-scheduler's EventResource).
 
     Source: k8s.io/kube-scheduler/framework/types.go (EventResource).
     """
@@ -96,9 +96,9 @@ class Resource(Enum):
     OTHER = "Other"
     """An object of a kind that is not relevant for scheduling."""
     METRICS = "Metrics"
-    """Values of metrics."""
+    """Values of metrics, which are not an API object."""
     TIME = "Time"
-    """Not an object: time has passed, so the result of a rule may have changed."""
+    """Elapsed time, which can change the result of a rule; not an API object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class CustomResource:
     value: str
 
     def __post_init__(self) -> None:
-        """Check the form."""
+        """Check that the custom resource is written as `plural.version.group`."""
         plural, version, group = (*self.value.split(".", 2), "", "")[:3]
         if not (plural and version and group):
             raise ValueError(f"{self.value!r} is no custom resource: plural.version.group is one")
@@ -125,39 +125,39 @@ def _everything(_: object) -> bool:
 
 
 def _nothing(_: Object) -> None:
-    """Leave an object unchanged."""
+    """Leave an object without defaults unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKind(Generic[T]):
-    """A kind of objects: API path, decoding, and readers."""
+    """A kind of objects that scheduling reads: API path, decoder, defaults, and the plugins that read the kind."""
 
     api_version: str
     kind: str
     """Kind as in objects; the struct has the same name."""
     plural: str
     decode: Callable[[Any], T]
-    """Returns the struct for JSON or a dict; raises ObjectError for a malformed object."""
+    """Function that returns the struct for JSON or a dictionary; raises ObjectError for a malformed object."""
     resource: Resource | CustomResource = Resource.OTHER
     namespaced: bool = True
     fill: Callable[[Object], None] = _nothing
-    """Sets the API server's defaults in an object from a file."""
+    """Function that sets the API server's defaults in an object from a file."""
     read_by: frozenset[str] | None = None
-    """Plugins that read the kind; it is watched only if one of them is enabled. None: it is always watched."""
+    """Plugins that read the kind, which is watched only if any of them is enabled; None to watch it always."""
     read_in: Callable[[Release], bool] = _everything
-    """Returns whether the scheduler of a release reads the kind."""
+    """Function that returns whether the scheduler of a Kubernetes release reads the kind."""
     make_decoder: Callable[[], Callable[[Any], T]] | None = None
-    """Returns a decoder for many objects which shares equal parts between them; None if there is none."""
+    """Function that returns a decoder for many objects that shares equal parts between them; None without."""
     keep: Callable[[T], bool] = _everything
-    """Returns whether an object matters; one that stops to matter is treated as deleted."""
+    """Function that returns whether an object matters; an object that stops to matter is treated as deleted."""
     malformed_is_gone: bool = True
-    """Whether a malformed version deletes the object; otherwise the last good version stays."""
+    """Whether a malformed version of an object counts as its deletion; otherwise the last valid version stays."""
     known_by_uid: bool = False
-    """Whether the state identifies objects by UID, so that no two may have the same."""
+    """Whether objects are identified by UID, so that two objects of the kind must not have the same UID."""
     tolerated: frozenset[int] = frozenset()
-    """HTTP statuses of the first list that mean an empty list, because the kind need not be served."""
+    """HTTP statuses of the first list request that mean an empty list, because the kind need not be served."""
     remedy: str = ""
-    """Advice for the log if the kind is not served."""
+    """Advice to log if the API server does not serve the kind."""
 
     @property
     def group(self) -> str:
@@ -179,7 +179,7 @@ class ApiKind(Generic[T]):
         return self.read_in(release) and (self.read_by is None or not self.read_by.isdisjoint(plugins))
 
     def key(self, obj: Any) -> str:
-        """Return `namespace/name`, or the name for a cluster-scoped kind."""
+        """Return the key of an object: `namespace/name`, or the name for a cluster-scoped kind."""
         metadata = obj.metadata
         return f"{metadata.namespace}/{metadata.name}" if self.namespaced else str(metadata.name)
 
@@ -206,7 +206,7 @@ def _read_devices(shape: type[T], raw: bytes | Mapping[str, Any]) -> T:
 
 
 def _of_devices(plural: str, shape: type[T], resource: Resource, **more: Any) -> ApiKind[T]:
-    """Return a kind that dynamic resource allocation reads."""
+    """Return an `ApiKind` that dynamic resource allocation reads."""
     read = partial(_read_devices, shape)
     read_by = frozenset(("DynamicResources", "NodeResourcesFit"))
     return ApiKind("resource.k8s.io/v1", shape.__name__, plural, read, resource, read_by=read_by, **more)
@@ -227,7 +227,7 @@ RESOURCE_SLICES: Final = _of_devices(
     namespaced=False,
     tolerated=_NO_DEVICES,
 )
-"""If listing classes or slices is forbidden, the scheduler assumes that there are no devices."""
+"""Resource slices; if listing them is forbidden, the scheduler assumes that there are no devices."""
 DEVICE_TAINT_RULES: Final[ApiKind[DeviceTaintRule]] = ApiKind(
     "resource.k8s.io/v1",
     "DeviceTaintRule",
@@ -239,7 +239,7 @@ DEVICE_TAINT_RULES: Final[ApiKind[DeviceTaintRule]] = ApiKind(
     malformed_is_gone=False,
     tolerated=_NOT_SERVED,
 )
-"""If listing rules is forbidden, some may taint devices."""
+"""Device taint rules; a forbidden list of rules is an error, not an empty list, because rules may taint devices."""
 RESOURCE_CLAIMS: Final = _of_devices(
     "resourceclaims",
     ResourceClaim,
@@ -262,7 +262,7 @@ POLICIES: Final[ApiKind[Policy]] = ApiKind(
     tolerated=_NOT_SERVED,
     remedy="to install the CRD: policysched crd | kubectl apply -f -",
 )
-"""If the kind is not installed there are no policies; if listing is forbidden there may be some."""
+"""Scheduling policies; there are none if the kind is not installed; a forbidden list is an error."""
 POD_GROUPS: Final[ApiKind[PodGroup]] = ApiKind(
     "scheduling.k8s.io/v1beta1",
     "PodGroup",
@@ -285,7 +285,7 @@ PODS: Final[ApiKind[Pod]] = ApiKind(
     keep=lambda pod: pod.status.phase not in FINISHED,
     known_by_uid=True,
 )
-"""Finished pods hold no resources, so they are not stored."""
+"""Pods; finished pods are not stored, because they hold no resources."""
 
 
 RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
@@ -299,13 +299,13 @@ RESOURCE_CLAIM_TEMPLATES: Final[ApiKind[ResourceClaimTemplate]] = ApiKind(
 
 
 def _workload(api_version: str, plural: str, shape: type[T], **more: Any) -> ApiKind[T]:
-    """Return a kind whose selector groups pods, for default spreading."""
+    """Return an `ApiKind` whose objects select pods, for default spreading."""
     kind = shape.__name__
     return ApiKind(api_version, kind, plural, partial(decode, shape, kind), read_by=_SPREADING, **more)
 
 
 def _stored(api_version: str, plural: str, shape: type[S], resource: Resource, **more: Any) -> ApiKind[S]:
-    """Return a kind that volumes of pods depend on."""
+    """Return an `ApiKind` of storage objects on which volumes of pods depend."""
     read = partial(decode_storage, shape)
     return ApiKind(api_version, shape.__name__, plural, read, resource, read_by=_VOLUMES, **more)
 

@@ -1,4 +1,4 @@
-"""Decoding of many pods with shared memory: pods of one owner share equal parts.
+"""Decoding of many pods with less memory: pods of one owner share equal parts.
 
 Pods of one template differ only in names, times and nodes. A pod decoded by itself needs about eighty objects; parts
 that equal those of the previous pod with the same namespace and `generateName` become the same object, so about a dozen
@@ -51,7 +51,7 @@ class PodDecoder:
 
 
 def _sharing(pod: Pod, like: Pod) -> Pod:
-    """Check a pod and rebuild it from parts that equal those of another, checked pod.
+    """Check a pod, and rebuild it so that it shares equal parts with another pod, which was checked before.
 
     Raises:
         ObjectError: a quantity is malformed.
@@ -81,7 +81,7 @@ def _metadata(made: Metadata, like: Metadata) -> Metadata:
 
 
 def _spec(made: PodSpec, like: PodSpec) -> PodSpec:
-    """Share a spec except for volumes, which contain the pod's name, and the affinity of DaemonSet pods."""
+    """Share a spec with `like`, except for volumes and affinity if they differ; unchanged if another part differs."""
     volumes, affinity = made.volumes, made.affinity
     shared = replace(
         like,

@@ -20,12 +20,12 @@ from policysched.model.objects.pods import Container, EphemeralContainer, PodSpe
 from policysched.model.quantity import ZERO, Quantity, parse
 
 MIRROR: Final = "kubernetes.io/config.mirror"
-"""Annotation on the API object of a static pod."""
+"""Annotation that marks the API object of a static pod."""
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 
 
 class HostPort(NamedTuple):
-    """A port of the node that a pod uses; address and protocol are never empty."""
+    """A host port that a pod uses; address and protocol are never empty."""
 
     address: str
     protocol: str
@@ -33,7 +33,7 @@ class HostPort(NamedTuple):
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """Return the ports of the node that the pod uses, without duplicates.
+    """Return the host ports that a pod uses, without duplicates.
 
     Restartable init containers run as long as the pod, so their ports are included; ports of other init containers are
     not.
@@ -46,14 +46,14 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 def conflict(wanted: HostPort, used: HostPort) -> bool:
-    """Return whether two ports conflict on a node: same protocol and port, and overlapping addresses."""
+    """Return whether two host ports conflict on a node: same protocol and port, and overlapping addresses."""
     if (wanted.protocol, wanted.port) != (used.protocol, used.port):
         return False
     return ANY_ADDRESS in (wanted.address, used.address) or wanted.address == used.address
 
 
 def any_conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
-    """Return whether any wanted port conflicts with a used one."""
+    """Return whether any wanted host port conflicts with any used host port."""
     taken: dict[tuple[str, int], list[HostPort]] = {}
     for one in used:
         taken.setdefault((one.protocol, one.port), []).append(one)
@@ -61,12 +61,12 @@ def any_conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
 
 
 def normalized_image_name(name: str) -> str:
-    """Add `:latest` to a reference that has neither tag nor digest."""
+    """Return an image name with `:latest` added if it has neither tag nor digest."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
 def pod_images(pod: Pod) -> tuple[str, ...]:
-    """Return the images of init containers, containers and image volumes; one used twice is listed twice."""
+    """Return the images of a pod's containers, init containers and image volumes; repeated images stay repeated."""
     spec = pod.spec
     references = [one.image for one in (*spec.init_containers, *spec.containers)]
     references += [volume.image.reference for volume in spec.volumes if volume.image is not None]
@@ -74,12 +74,12 @@ def pod_images(pod: Pod) -> tuple[str, ...]:
 
 
 def container_count(pod: Pod) -> int:
-    """Return the number of init containers and containers."""
+    """Return the number of a pod's init containers and containers."""
     return len(pod.spec.init_containers) + len(pod.spec.containers)
 
 
 def required_features(pod: Pod, known: Collection[str]) -> frozenset[str]:
-    """Return the node features that a pod's spec requires.
+    """Return those of the known node features that a pod's spec requires.
 
     Args:
         pod: The pod.
@@ -126,7 +126,7 @@ _NEEDED: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
 
 
 def declared_features(names: Iterable[str], known: Sequence[str]) -> frozenset[str]:
-    """Return those of a node's declared features that are known.
+    """Return those of a node's declared features that are in `known`.
 
     As in kube-scheduler, the list is merged with the sorted registry from left to right, so a name out of order in
     `status.declaredFeatures` is ignored.
@@ -147,19 +147,19 @@ def declared_features(names: Iterable[str], known: Sequence[str]) -> frozenset[s
 
 
 SYSTEM_PRIORITY: Final = 2_000_000_000
-"""Lowest priority of the system's own pods."""
+"""Lowest priority that is reserved for system pods."""
 
 GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
 _COMPUTE: Final = ("cpu", "memory")
 
 
 def pod_priority(pod: Pod) -> int:
-    """Return the pod's priority; 0 if it has none."""
+    """Return the priority of a pod; 0 if the pod has none."""
     return pod.spec.priority or 0
 
 
 def is_system(pod: Pod) -> bool:
-    """Return whether the pod has a priority reserved for the system's own pods."""
+    """Return whether a pod has a priority that is reserved for system pods."""
     return pod_priority(pod) >= SYSTEM_PRIORITY
 
 

@@ -29,14 +29,14 @@ API_VERSION: Final = "policysched.io/v1alpha1"
 KIND: Final = "SchedulingPolicy"
 PLURAL: Final = "schedulingpolicies"
 LAST_GOOD: Final = "policysched.io/last-good"
-"""Annotation with the last generation that compiled."""
+"""Annotation of a policy with the last generation that compiled."""
 COMPRESSED: Final = "zlib:"
-"""Prefix of a compressed value of the annotation, followed by base64. Other values are JSON."""
+"""Prefix of compressed values of the last-good annotation, before base64; other values are JSON."""
 LARGEST_LAST_GOOD: Final = 3 << 20
 """Maximum size of the JSON in the annotation, which is the API server's limit for a request. Larger values are
 rejected. Units: bytes."""
 MAX_ANNOTATIONS: Final = 256 << 10
-"""Maximum size of all annotations of an object, names included; the API server rejects more. Units: bytes."""
+"""Maximum size of all annotations of an object, including their names; the API server rejects more. Units: bytes."""
 
 PolicyKey = NewType("PolicyKey", str)
 """Identity of a policy: its name, because policies are cluster-scoped."""
@@ -45,9 +45,9 @@ Normalize = Literal["None", "Max"]
 Weight = Annotated[int, Meta(ge=0, le=100)]
 Tier = Annotated[int, Meta(ge=0, le=100)]
 MOST_STATUS: Final = 512 * 1024
-"""Longest status that is decoded; a longer one is treated as empty. Our own are shorter. Units: bytes."""
+"""Longest policy status that is decoded; a longer status is treated as empty. Units: bytes."""
 Expression = int | str
-"""Value of a field that accepts a number or an expression."""
+"""Value of a policy field that accepts a number or an expression."""
 
 
 class MetricQuery(Struct, frozen=True):
@@ -61,7 +61,7 @@ class MetricQuery(Struct, frozen=True):
 
 
 class Let(Struct, frozen=True):
-    """A named expression."""
+    """A named expression that the rules of a policy can use."""
 
     name: str
     value: Expression
@@ -92,7 +92,7 @@ class PreemptionRule(Struct, frozen=True):
 
     require: str
     name: str = "preemption"
-    """Name of the rule in reasons."""
+    """Name of the rule in the reason for which a pod is not a victim."""
     message: str | None = None
 
 
@@ -140,7 +140,7 @@ class PolicyDiagnostic(Struct, frozen=True):
 
 
 class PolicyCost(Struct, frozen=True):
-    """The number of operations of each size that a decision needs."""
+    """The number of operations that a decision needs for a policy: once, per node, and per placed pod."""
 
     scalar: int = 0
     nodes: int = 0
@@ -148,7 +148,7 @@ class PolicyCost(Struct, frozen=True):
 
 
 class PolicyInput(Struct, frozen=True):
-    """An input of the policy, and the number of nodes that have it."""
+    """An input that the policy reads, and the number of nodes that have a value for it."""
 
     name: str = ""
     present: int = 0
@@ -157,7 +157,7 @@ class PolicyInput(Struct, frozen=True):
 
 
 class PolicyInstance(Struct, frozen=True):
-    """The report of one installation of the scheduler."""
+    """The report about a policy from one installation of the scheduler."""
 
     name: str = ""
     active_generation: int = 0
@@ -178,7 +178,7 @@ class PolicyStatus(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """A SchedulingPolicy; without a spec it does nothing."""
+    """A SchedulingPolicy; a policy without a spec has no rules."""
 
     metadata: Metadata = Metadata()
     spec: PolicySpec = PolicySpec()
@@ -191,14 +191,14 @@ class Policy(Struct, frozen=True):
 
 
 class UnreadablePolicy(Policy, frozen=True):
-    """A policy whose spec cannot be decoded; the generation in force stays."""
+    """A policy whose spec cannot be decoded; the generation in force before stays in force."""
 
     field: str = ""
     reason: str = ""
 
 
 class LastGood(Struct, frozen=True):
-    """A generation that compiled, as stored in the annotation, with the UID of its object."""
+    """A generation of a policy that compiled, as stored in the annotation, with the UID of the policy."""
 
     uid: str
     generation: int
@@ -251,13 +251,13 @@ def _without_long_status(raw: bytes) -> bytes:
 
 
 def last_good_text(policy: Policy, generation: int, spec: PolicySpec) -> str:
-    """Return the value of the annotation for a generation of a policy: JSON, compressed, in base64."""
+    """Return the value of the last-good annotation for a generation of a policy: JSON, compressed, in base64."""
     plain = msgspec.json.encode(LastGood(uid=policy.metadata.uid, generation=generation, spec=spec))
     return COMPRESSED + base64.b64encode(zlib.compress(plain, 9)).decode()
 
 
 def decode_last_good(policy: Policy) -> LastGood | None:
-    """Decode the last good generation in a policy's annotation, compressed or JSON; None without the annotation.
+    """Decode the last good generation from a policy's annotation; None if the policy has no such annotation.
 
     Raises:
         ObjectError: it is malformed or too large, belongs to another object, or its generation does not exist yet.
@@ -274,7 +274,7 @@ def decode_last_good(policy: Policy) -> LastGood | None:
 
 
 def keeps(policy: Policy, generation: int, spec: PolicySpec) -> bool:
-    """Return whether the annotation of a policy contains this generation, whatever its compression."""
+    """Return whether the last-good annotation of a policy contains this generation, compressed or not."""
     try:
         return decode_last_good(policy) == LastGood(uid=policy.metadata.uid, generation=generation, spec=spec)
     except ObjectError:
@@ -282,12 +282,12 @@ def keeps(policy: Policy, generation: int, spec: PolicySpec) -> bool:
 
 
 def annotations_size(annotations: Mapping[str, str]) -> int:
-    """Return the size of annotations as the API server counts it for MAX_ANNOTATIONS. Units: bytes."""
+    """Return the size of an object's annotations as the API server counts it for MAX_ANNOTATIONS. Units: bytes."""
     return sum(len(name.encode()) + len(text.encode()) for name, text in annotations.items())
 
 
 def _decompressed(policy: Policy, text: str) -> bytes:
-    """Return the decompressed JSON of an annotation.
+    """Return the JSON of a compressed last-good annotation.
 
     Raises:
         ObjectError: the text cannot be decompressed, or is larger than LARGEST_LAST_GOOD.
@@ -308,18 +308,18 @@ def _decompressed(policy: Policy, text: str) -> bytes:
 
 
 class MetricKey(NamedTuple):
-    """Identity of a metric's values, independent of names in policies."""
+    """Identity of a metric, whatever name a policy gives the metric."""
 
     query: str
     node_label: str
-    """Label of the series that contains the node's name."""
+    """Label that contains the node's name in the series of the metric."""
 
 
 class Sample(NamedTuple):
     """The value of a metric for one node."""
 
     value: float
-    """Finite number. Units: number, cores, bytes or seconds, as the policy's `unit` states."""
+    """The value, a finite number. Units: number, cores, bytes or seconds, as the policy's `unit` states."""
     at: float
     """Time of the value, never in the future. Units: seconds since 1970, UTC."""
 
@@ -336,4 +336,4 @@ class MetricAnswer:
     ages.
     """
     problem: str = ""
-    """Problem for the status of policies: one line that stays the same while the problem does."""
+    """Error to report in the status of policies, on one line that stays the same while the error lasts."""

@@ -31,11 +31,11 @@ _NANO: Final = -9
 _MILLI: Final = -3
 _NARROW_DIGITS: Final = 18
 _MOST_DIGITS: Final = 3000
-"""Largest number of digits; more is an error, because conversion time grows with the square of the length."""
+"""Largest number of digits in a quantity; more digits are an error, because conversion takes quadratic time."""
 _MOST_REMEMBERED: Final = 40
-"""Longest text whose result is cached."""
+"""Longest text of a quantity whose parsed value is cached."""
 _LARGEST_EXPONENT: Final = 400
-"""Largest exponent that is computed; beyond it every 64-bit result is the same."""
+"""Largest decimal exponent that is computed; above it every 64-bit result is the same."""
 
 _WRAPPING_SHIFTS: Final = (1, 2, 3, 6, 9)
 """Powers of ten by which Go multiplies in one step, with wraparound; with other powers the result of an overflow is
@@ -55,19 +55,19 @@ _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
-    """A text that is not a quantity; the message is the API server's."""
+    """A text is not a quantity; the message is the message of the API server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """The number `mantissa * 10**exponent`; `wide` if it exceeded the 64-bit form."""
+    """A quantity: the number `mantissa * 10**exponent`; `wide` if it does not fit into Go's 64-bit form."""
 
     mantissa: int
     exponent: int = 0
     wide: bool = False
 
     def plus(self, other: Quantity) -> Quantity:
-        """Return the exact sum; it is wide if the 64-bit form cannot hold it."""
+        """Return the exact sum of two quantities; it is wide if the 64-bit form cannot hold it."""
         if not (self.wide or other.wide):
             if other.mantissa == 0:
                 return self
@@ -81,7 +81,7 @@ class Quantity:
         return Quantity(left + right, low, wide=self.wide or other.wide or not fits)
 
     def minus(self, other: Quantity) -> Quantity:
-        """Return the exact difference, but subtracting the lowest int64 adds it, because Go's negation wraps around.
+        """Return the exact difference; subtracting the lowest int64 adds it, because Go's negation wraps around.
 
         Where that sum does not fit, Go subtracts exactly in the wide form.
         """
@@ -92,7 +92,7 @@ class Quantity:
 
     @property
     def number(self) -> int | Fraction:
-        """The exact value, a Fraction only for a negative exponent."""
+        """The exact value of the quantity; a Fraction only for a negative exponent."""
         if self.exponent >= 0:
             return int(self.mantissa * 10**self.exponent)
         return Fraction(self.mantissa, 10**-self.exponent)
@@ -103,14 +103,14 @@ class Quantity:
         return self.mantissa == 0
 
     def exceeds(self, other: Quantity) -> bool:
-        """Return whether this quantity is larger than another."""
+        """Return whether this quantity is larger than another quantity."""
         if self.exponent == other.exponent:
             return self.mantissa > other.mantissa
         low = min(self.exponent, other.exponent)
         return self._at(low) > other._at(low)
 
     def largest(self, other: Quantity) -> Quantity:
-        """Return the larger quantity, this one if they are equal.
+        """Return the larger of two quantities; this quantity if they are equal.
 
         Go makes the other quantity wide before it compares it with a wide one, and keeps it wide.
         """
@@ -119,11 +119,11 @@ class Quantity:
         return Quantity(other.mantissa, other.exponent, wide=True) if self.wide else other
 
     def equals(self, other: Quantity) -> bool:
-        """Return whether both are the same number, whatever their form."""
+        """Return whether two quantities are the same number, whatever their texts."""
         return not self.exceeds(other) and not other.exceeds(self)
 
     def scaled(self, exponent: int) -> int:
-        """Return the number in units of `10**exponent`, rounded up, as the int64 that Go returns."""
+        """Return the quantity in units of `10**exponent`, rounded up, as the int64 that Go returns."""
         shift = self.exponent - exponent
         if self.wide:
             return _wide_scaled(self.mantissa, shift)
@@ -135,13 +135,13 @@ class Quantity:
         return wrap(scaled) if shift in _WRAPPING_SHIFTS else 0
 
     def rounded_to_milli(self) -> Quantity:
-        """Round away from zero to thousandths, as the API server does with all quantities it stores."""
+        """Return the quantity rounded away from zero to thousandths, as the API server stores quantities."""
         if self.exponent >= _MILLI:
             return self
         return Quantity(_away_from_zero(self.mantissa, _MILLI - self.exponent), _MILLI, wide=self.wide)
 
     def text(self) -> str:
-        """Return a text that parses to the same number in the same form."""
+        """Return a text of the quantity that parses to the same number in the same form."""
         digits = str(self.mantissa)
         zeros = max(0, _NARROW_DIGITS + 1 - len(digits.removeprefix("-"))) if self.wide else 0
         exponent = self.exponent - zeros
@@ -184,7 +184,7 @@ _remembered: Final = lru_cache(maxsize=1 << 16)(_parse)
 
 
 def value(amount: str | float) -> int:
-    """Return a quantity in whole units, rounded up.
+    """Return a quantity as an integer in whole units, rounded up.
 
     Raises:
         QuantityError: the text is malformed.
@@ -193,7 +193,7 @@ def value(amount: str | float) -> int:
 
 
 def exact_value(amount: str | float) -> int | Fraction:
-    """Return a quantity in units as an exact number.
+    """Return a quantity as an exact number in whole units.
 
     Raises:
         QuantityError: the text is malformed.
@@ -214,7 +214,7 @@ def _suffix(text: str) -> tuple[int, int]:
 
 
 def _narrow(whole: str, fraction: str, base: int, exponent: int) -> Quantity | None:
-    """Parse into the 64-bit form; None if Go would use the wide form."""
+    """Parse a quantity that fits into Go's 64-bit form; None if Go would use its wide form."""
     factor = 1
     if base == 10:
         precision = _NARROW_DIGITS - len(whole) - len(fraction)
@@ -229,7 +229,7 @@ def _narrow(whole: str, fraction: str, base: int, exponent: int) -> Quantity | N
 
 
 def _wide(whole: str, fraction: str, base: int, exponent: int) -> Quantity:
-    """Parse into the wide form: billionths, rounded up; binary suffixes are capped at the largest int64."""
+    """Parse a quantity in Go's wide form: billionths, rounded up; binary quantities are capped at the largest int64."""
     if len(whole) + len(fraction) > _MOST_DIGITS:
         raise QuantityError(_WRONG_NUMBER)
     mantissa = int(whole + fraction)
@@ -252,7 +252,7 @@ def _away_from_zero(number: int, places: int) -> int:
 
 
 def _wide_scaled(mantissa: int, shift: int) -> int:
-    """Compute scaledValue with its overflows, as on amd64."""
+    """Compute Go's scaledValue, with overflows as on amd64."""
     if shift >= 0:
         factor = 10**shift if shift < 19 else MIN
         return wrap(wrap(mantissa) * int(factor)) if shift else wrap(mantissa)

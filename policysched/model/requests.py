@@ -31,25 +31,25 @@ from policysched.model.quantity import ZERO, Quantity
 from policysched.model.selection.name_validation import is_pod_level_resource, is_scalar_resource_name
 
 Amounts = dict[str, Quantity]
-"""Exact amounts by resource name; they are rounded once, at the end."""
+"""Exact amounts by resource name, rounded only after all additions."""
 
 CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 MOST_EXTENDED: Final = 1024
-"""Largest number of extended resources of a node that are counted, in order of names; further ones are ignored."""
+"""Largest number of extended resources of a node that are counted, by name; further resources are ignored."""
 FEW_STATED: Final = 16
-"""Largest number of resources on a node for which the parsed result is cached."""
+"""Largest number of resources of a node for which the parsed amounts are cached."""
 LONGEST_STATED: Final = 100
-"""Longest resource name plus amount for which the result is cached. Units: characters."""
+"""Longest resource name plus amount for which a node's parsed amounts are cached. Units: characters."""
 DEFAULT_AMOUNTS: Final[Mapping[str, Quantity]] = {
     CPU: Quantity(100, -3),
     MEMORY: Quantity(200 * 1024 * 1024),
 }
-"""Amounts that scores assume for a container without a request, so that every pod has some weight."""
+"""Requests that scores assume for a container without requests, so that every pod has some weight."""
 MANY_CONTAINERS: Final = 64
-"""Number of containers above which the sums of a pod are cached, for the two pods counted last."""
+"""Number of containers above which the sums of a pod are cached, for the two pods summed last."""
 NONE_MISSING: Final[Mapping[str, Quantity]] = {}
 AmountsInUse: TypeAlias = Callable[[Pod, Mapping[str, Quantity]], Amounts]
-"""Returns the amounts that a placed pod uses, given the amounts for containers without a request.
+"""Function that returns the amounts that a placed pod uses, given amounts for containers without a request.
 
 The two rules are `largest_of_containers` and `largest_of_sums`.
 """
@@ -57,7 +57,7 @@ The two rules are `largest_of_containers` and `largest_of_sums`.
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Amounts of resources.
+    """Amounts that a pod requests: cpu, memory, ephemeral storage and other resources.
 
     Units: cpu in thousandths, others in whole units; scalars are sorted by name and include zeros.
     """
@@ -80,12 +80,12 @@ class Allocatable:
 
 
 def incoming_requests(pod: Pod) -> Requests:
-    """Return the requests of a pending pod, as NodeResourcesFit counts them; no amount is negative."""
+    """Return the requests of a pending pod as NodeResourcesFit computes them; no amount is negative."""
     return _requests(pod_amounts(pod), lowest=0)
 
 
 def incoming_amounts(pod: Pod, resources: Iterable[str], in_use: AmountsInUse) -> list[int]:
-    """Return the amounts of some resources that a pending pod requests, as BalancedAllocation counts them.
+    """Return how much a pending pod requests of some resources, as NodeResourcesBalancedAllocation computes it.
 
     Args:
         pod: the pod.
@@ -99,7 +99,7 @@ def incoming_amounts(pod: Pod, resources: Iterable[str], in_use: AmountsInUse) -
 
 
 def incoming_nonzero(pod: Pod, resources: Iterable[str], in_use: AmountsInUse | None = None) -> list[int]:
-    """Return the amounts of some resources that a pending pod requests, as NodeResourcesFit counts them in scores.
+    """Return how much a pending pod requests of some resources, as NodeResourcesFit computes it for scores.
 
     A container without a request counts with 100m and 200Mi.
 
@@ -118,7 +118,7 @@ def incoming_nonzero(pod: Pod, resources: Iterable[str], in_use: AmountsInUse | 
 
 
 def counted_parts(pod: Pod) -> tuple[object, ...]:
-    """Return all parts of a pod that affect its amounts on a node, as a key for caches."""
+    """Return a cache key with all parts of a pod that affect the amounts that it uses on a node."""
     spec, status = pod.spec, pod.status
     return (
         spec.containers,
@@ -139,7 +139,7 @@ def placed_requests(pod: Pod, in_use: AmountsInUse) -> Requests:
 
 
 def placed_nonzero(pod: Pod, in_use: AmountsInUse) -> tuple[int, int]:
-    """Return cpu (thousandths) and memory (bytes) of a placed pod as scores count them.
+    """Return cpu (thousandths) and memory (bytes) of a placed pod as scores use them (NonZeroRequested).
 
     Missing: a container without a request counts as 100m and 200Mi; where the pod as a whole has requests,
     only for a resource that neither the pod nor a container names.
@@ -154,7 +154,7 @@ def placed_nonzero(pod: Pod, in_use: AmountsInUse) -> tuple[int, int]:
 
 
 def allocatable(node: Node) -> Allocatable:
-    """Return the allocatable amounts of a node; cached for nodes that state the same few short texts."""
+    """Return the allocatable amounts of a node; nodes with the same few, short texts share a cached result."""
     stated = node.status.allocatable
     if len(stated) <= FEW_STATED and all(
         type(amount) is str and len(name) + len(amount) <= LONGEST_STATED for name, amount in stated.items()
@@ -184,7 +184,7 @@ def _allocatable(stated: ResourceList) -> Allocatable:
 
 
 def pod_amounts(pod: Pod, missing: Mapping[str, Quantity] = NONE_MISSING) -> Amounts:
-    """Return the requests in a pod's spec: containers, replaced by pod-level requests where given, plus overhead.
+    """Return a pod's requests: of its containers, replaced by pod-level requests where given, plus overhead.
 
     Args:
         pod: the pod.
@@ -197,7 +197,7 @@ def pod_amounts(pod: Pod, missing: Mapping[str, Quantity] = NONE_MISSING) -> Amo
 
 
 def largest_of_containers(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
-    """Return the amounts in use: the sum of the largest amount of each container in spec, allocation and actual values.
+    """Return the amounts in use: summed over containers, the largest of requested, allocated and actual amount.
 
     Statuses without actual values, and of init containers that do not restart, are ignored. The pod-level requests are
     the largest ones too, for the resources that the spec names.
@@ -216,7 +216,7 @@ def largest_of_containers(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
 
 
 def largest_of_sums(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
-    """Return the amounts in use: the largest of three sums over containers, of spec, allocation and actual values.
+    """Return the amounts in use: the largest of the sums of requested, of allocated and of actual amounts.
 
     A container without a reported amount counts with its spec. Sums that the kubelet reports for the whole pod replace
     those over containers. The pod-level requests are the largest ones too, for each resource that any of them names.
@@ -241,14 +241,14 @@ def largest_of_sums(pod: Pod, missing: Mapping[str, Quantity]) -> Amounts:
 
 
 def amounts_in_use(*, compares_sums: bool) -> AmountsInUse:
-    """Return the rule of a release; `compares_sums` is its field `resizes_compare_sums`."""
+    """Return the function for the amounts in use: the largest of sums, or the sum of the largest per container."""
     return largest_of_sums if compares_sums else largest_of_containers
 
 
 _Part: TypeAlias = Callable[[Amounts, Amounts, ContainerStatus | None], Amounts]
-"""Returns one of a container's amounts, given its requests, its requests that the node can grant, and its status."""
+"""Function that returns one container's amounts, given its requests, its feasible requests and its status."""
 _Sums: TypeAlias = dict[tuple[_Part, tuple[tuple[str, Quantity], ...]], Amounts]
-"""Sums of a pod, by the amounts that are added and by the amounts for containers without a request."""
+"""Cached sums of a pod, by the kind of amounts and by the amounts for containers without a request."""
 
 
 def _stated(stated: Amounts, possible: Amounts, status: ContainerStatus | None) -> Amounts:  # noqa: ARG001 - a part
@@ -272,7 +272,7 @@ def _actual(stated: Amounts, possible: Amounts, status: ContainerStatus | None) 
 
 
 class _LargePods:
-    """Cached sums of the two pods with many containers that were counted last.
+    """Cache for the sums of the two pods with many containers that were summed last.
 
     A cycle and its plugins need several sums of the same pod; a comparison of two versions needs those of both.
     """
@@ -283,7 +283,7 @@ class _LargePods:
         self._last: tuple[tuple[ref[Pod], _Sums], ...] = ()
 
     def sums_of(self, pod: Pod) -> _Sums:
-        """Return the cache of a pod, to which callers add; it lives as long as the pod. Thread-safe."""
+        """Return the cache of sums of a pod, to which callers add; it lives as long as the pod. Thread-safe."""
         last = self._last
         for one, sums in last:
             if one() is pod:
@@ -297,7 +297,7 @@ _large_pods: Final = _LargePods()
 
 
 def container_amounts(pod: Pod, missing: Mapping[str, Quantity] = NONE_MISSING, part: _Part = _stated) -> Amounts:
-    """Return the sum of a pod's containers.
+    """Return the sum of the amounts of a pod's containers.
 
     Restartable init containers run in parallel with everything after them. Another init container runs alone with the
     restartable ones before it, so only the largest of these sums matters. For each init container only the resources
@@ -329,7 +329,7 @@ def _container_amounts(pod: Pod, missing: Mapping[str, Quantity], part: _Part) -
 
 
 def pod_limits(pod: Pod) -> Amounts:
-    """Return the sum of a pod's limits in its spec; overhead is added for limited resources.
+    """Return the sum of a pod's limits; overhead is added for resources that have a limit.
 
     Source: component-helpers/resource/helpers.go (PodLimits).
     """
@@ -343,7 +343,7 @@ def pod_limits(pod: Pod) -> Amounts:
 
 
 def _together(pod: Pod, main: Iterable[Amounts], initial: Iterable[Amounts]) -> Amounts:
-    """Return the sum of containers that run in parallel, or of an init container and those before it if larger."""
+    """Return the sum of containers that run in parallel, or the largest sum while an init container runs, if larger."""
     total: Amounts = {}
     for own in main:
         _add(total, own)
@@ -376,7 +376,7 @@ def parsed(resources: ResourceList) -> Amounts:
 
 
 def _largest_of(*lists: Amounts) -> Amounts:
-    """Return the largest amount of each resource."""
+    """Return the largest amount of each resource among several lists."""
     largest: Amounts = {}
     for one in lists:
         _raise_to(largest, one)
@@ -400,7 +400,7 @@ def _pod_level_requests(pod: Pod) -> Amounts:
 
 
 def _of_pod_level(amounts: Amounts) -> Amounts:
-    """Return the amounts of resources that a pod can request as a whole."""
+    """Return only the amounts of resources that a pod can request at pod level."""
     return {name: amount for name, amount in amounts.items() if is_pod_level_resource(name)}
 
 

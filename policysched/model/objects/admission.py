@@ -10,13 +10,13 @@ from policysched.model.objects.pods import Toleration
 
 
 class Overhead(Struct, frozen=True):
-    """Resources that a runtime uses in addition to the containers."""
+    """Resources that a container runtime uses in addition to the containers."""
 
     pod_fixed: ResourceList = {}
 
 
 class RuntimeScheduling(Struct, frozen=True):
-    """The nodes that support a runtime."""
+    """Selector and tolerations for the nodes that support a container runtime."""
 
     node_selector: dict[str, str] = {}
     tolerations: list[Toleration] = []

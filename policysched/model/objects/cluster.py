@@ -159,7 +159,7 @@ class PodDisruptionBudgetSpec(Struct, frozen=True):
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True):
-    """The number of allowed disruptions, and the pods whose eviction is already counted."""
+    """The number of allowed disruptions, and the pods whose eviction the number already includes."""
 
     disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str | None] = {}
@@ -174,7 +174,7 @@ class PodDisruptionBudget(Struct, frozen=True):
 
 
 class PriorityClass(Struct, frozen=True):
-    """A named priority."""
+    """A named priority for pods."""
 
     metadata: Metadata = Metadata()
     value: Int32 = 0

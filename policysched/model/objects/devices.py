@@ -23,7 +23,7 @@ NO_PARAMETERS: Final = msgspec.Raw(b"null")
 
 
 class ResourcePool(Struct, frozen=True):
-    """The pool of a slice; only slices of the highest generation are valid."""
+    """The pool of a slice; only slices of the pool's highest generation are valid."""
 
     name: str = ""
     generation: Int64 = 0
@@ -31,7 +31,7 @@ class ResourcePool(Struct, frozen=True):
 
 
 class Counter(Struct, frozen=True):
-    """An amount that devices of a pool share."""
+    """A counter with its amount, which devices of a pool share."""
 
     value: Amount = 0
 
@@ -52,7 +52,7 @@ class CounterConsumption(Struct, frozen=True):
 
 
 class DeviceAttribute(Struct, frozen=True):
-    """An attribute of a device; the field that is set defines the type. Lists are behind an alpha gate."""
+    """An attribute of a device; the field that is set determines the type. Lists need an alpha feature gate."""
 
     number: Int64 | None = msgspec.field(default=None, name="int")
     flag: bool | None = msgspec.field(default=None, name="bool")
@@ -91,7 +91,7 @@ class CapacityRequestPolicy(Struct, frozen=True):
 
 
 class DeviceCapacity(Struct, frozen=True):
-    """A capacity of a device."""
+    """A capacity of a device, with the policy for the amounts that requests may consume."""
 
     value: Amount = 0
     request_policy: CapacityRequestPolicy | None = None
@@ -106,7 +106,7 @@ class DeviceTaint(Struct, frozen=True):
 
 
 class DeviceTaintSelector(Struct, frozen=True):
-    """The devices of a taint rule; a field that is not set matches every device."""
+    """Selector of the devices of a taint rule; a field that is not set matches every device."""
 
     driver: str | None = None
     pool: str | None = None
@@ -165,7 +165,7 @@ class ResourceSlice(Struct, frozen=True):
 
 
 class CELDeviceSelector(Struct, frozen=True):
-    """A CEL expression that must be true for a device."""
+    """A CEL expression that must be true for a requested device."""
 
     expression: str = ""
 
@@ -184,12 +184,12 @@ class OpaqueConfiguration(Struct, frozen=True):
     """JSON text, passed to the driver unchanged, including long numbers, unpaired surrogates and nulls."""
 
     def __hash__(self) -> int:
-        """Return the hash; `msgspec.Raw` is not hashable by itself."""
+        """Return the hash of the parameters' text, because `msgspec.Raw` is not hashable."""
         return hash((self.driver, bytes(self.parameters)))
 
 
 class ClassConfiguration(Struct, frozen=True):
-    """A configuration for every device allocated through a class."""
+    """A driver configuration for every device that is allocated through a class."""
 
     opaque: OpaqueConfiguration | None = None
 
@@ -203,7 +203,7 @@ class DeviceClassSpec(Struct, frozen=True):
 
 
 class DeviceClass(Struct, frozen=True):
-    """A class of devices."""
+    """A class of devices that claims can request."""
 
     metadata: Metadata = Metadata()
     spec: DeviceClassSpec = DeviceClassSpec()
@@ -220,20 +220,20 @@ class DeviceToleration(Struct, frozen=True):
 
 
 class CapacityRequirements(Struct, frozen=True):
-    """The amounts of a device's capacities that a request needs."""
+    """The amounts of a device's capacities that a request consumes."""
 
     requests: dict[str, Amount] = {}
 
 
 class DerivedAttribute(Struct, frozen=True):
-    """An attribute whose value for a device is that of an expression."""
+    """An attribute whose value is computed for each device by an expression."""
 
     name: str = ""
     expression: str = ""
 
 
 class DeviceSubRequest(Struct, frozen=True):
-    """One alternative of a request."""
+    """One alternative of a device request."""
 
     name: str = ""
     device_class_name: str = ""
@@ -267,7 +267,7 @@ class DeviceRequest(Struct, frozen=True):
 
 
 class DeviceConstraint(Struct, frozen=True):
-    """An attribute that must be equal, or distinct, on the devices of some requests; without names, of all requests."""
+    """An attribute that must be equal, or distinct, on the devices of the named requests (of all, if none is named)."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -275,7 +275,7 @@ class DeviceConstraint(Struct, frozen=True):
 
 
 class ClaimConfiguration(Struct, frozen=True):
-    """A configuration for the devices of some requests; without names, of all requests."""
+    """A driver configuration for the devices of the named requests (of all requests, if none is named)."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueConfiguration | None = None
@@ -296,7 +296,7 @@ class ResourceClaimSpec(Struct, frozen=True):
 
 
 class DeviceResult(Struct, frozen=True):
-    """A device, or a share of it, that was allocated to a request."""
+    """A device, or a share of a device, that was allocated to a request."""
 
     request: str = ""
     driver: str = ""
@@ -311,7 +311,7 @@ class DeviceResult(Struct, frozen=True):
 
 
 class AllocatedConfiguration(Struct, frozen=True):
-    """A configuration in an allocation, with its source: class or claim."""
+    """A driver configuration in an allocation, and whether it comes from the class or the claim."""
 
     source: str = ""
     requests: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Parts that all kinds share: the base struct, metadata, owners, label selectors.
+"""Parts that all kinds share: base struct, metadata, owner references, label selectors.
 
 Structs are frozen and skip unknown fields while decoding, so an object uses memory only for fields that scheduling
 reads.
@@ -16,7 +16,7 @@ import msgspec
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""Integers of the API; an object with an integer out of range is malformed, so columns can hold all values."""
+"""Type of integer fields; an object with an integer outside of int64 is malformed, so that columns fit."""
 Amount = str | Int64 | float
 ResourceList = dict[str, Amount]
 
@@ -70,11 +70,11 @@ class LabelSelector(Struct, frozen=True):
 
 
 LONGEST_TIMESTAMP = 64
-"""Longest timestamp that is parsed; a longer one is malformed. Units: characters."""
+"""Longest timestamp that is parsed; a longer timestamp is malformed. Units: characters."""
 
 
 def seconds_of(timestamp: str | None) -> float | None:
-    """Return a timestamp in seconds since 1970, None if absent or malformed; without a time zone it is UTC."""
+    """Return a timestamp in seconds since 1970; None if absent or malformed. Without a time zone it is UTC."""
     return _seconds_of(timestamp) if timestamp and len(timestamp) <= LONGEST_TIMESTAMP else None
 
 

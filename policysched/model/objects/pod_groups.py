@@ -65,7 +65,7 @@ class PodGroup(Struct, frozen=True):
 
     @property
     def priority(self) -> int:
-        """The priority; 0 if the group states none."""
+        """Priority of the pod group; 0 if the group states none."""
         return self.spec.priority or 0
 
     @property

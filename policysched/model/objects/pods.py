@@ -26,20 +26,20 @@ class Toleration(Struct, frozen=True):
 
 
 class NodeSelectorTerm(Struct, frozen=True):
-    """Requirements on labels and fields of a node, which must all match."""
+    """Requirements on labels and fields of a node, all of which must match."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
 class NodeSelector(Struct, frozen=True):
-    """Terms of which at least one must match."""
+    """Node selector terms, at least one of which must match."""
 
     node_selector_terms: list[NodeSelectorTerm] = []
 
 
 class PreferredSchedulingTerm(Struct, frozen=True):
-    """A term that adds `weight` to a node's score."""
+    """A node selector term that adds `weight` to the score of nodes that it matches."""
 
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
@@ -55,7 +55,7 @@ class NodeAffinitySpec(Struct, frozen=True):
 
 
 class PodAffinityTerm(Struct, frozen=True):
-    """The other pods of an affinity or anti-affinity term, and the topology key."""
+    """An affinity or anti-affinity term: selector of other pods, and topology key."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -199,7 +199,7 @@ class RBDImage(Struct, frozen=True):
 
 
 class PodCertificate(Struct, frozen=True):
-    """A certificate that the kubelet requests for a pod."""
+    """Volume source: a certificate that the kubelet requests for a pod."""
 
     key_type: str = ""
 
@@ -237,7 +237,7 @@ class Volume(Struct, frozen=True):
 
 
 class ContainerPort(Struct, frozen=True):
-    """A port of a container; `host_port` is 0 if it uses no port of the node."""
+    """A port of a container; `host_port` is 0 if the container uses no port of the node."""
 
     container_port: Int32 = 0
     host_port: Int32 = 0
@@ -273,7 +273,7 @@ class VolumeMount(Struct, frozen=True):
 
 
 class SeccompProfile(Struct, frozen=True):
-    """The system calls that containers are allowed."""
+    """Profile of the system calls that containers may make."""
 
     type: str = ""
 
@@ -378,7 +378,7 @@ class PodClaimStatus(Struct, frozen=True):
 
 
 class ContainerExtendedRequest(Struct, frozen=True):
-    """The mapping of a container's extended resource to a request in the claim created for it."""
+    """Maps a container's extended resource to a request in the claim that was created for the resource."""
 
     container_name: str = ""
     resource_name: str = ""

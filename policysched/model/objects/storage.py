@@ -38,7 +38,7 @@ READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
 class ObjectReference(Struct, frozen=True):
-    """The claim of a volume; without a UID, the volume was reserved before the claim existed."""
+    """Reference to the claim of a volume; without a UID, the volume was reserved before the claim existed."""
 
     kind: str = ""
     api_version: str = ""
@@ -101,7 +101,7 @@ class ClaimResources(Struct, frozen=True):
 
 
 class PersistentVolumeClaimSpec(Struct, frozen=True):
-    """Spec of a persistent volume claim; an absent class differs from an empty one."""
+    """Spec of a persistent volume claim; an absent storage class differs from an empty storage class."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
@@ -132,14 +132,14 @@ class PersistentVolumeClaim(Struct, frozen=True):
 
 
 class TopologyLabel(Struct, frozen=True):
-    """The allowed values of a node label."""
+    """A node label with its allowed values."""
 
     key: str = ""
     values: tuple[str, ...] = ()
 
 
 class TopologyTerm(Struct, frozen=True):
-    """Labels that a node must have, all of them."""
+    """Topology labels that a node must have, all of them."""
 
     match_label_expressions: list[TopologyLabel] = []
 
@@ -204,7 +204,7 @@ class CSIStorageCapacity(Struct, frozen=True):
 
 
 class AttachmentSource(Struct, frozen=True):
-    """The attached volume."""
+    """The volume that an attachment attaches."""
 
     persistent_volume_name: str | None = None
 
@@ -250,7 +250,7 @@ def affinity_key(affinity: VolumeNodeAffinity | None) -> bytes:
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """Return the name of the claim of a pod's volume; None if it has no claim.
+    """Return the name of the claim behind a pod's volume; None if the volume uses no claim.
 
     Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go (VolumeClaimName).
     """
@@ -270,5 +270,5 @@ def is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Return whether both sides of a binding are written; a volume name alone is not enough."""
+    """Return whether a claim names its volume and the binding is complete; a volume name alone is not enough."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations

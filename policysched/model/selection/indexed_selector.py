@@ -1,4 +1,4 @@
-"""A label selector indexed by label, for long selectors that are kept and evaluated on few labels.
+"""A label selector indexed by label, for long selectors that are kept and evaluated on objects with few labels.
 
 It returns what `selectors.LabelMatcher` returns, with a fraction of the memory: requirements stay as stated and are
 validated once. Many requirements or values of one label are merged at their first use.
@@ -20,9 +20,9 @@ _LISTED: Final = frozenset((Operator.IN, Operator.NOT_IN))
 _DEMANDING: Final = frozenset((Operator.IN, Operator.EXISTS))
 _OPERATORS: Final = _LISTED | {Operator.EXISTS, Operator.DOES_NOT_EXIST}
 FEW: Final = 64
-"""Largest number of requirements and values of a label for which the merged condition is not cached."""
+"""Number of requirements and values on a label up to which the merged condition is not cached."""
 Stated: TypeAlias = Requirement | list[Requirement]
-"""One or more requirements on a label."""
+"""One or more requirements on the same label."""
 
 
 class LabelCondition:
@@ -47,7 +47,7 @@ class LabelCondition:
                 self.present = False
 
     def admits(self, value: str) -> bool:
-        """Return whether the label may have this value."""
+        """Return whether the condition is true for a value of the label."""
         return self.present and value not in self.banned and (self.allowed is None or value in self.allowed)
 
 
@@ -81,7 +81,7 @@ class IndexedSelector:
         """Labels that an object must have, without duplicates."""
 
     def on(self, label: str) -> LabelCondition | None:
-        """Return the condition on a label; None if there is none."""
+        """Return the selector's condition on a label; None if the selector has none."""
         stated = self._of.get(label)
         if isinstance(stated, LabelCondition):
             return stated
@@ -103,11 +103,11 @@ class IndexedSelector:
         )
 
     def may_select(self, labels: Mapping[str, object]) -> bool:
-        """Return whether all labels are present that an object must have."""
+        """Return whether `labels` has all labels that the selector requires to be present."""
         return len(self.demanded) <= len(labels) and all(key in labels for key in self.demanded)
 
     def labels_among(self, labels: Mapping[str, object]) -> Set[str]:
-        """Return those of some labels that have a condition."""
+        """Return those of the given labels on which the selector has a condition."""
         return (labels.keys() & self._of.keys()) | (labels.keys() & self._selector.match_labels.keys())
 
     def _exactly(self, key: str) -> tuple[Requirement, ...]:

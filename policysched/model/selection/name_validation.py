@@ -1,4 +1,4 @@
-"""Validation of resource names, label keys, label values and label requirements.
+"""Validation of object names, resource names, label keys, label values and label requirements.
 
 The scheduler counts cpu, memory, ephemeral-storage and "scalar" resources, and ignores all other names. These
 predicates define scalar resources exactly as kube-scheduler does. Errors have the API server's texts.
@@ -23,14 +23,14 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _VALUES: Final = re.compile(r"(?:(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\n)*+")
-"""Label values, each followed by a line break."""
+"""Pattern of valid label values, each followed by a line break."""
 _TOGETHER: Final = 1000
 NAME_LENGTH: Final = 63
 SUBDOMAIN_LENGTH: Final = 253
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text has the characters of a name, of any length."""
+    """Return whether a text has only the characters of a Kubernetes name, with any length."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -53,12 +53,12 @@ def _is_qualified_name(text: str) -> bool:
 
 
 def is_label_value(text: str) -> bool:
-    """Return whether a text is a label value; the empty text is one."""
+    """Return whether a text is a valid label value; the empty text is valid."""
     return not text or (len(text) <= NAME_LENGTH and is_name(text))
 
 
 def are_label_values(texts: Iterable[str]) -> bool:
-    """Return whether many texts are all label values.
+    """Return whether all of many texts are valid label values.
 
     Cost: a tenth of testing each.
     """
@@ -71,32 +71,32 @@ def are_label_values(texts: Iterable[str]) -> bool:
 
 
 def is_label_name(text: str) -> bool:
-    """Return whether a text is a DNS label, as names of policies and rules are."""
+    """Return whether a text is a DNS label, the form of names of policies and rules."""
     return len(text) <= NAME_LENGTH and _LABEL.fullmatch(text) is not None
 
 
 def is_prefixed_native_resource(name: str) -> bool:
-    """Return whether the name is in the `kubernetes.io/` namespace or below it."""
+    """Return whether a resource name has the prefix `kubernetes.io/` or a subdomain of it."""
     return _NATIVE in name
 
 
 def is_native_resource(name: str) -> bool:
-    """Return whether Kubernetes itself defines the resource: no prefix, or its own."""
+    """Return whether Kubernetes itself defines a resource: its name has no prefix, or the prefix `kubernetes.io/`."""
     return "/" not in name or is_prefixed_native_resource(name)
 
 
 def is_huge_page_resource(name: str) -> bool:
-    """Return whether the resource is huge pages of one size."""
+    """Return whether a resource is huge pages of a size."""
     return name.startswith("hugepages-")
 
 
 def is_attachable_volume_resource(name: str) -> bool:
-    """Return whether the resource counts attachable volumes."""
+    """Return whether a resource is a limit of attachable volumes."""
     return name.startswith("attachable-volumes-")
 
 
 def is_extended_resource_name(name: str) -> bool:
-    """Return whether the resource is an extended resource, defined by a device plugin or operator."""
+    """Return whether a resource is an extended resource, which a device plugin or operator defines."""
     if "/" not in name or _NATIVE in name or name.startswith(_QUOTA):
         return False
     return is_qualified_name(_QUOTA + name)
@@ -104,7 +104,7 @@ def is_extended_resource_name(name: str) -> bool:
 
 @lru_cache(maxsize=1 << 13)
 def is_scalar_resource_name(name: str) -> bool:
-    """Return whether the scheduler counts the resource in addition to cpu, memory, ephemeral-storage and pods."""
+    """Return whether the scheduler counts a resource besides cpu, memory, ephemeral-storage and pods."""
     return (
         is_extended_resource_name(name)
         or is_huge_page_resource(name)
@@ -114,12 +114,12 @@ def is_scalar_resource_name(name: str) -> bool:
 
 
 def is_device_resource_name(name: str) -> bool:
-    """Return whether dynamic resource allocation may provide the resource."""
+    """Return whether dynamic resource allocation may provide a resource."""
     return is_extended_resource_name(name) or name.startswith(_DEVICE_CLASS)
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Return whether a pod may request the resource at pod level."""
+    """Return whether a pod may request a resource at pod level."""
     return name in {"cpu", "memory"} or is_huge_page_resource(name)
 
 
@@ -148,7 +148,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def key_faults(key: str) -> list[str]:
-    """Return the errors of a label key."""
+    """Return the error messages for a label key; none if the key is valid."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return [_KEY_RULE]
@@ -161,13 +161,13 @@ def key_faults(key: str) -> list[str]:
 
 
 def value_faults(value: str) -> list[str]:
-    """Return the errors of a label value."""
+    """Return the error messages for a label value; none if the value is valid."""
     faults = [_too_long(NAME_LENGTH)] if len(value) > NAME_LENGTH else []
     return [*faults, _VALUE_RULE] if value and not is_name(value) else faults
 
 
 def requirement_fault(key: str, values: Sequence[str], of_operator: Iterable[str]) -> str:
-    """Return all errors of a requirement as one text, empty if it is valid.
+    """Return all errors of a label requirement as one text; empty if the requirement is valid.
 
     Args:
         key: the label's key.
@@ -179,7 +179,7 @@ def requirement_fault(key: str, values: Sequence[str], of_operator: Iterable[str
 
 
 def invalid(field: str, value: str | Sequence[str], why: str) -> str:
-    """Return the error of a field with an invalid value, or with an invalid list of values."""
+    """Return the error message for a field with an invalid value or an invalid list of values."""
     quoted = _ENCODER.encode(value if isinstance(value, str) else list(value) or None)
     return f"{field}: Invalid value: {quoted}: {why}"
 

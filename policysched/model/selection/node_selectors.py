@@ -1,4 +1,4 @@
-"""Compiled nodeSelector, node affinity, taints and tolerations.
+"""Compiled node selectors, node affinity, taints and tolerations.
 
 This module knows names and labels of nodes, but no columns: a term lists its requirements, so that a column can
 evaluate each of them per distinct value. A required term that cannot be parsed matches no node and is not reported, as
@@ -40,14 +40,14 @@ class FieldRequirement:
     negated: bool = False
 
     def admits(self, name: str) -> bool:
-        """Return whether a node of this name matches; fields other than the name are empty."""
+        """Return whether a node's name satisfies the requirement; fields other than the name are empty."""
         actual = name if self.key == NAME_FIELD else ""
         return (actual == self.value) is not self.negated
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """Requirements on labels and fields of a node, which must all match."""
+    """A compiled node selector term: requirements on labels and fields of a node, all of which must match."""
 
     labels: tuple[LabelRequirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
@@ -67,7 +67,7 @@ class NodeTerm:
 
     @property
     def by_label(self) -> ByLabel:
-        """The requirements on labels, by label; cached if there are many."""
+        """The requirements on labels, grouped by label; cached if there are many."""
         known = self._by_label
         if known is None:
             known = ByLabel(self.labels)
@@ -78,7 +78,7 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorMatcher:
-    """Terms of which one must match, and required values of labels.
+    """A compiled node selector: at least one term must match, and labels must have the required values.
 
     Missing: terms None require nothing; an empty list of terms matches no node.
     """
@@ -93,7 +93,7 @@ class NodeSelectorMatcher:
         return self._hash or 0
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a node matches."""
+        """Return whether a node matches any term and has the required label values."""
         if not all(labels.get(key) == value for key, value in self.labels.items()):
             return False
         return self.terms is None or any(term.matches(name, labels) for term in self.terms)
@@ -105,13 +105,13 @@ class NodeSelectorMatcher:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Labels on which the result depends."""
+        """Labels on which the result of the node selector depends."""
         return frozenset(self.labels).union(one.key for term in self.terms or () for one in term.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedTerm:
-    """A preferred term with its weight."""
+    """A compiled preferred node affinity term with its weight."""
 
     weight: int
     term: NodeTerm
@@ -123,7 +123,7 @@ def required_nodes(pod: Pod) -> NodeSelectorMatcher:
 
 
 def node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """Compile a node selector that must be valid, such as those of volumes and plugin arguments.
+    """Compile a node selector that must be valid, such as the node selector of a volume or a plugin argument.
 
     Raises:
         SelectorError: a term is invalid.
@@ -162,7 +162,7 @@ def preferred_nodes(pod: Pod) -> tuple[WeightedTerm, ...]:
 
 
 def preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[WeightedTerm, ...]:
-    """Compile preferred terms; terms with weight 0 and empty terms are omitted.
+    """Compile preferred node affinity terms; terms with weight 0 and empty terms are omitted.
 
     Raises:
         SelectorError: a term with a weight other than 0 is invalid.
@@ -206,14 +206,14 @@ NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 REPELLING_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
-"""Taint effects that keep a pod off a node."""
+"""Taint effects that keep a pod off a node: NoSchedule and NoExecute."""
 
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
-"""Taint of a cordoned node, for comparison with tolerations."""
+"""Taint of a cordoned node (`spec.unschedulable`), for comparison with tolerations."""
 
 
 class TolerationMatcher:
-    """A pod's tolerations, compiled into a set in which taints are looked up."""
+    """The compiled tolerations of a pod, in which taints are looked up."""
 
     __slots__ = ("_covered",)
 
@@ -225,7 +225,7 @@ class TolerationMatcher:
         )
 
     def covers(self, taint: Taint) -> bool:
-        """Return whether a toleration covers a taint; an empty effect or key in a toleration covers all."""
+        """Return whether any toleration covers a taint; an empty effect or key in a toleration covers all."""
         return any(
             (effect, key, value) in self._covered
             for effect in ("", taint.effect)
@@ -234,7 +234,7 @@ class TolerationMatcher:
         )
 
     def covers_all(self, taints: Iterable[Taint], effects: Collection[str] = REPELLING_EFFECTS) -> bool:
-        """Return whether every taint with one of these effects is covered."""
+        """Return whether tolerations cover every taint with one of the given effects."""
         return all(taint.effect not in effects or self.covers(taint) for taint in taints)
 
     def count_intolerable(self, taints: Iterable[Taint]) -> int:

@@ -25,7 +25,7 @@ NO_LABELS: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class PeerSelector:
-    """The pods that a term matches: by their labels, and by their namespace or its labels."""
+    """Selector of the pods that an affinity term matches: by labels, and by namespace or its labels."""
 
     pods: LabelMatcher
     namespaces: frozenset[str]
@@ -39,29 +39,29 @@ class PeerSelector:
         return self._hash
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = NO_LABELS) -> bool:
-        """Return whether a pod matches, given the labels of its namespace."""
+        """Return whether the selector matches a pod, given the labels of the pod's namespace."""
         metadata = pod.metadata
         return self.is_in(metadata.namespace, namespace_labels) and self.pods.matches(metadata.labels)
 
     def is_in(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Return whether pods of a namespace with these labels can match."""
+        """Return whether the selector can match pods of a namespace with these labels."""
         return namespace in self.namespaces or self.namespace_selector.matches(labels)
 
     @property
     def reads_namespaces(self) -> bool:
-        """Whether the result depends on the labels of namespaces."""
+        """Whether the selector depends on the labels of namespaces."""
         return bool(self.namespace_selector.requirements)
 
 
 class AffinityTerm(NamedTuple):
-    """The pods that a term matches, and the node label that defines topology domains."""
+    """A compiled affinity term: the pods that it matches, and the topology key."""
 
     peers: PeerSelector
     topology_key: str
 
 
 class Preference(NamedTuple):
-    """A preferred term with its weight."""
+    """A preferred affinity term with its weight."""
 
     weight: int
     term: AffinityTerm
@@ -76,27 +76,27 @@ class PodTerms:
     preferred: tuple[Preference, ...] = ()
     preferred_anti: tuple[Preference, ...] = ()
     faults: tuple[str, ...] = ()
-    """Errors of terms that cannot be parsed; all terms of their kind are dropped."""
+    """Errors of terms that cannot be parsed; all terms of the same kind (such as required affinity) are dropped."""
 
     @property
     def fault(self) -> str:
-        """All errors as one text, empty if there is none."""
+        """All errors of terms as one text; empty if there is no error."""
         return f"[{', '.join(self.faults)}]" if len(self.faults) > 1 else "".join(self.faults)
 
 
 class TermKind(IntEnum):
-    """The effect of a placed pod's term on an incoming pod."""
+    """Kinds of affinity terms of a placed pod, by their effect on an incoming pod."""
 
     REPELS = 1
-    """Required anti-affinity: rejects the domain of the placed pod."""
+    """Required anti-affinity of a placed pod: rejects the nodes in the placed pod's topology domain."""
     REQUIRED = 2
-    """Required affinity of the placed pod: adds to the score of its domain."""
+    """Required affinity of a placed pod: adds to the score of nodes in the placed pod's topology domain."""
     PREFERRED = 3
-    """A preference; with a negative weight for anti-affinity."""
+    """Preferred affinity of a placed pod; preferred anti-affinity has a negative weight."""
 
 
 class ExistingTerm(NamedTuple):
-    """One affinity term of a placed pod; `weight` is 0 except for preferences."""
+    """One affinity term of a placed pod; `weight` is 0 except for preferred terms."""
 
     sort: TermKind
     weight: int
@@ -104,7 +104,7 @@ class ExistingTerm(NamedTuple):
 
 
 def _stated(pod: Pod) -> tuple[str, PodAffinity | None, PodAffinity | None] | None:
-    """Return a pod's namespace with its pod affinity and anti-affinity; None without any."""
+    """Return a cache key: a pod's namespace with its affinity and anti-affinity; None if the pod has neither."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return None
@@ -138,7 +138,7 @@ def _terms_of(pod: Pod) -> PodTerms:
 
 
 class _TermCompiler:
-    """Compiles the terms of one pod and shares equal peer selectors: terms often differ only in the topology key."""
+    """Compiles the affinity terms of one pod; terms that select the same pods share their selector."""
 
     __slots__ = ("_before", "_named", "_namespace", "_peers", "_selectors")
 
@@ -152,7 +152,7 @@ class _TermCompiler:
         self._before: tuple[PodAffinityTerm, PeerSelector] | None = None
 
     def term(self, stated: PodAffinityTerm) -> AffinityTerm:
-        """Compile a term.
+        """Compile a required affinity or anti-affinity term.
 
         Raises:
             SelectorError: a selector of the term is invalid.
@@ -199,6 +199,6 @@ def _existing_terms_of(pod: Pod) -> Mapping[ExistingTerm, int]:
 
 
 pod_terms: Final = PodPartCache(_terms_of, _stated, PodTerms())
-"""Return the compiled terms of an incoming pod; cached."""
+"""Return the compiled affinity terms of an incoming pod; cached."""
 existing_terms: Final = PodPartCache[Mapping[ExistingTerm, int]](_existing_terms_of, _stated, {})
-"""Return the terms of a placed pod with their number of occurrences; cached."""
+"""Return the affinity terms of a placed pod, each with its number of occurrences; cached."""

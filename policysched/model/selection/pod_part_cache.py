@@ -1,4 +1,4 @@
-"""A bounded cache of values computed from one part of a pod's spec, shared by all pods in which that part is equal.
+"""A bounded cache of values computed from one part of a pod, such as its affinity, for all pods with an equal part.
 
 This module knows pods, but not what is computed. A value is found by the encoded part, and its memory is estimated from
 that length. All values of one cache use at most `KEPT_BYTES`, however large single pods are.
@@ -18,13 +18,13 @@ from policysched.model.objects import Pod
 T = TypeVar("T")
 KEPT_BYTES: Final = 32 << 20
 BYTES_PER_BYTE: Final = 16
-"""Estimated memory of a value, per byte of the encoded part. Units: bytes."""
+"""Estimated memory of a cached value, per byte of the encoded part of the pod. Units: bytes."""
 LEAST_BYTES: Final = 1 << 10
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class PodPartCache(Generic[T]):
-    """A cache of values computed from one part of pods.
+    """A cache of values computed from one part of a pod, such as its affinity.
 
     Args:
         answer: Computes the value for a pod; may read only the part.
@@ -43,7 +43,7 @@ class PodPartCache(Generic[T]):
         """Whether the last value is too large for the cache; the next pod replaces it."""
 
     def __call__(self, pod: Pod) -> T:
-        """Return the value for a pod."""
+        """Return the value for a pod, computed at the first pod with an equal part."""
         part = self._part(pod)
         if part is None:
             if self._last_is_large:
@@ -67,18 +67,18 @@ class PodPartCache(Generic[T]):
         return answer
 
     def forget(self) -> None:
-        """Drop all values."""
+        """Drop all cached values."""
         self._kept.clear()
         self._last = None
 
     @property
     def nbytes(self) -> int:
-        """Estimated memory of all values. Units: bytes."""
+        """Estimated memory of all cached values. Units: bytes."""
         return int(self._kept.currsize)
 
 
 def _key(part: Any) -> bytes | None:
-    """Return the key of a part; None if the part contains text that JSON cannot represent."""
+    """Return the cache key for a part of a pod; None if the part contains text that JSON cannot represent."""
     try:
         return _ENCODER.encode(part)
     except UnicodeError:

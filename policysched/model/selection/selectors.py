@@ -1,4 +1,4 @@
-"""Compiled label selectors: requirements on single labels, and conjunctions of them.
+"""Compiled label selectors: requirements on single labels, and their conjunctions.
 
 Node selectors in `node_selectors` build on this module. A requirement is evaluated for one value of its label
 (`admits`), so a column can evaluate it per distinct value instead of per object.
@@ -23,7 +23,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class SelectorError(ValueError):
-    """A selector that the API server would have rejected."""
+    """A selector is invalid: the API server would have rejected it."""
 
 
 class Operator(StrEnum):
@@ -38,18 +38,18 @@ class Operator(StrEnum):
 
 
 _OF_LABELS: Final = frozenset((Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST))
-"""Operators of label selectors; the others are for node selectors only."""
+"""Operators of label selectors; Gt and Lt are for node selectors only."""
 _LISTING: Final[Mapping[str, Operator]] = {one.value: one for one in (Operator.IN, Operator.NOT_IN)}
 FEW_VALUES: Final = 4
-"""Largest number of values of a requirement that are indexed together with those of other requirements."""
+"""Largest number of values of a requirement that is indexed together with other requirements."""
 FEW: Final = 8
-"""Largest number of values or requirements that are searched linearly."""
+"""Largest number of values or requirements that are searched without an index."""
 BYTES_PER_LABEL, BYTES_PER_VALUE = 256, 96
-"""Estimated memory of a requirement and of a value. Units: bytes."""
+"""Estimated memory of a requirement, and of a value of a requirement. Units: bytes."""
 
 
 def contradicted(selector: LabelSelector) -> str | None:
-    """Return a label on which a valid selector has contradictory requirements; None if there is none."""
+    """Return a label on which a valid selector has contradictory requirements; None if there is no such label."""
     stated: dict[str, list[Requirement]] = {}
     for key, value in selector.match_labels.items():
         stated[key] = [Requirement(key, Operator.IN, (value,))]
@@ -59,7 +59,7 @@ def contradicted(selector: LabelSelector) -> str | None:
 
 
 def _exclude_each_other(requirements: Iterable[Requirement]) -> bool:
-    """Return whether no value, and no absence, of a label satisfies all these requirements."""
+    """Return whether neither a value nor the absence of a label satisfies all given requirements on the label."""
     allowed: set[str] | None = None
     refused: set[str] = set()
     operators = set()
@@ -75,7 +75,7 @@ def _exclude_each_other(requirements: Iterable[Requirement]) -> bool:
 
 
 class LabelRequirement(NamedTuple):
-    """A requirement on one label; values of In and NotIn are sorted, `bound` is the number of Gt and Lt."""
+    """A requirement on one label; values of In and NotIn are sorted, `bound` is the number for Gt and Lt."""
 
     key: str
     operator: Operator
@@ -83,7 +83,7 @@ class LabelRequirement(NamedTuple):
     bound: int = 0
 
     def admits(self, value: str | None) -> bool:
-        """Return whether the label may have this value; None stands for an object without the label."""
+        """Return whether the requirement allows a value of the label; None stands for an object without the label."""
         match self.operator:
             case Operator.IN:
                 return self._lists(value)
@@ -146,7 +146,7 @@ class OfLabel:
         self._allowed = frozenset(values if self._allowed is None else self._allowed.intersection(values))
 
     def _bound(self, one: LabelRequirement) -> None:
-        """Keep the strictest bounds."""
+        """Combine a Gt or Lt requirement with the stricter of the bounds so far."""
         above, below = self._bounds
         if one.operator is Operator.GREATER:
             above = one.bound if above is None else max(above, one.bound)
@@ -155,7 +155,7 @@ class OfLabel:
         self._bounds, self._beyond = (above, below), True
 
     def admits(self, value: str) -> bool:
-        """Return whether the label may have this value."""
+        """Return whether all requirements on the label allow a value."""
         if value in self._banned or (self._allowed is not None and value not in self._allowed):
             return False
         return not self._beyond or self._is_within(value)
@@ -166,7 +166,7 @@ class OfLabel:
         return number is not None and (above is None or number > above) and (below is None or number < below)
 
     def among(self, values: KeysView[str]) -> tuple[Collection[str], bool]:
-        """Return the admitted ones of some values and True, or the rejected ones and False.
+        """Return the allowed values among `values` and True, or the rejected values and False, whichever is faster.
 
         Cost: proportional to the smaller of the values and the listed ones; with numeric comparisons, to the values.
         """
@@ -218,7 +218,7 @@ class ByLabel:
         self._of: dict[str, OfLabel] = {}
 
     def of(self, label: str) -> OfLabel:
-        """Return the combined requirements on a label that has some."""
+        """Return the combined requirements on a label; the label must have requirements."""
         known = self._of.get(label)
         if known is None:
             known = self._of[label] = OfLabel(self.stated[label])
@@ -238,7 +238,7 @@ class ByLabel:
 
 @dataclass(frozen=True, slots=True)
 class LabelMatcher:
-    """Requirements that must all hold, sorted, so that equivalent selectors are equal.
+    """A compiled label selector: requirements that must all hold, sorted, so that equivalent selectors are equal.
 
     Missing: requirements None select nothing.
     """
@@ -278,7 +278,7 @@ class LabelMatcher:
 
     @property
     def narrowest(self) -> LabelRequirement | None:
-        """The In requirement with the fewest values; None if there is none."""
+        """The In requirement with the fewest values; None if there is no In requirement."""
         if self._narrowest is None:
             exact = [one for one in self.requirements or () if one.operator is Operator.IN]
             if not exact:
@@ -288,12 +288,12 @@ class LabelMatcher:
 
     @property
     def nbytes(self) -> int:
-        """Estimated memory. Units: bytes."""
+        """Estimated memory of the selector. Units: bytes."""
         return sum(BYTES_PER_LABEL + BYTES_PER_VALUE * len(one.values) for one in self.requirements or ())
 
     @property
     def keys(self) -> frozenset[str]:
-        """Labels on which the result depends."""
+        """Labels on which the result of the selector depends."""
         return frozenset(one.key for one in self.requirements or ())
 
     @property
@@ -307,13 +307,13 @@ class LabelMatcher:
         return self.requirements == ()
 
     def narrowed(self, labels: Mapping[str, str]) -> LabelMatcher:
-        """Return the selector with additional required labels; a selector of nothing stays one."""
+        """Return the selector with additional required labels; a selector that selects nothing stays unchanged."""
         if self.requirements is None:
             return self
         return _matcher((*self.requirements, *_exactly(labels)))
 
     def joined(self, other: LabelMatcher) -> LabelMatcher:
-        """Return the conjunction with another selector; one that selects nothing is ignored."""
+        """Return the conjunction of two selectors; a selector that selects nothing is ignored."""
         if not other.requirements or self.requirements is None:
             return self
         if not self.requirements:
@@ -326,7 +326,7 @@ EVERYTHING: Final = LabelMatcher(())
 
 
 def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
-    """Compile a label selector: an absent one selects nothing, an empty one everything.
+    """Compile a label selector; an absent selector selects nothing, an empty selector everything.
 
     Raises:
         SelectorError: an operator is unknown, or a key or value is invalid for it.
@@ -350,7 +350,7 @@ def selector_key(selector: LabelSelector | None) -> Hashable:
 
 
 class SelectorCompiler:
-    """Compiles label selectors and caches the results."""
+    """Compiles label selectors and caches the compiled selectors."""
 
     __slots__ = ("_compiled",)
 
@@ -358,7 +358,7 @@ class SelectorCompiler:
         self._compiled: dict[Hashable, LabelMatcher] = {}
 
     def __call__(self, selector: LabelSelector | None) -> LabelMatcher:
-        """Compile a selector.
+        """Compile a label selector, or return the cached compiled selector.
 
         Raises:
             SelectorError: as `compile_selector`.
@@ -403,7 +403,7 @@ def _sorted(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def int64(text: str) -> int | None:
-    """Parse a decimal 64-bit integer; None if the text is not one."""
+    """Parse a decimal 64-bit integer; None if the text is not such an integer."""
     if len(text) > 40 or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -411,7 +411,7 @@ def int64(text: str) -> int | None:
 
 
 def _operator_faults(operator: Operator, values: tuple[str, ...]) -> Iterator[str]:
-    """Yield the errors of the values for an operator."""
+    """Yield the errors of a requirement's values for its operator."""
     match operator:
         case Operator.IN | Operator.NOT_IN:
             if not values:
