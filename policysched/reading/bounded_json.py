@@ -1,4 +1,4 @@
-"""Bounded decoding of untrusted JSON, with case-insensitive field names as in Go.
+"""Decoding of untrusted JSON with limits on its size, and case-insensitive field names as in Go.
 
 All pods wait while an answer is decoded, and JSON is not decoded in parts. So values are decoded directly as the
 expected type, which stops at the first mismatch, and limits are checked during decoding (`counted`), not after it.
@@ -19,7 +19,7 @@ from policysched.reading.lenient_json import UNREADABLE, without_halves
 
 INT64: Final = range(-(2**63), 2**63)
 MOST_FIELDS: Final = 256
-"""Largest number of fields of one object; more is an error."""
+"""Largest number of fields of one object; an object with more fields is an error."""
 FIELDS_EACH: Final = 4
 """Largest average number of fields of the objects in a list with unusual field names, per allowed object; more is an
 error."""
@@ -47,27 +47,27 @@ _KINDS: Final = {
 
 
 class UnusableAnswerError(PolicyschedError):
-    """An answer is not JSON, has a value of a wrong type, or has too many entries."""
+    """A response is unusable: it is not JSON, has a value of a wrong type, or has too many entries."""
 
 
 class Key(str):
-    """An object key that `counted` counts during decoding."""
+    """Key of an object, counted against a limit while JSON is decoded."""
 
     __slots__ = ()
 
 
 class _Item(msgspec.Struct):
-    """A list item of which no field is decoded."""
+    """A list item whose fields are not decoded."""
 
 
 def counting(struct: type[msgspec.Struct], items: Budget) -> type[msgspec.Struct]:
-    """Return a subclass of a struct that spends a budget whenever an object is decoded as it."""
+    """Return a subclass of a struct that spends a unit of a budget for every object decoded into it."""
     count = {"__post_init__": lambda _: items.spend()}
     return msgspec.defstruct("Counted", [], bases=(struct,), namespace=count)
 
 
 def counted(body: bytes | msgspec.Raw, kind: Any, keys: Budget) -> Any:
-    """Decode JSON and stop as soon as a limit is exceeded.
+    """Decode JSON, and stop as soon as its keys or items exceed a limit.
 
     Args:
         body: JSON text.
@@ -86,17 +86,17 @@ def counted(body: bytes | msgspec.Raw, kind: Any, keys: Budget) -> Any:
 
 
 def weight(body: bytes) -> int:
-    """Return an upper bound of the number of fields and items, a hundred times faster than decoding."""
+    """Return an upper bound for the number of fields and items in JSON, a hundred times faster than decoding."""
     return body.count(b",") + body.count(b"{")
 
 
 def are_few(body: bytes | msgspec.Raw, most: int = FEW) -> bool:
-    """Return whether a text is small enough to decode without counting."""
+    """Return whether JSON is small enough to be decoded without counting its entries."""
     return len(memoryview(body)) <= most or weight(bytes(body)) <= most
 
 
 def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw, what: str) -> T:
-    """Decode JSON of an expected type.
+    """Decode JSON of an expected type; an error message begins with `what`.
 
     Raises:
         UnusableAnswerError: the text has another type, or is not JSON.
@@ -108,7 +108,7 @@ def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw, what: s
 
 
 def bounded_by(entries: Budget, kind: Any, text: bytes | msgspec.Raw, what: str) -> Any:
-    """Decode JSON of an expected type with a limit on entries: its keys, or items of a type from `counting`.
+    """Decode JSON of an expected type, with a limit on the number of its keys or items.
 
     Raises:
         UnusableAnswerError: a limit is exceeded, or the text has another type or is not JSON.
@@ -122,7 +122,7 @@ def bounded_by(entries: Budget, kind: Any, text: bytes | msgspec.Raw, what: str)
 
 
 def _unreadable(error: Exception, text: bytes | msgspec.Raw, what: str) -> UnusableAnswerError:
-    """Return the error for a text that cannot be decoded: not JSON, or an unexpected type."""
+    """Return the error for JSON that cannot be decoded: not JSON, or a value of an unexpected type."""
     found = _MISMATCH.match(str(error))
     try:
         _ANYTHING.decode(text)
@@ -135,12 +135,12 @@ def _unreadable(error: Exception, text: bytes | msgspec.Raw, what: str) -> Unusa
 
 
 def text_of(raw: msgspec.Raw | None, what: str) -> str:
-    """Decode a string; absent is empty."""
+    """Decode a JSON string; an absent string is empty."""
     return decoded(_STRING, present(raw, b'""'), what)
 
 
 def int_of(raw: msgspec.Raw | None, what: str) -> int:
-    """Decode a 64-bit integer; absent is 0."""
+    """Decode a 64-bit integer from JSON; an absent integer is 0."""
     number = decoded(_INTEGER, present(raw, b"0"), what)
     if number not in INT64:
         raise UnusableAnswerError(f"{what}: expected a 64-bit integer, got a number")
@@ -148,13 +148,13 @@ def int_of(raw: msgspec.Raw | None, what: str) -> int:
 
 
 def field(given: Mapping[str, T], name: str) -> T | None:
-    """Return the field of a name in any case, the last one if there are several; None if absent."""
+    """Return the field with a name, ignoring case (the last, if there are several); None if absent."""
     lowered = name.lower()
     return next((given[key] for key in reversed([*given]) if key.lower() == lowered), None)
 
 
 def first_value(body: bytes) -> bytes:
-    """Return the first JSON value of a text, without what follows it, and with invalid Unicode replaced by U+FFFD."""
+    """Return the first JSON value of a text without the text after it; invalid Unicode is replaced by U+FFFD."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -177,7 +177,7 @@ def present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:
 
 
 def members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Mapping[str, msgspec.Raw]:
-    """Split an object into its fields without decoding their values; null has no fields.
+    """Split a JSON object into its fields without decoding their values; null has no fields.
 
     Raises:
         UnusableAnswerError: the text is not an object, or has too many fields.
@@ -190,7 +190,7 @@ def members(body: bytes | msgspec.Raw, what: str, most: int = MOST_FIELDS) -> Ma
 
 
 def objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping[str, msgspec.Raw]]:
-    """Split the objects of a list into their fields without decoding their values; null is empty.
+    """Split each object of a JSON list into its fields without decoding their values; null is an empty list.
 
     Raises:
         UnusableAnswerError: the text is not a list of objects, or the list or an object is too large.
@@ -205,7 +205,7 @@ def objects(body: bytes | msgspec.Raw, what: str, most: int) -> Sequence[Mapping
 
 
 def bounded(found: SizedT, what: str, most: int) -> SizedT:
-    """Return a decoded value after checking its length.
+    """Return a decoded value; raise an error if it has more than `most` entries.
 
     Raises:
         UnusableAnswerError: the value has too many entries.

@@ -16,11 +16,11 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 MAX_DEPTH: Final = 200
 MAX_REPEATED: Final = 500_000
-"""Maximum number of values that aliases may add to the written ones; a document with more is rejected."""
+"""Maximum number of values that aliases may add to a document; a document with more is rejected."""
 DEPTH_OF_LIBYAML: Final = "exceeded maximum nesting depth"
-"""Message of libyaml 0.2.6 and later for more than 1,000 levels."""
+"""Error message of libyaml 0.2.6 and later for more than 1,000 nested levels."""
 RAISED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Exceptions of PyYAML's constructors for invalid scalars, besides its own errors."""
+"""Exceptions that PyYAML's constructors raise for invalid scalars, besides PyYAML's own errors."""
 
 
 class BoundsError(yaml.MarkedYAMLError):
@@ -38,23 +38,23 @@ _TAGS: Final = "tag:yaml.org,2002:"
 
 
 class JsonConstructor(SafeConstructor):
-    """Constructs only values of JSON, as kubectl does; rejects other values with their place.
+    """Constructs only values that JSON has, as kubectl does; rejects other values with their position.
 
     Keys, dates and numbers that are too large stay texts.
     """
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Construct an object; its keys stay texts."""
+        """Construct an object from a YAML mapping; keys stay texts."""
         self.flatten_mapping(node)
         return {_key(key): self.construct_object(value, deep=deep) for key, value in node.value}
 
     def construct_date(self, node: ScalarNode) -> str:
-        """Construct a text from a date."""
+        """Construct a text from a YAML date."""
         self.construct_yaml_timestamp(node)
         return str(node.value)
 
     def construct_number(self, node: ScalarNode) -> float | str:
-        """Construct a number, or a text if the number is too large."""
+        """Construct a number from a YAML scalar; a text if the number is too large."""
         number = self.construct_yaml_float(node)
         if isfinite(number):
             return number
@@ -63,7 +63,7 @@ class JsonConstructor(SafeConstructor):
         return str(node.value)
 
     def refuse(self, node: Node) -> Any:
-        """Reject a value that JSON does not have."""
+        """Reject a YAML value that JSON does not have."""
         raise _no_json(node)
 
     yaml_constructors: ClassVar[dict[Any, Any]] = (
@@ -86,12 +86,12 @@ def _no_json(node: Node) -> ConstructorError:
 
 
 class _Loader(JsonConstructor, yaml.SafeLoader):
-    """Loader that rejects documents deeper than MAX_DEPTH."""
+    """YAML loader that rejects documents nested deeper than MAX_DEPTH."""
 
     _depth = 0
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
-        """Compose the nodes of a value; reject too deep nesting."""
+        """Compose the YAML node tree of a value; reject too deep nesting."""
         event = self.peek_event()  # type: ignore[no-untyped-call]  # the stubs do not say
         if self._depth >= MAX_DEPTH and isinstance(event, yaml.CollectionStartEvent):
             raise _too_deep(event.start_mark)
@@ -102,7 +102,7 @@ class _Loader(JsonConstructor, yaml.SafeLoader):
 
 
 def load(text: str | bytes) -> Any:
-    """Read the only document of a text.
+    """Return the value of a YAML text with a single document.
 
     Raises:
         yaml.YAMLError: the text is invalid or exceeds a limit.
@@ -121,7 +121,7 @@ def load(text: str | bytes) -> Any:
 
 
 def compose(text: str | bytes) -> Node | None:
-    """Compose the nodes of the only document of a text, None without a document.
+    """Return the YAML node tree of a text with a single document; None if there is no document.
 
     Raises:
         yaml.YAMLError: the text is invalid or exceeds a limit.
@@ -135,7 +135,7 @@ def compose(text: str | bytes) -> Node | None:
 
 
 def shallow_events(text: str | bytes, loader: Any) -> Iterator[yaml.Event]:
-    """Yield the events of a text; reject too deep nesting before any recursive step, such as composing.
+    """Yield the YAML events of a text; reject too deep nesting before any recursive processing.
 
     Raises:
         TooDeepError: the text is nested too deeply.
@@ -171,7 +171,7 @@ def _children(node: Node) -> Iterator[Node]:
 
 
 class Sizes:
-    """Counts the values of a document before it is constructed.
+    """Counts the values of a YAML document, including those that aliases repeat, before it is constructed.
 
     Args:
         children: Returns the child nodes to count.
@@ -183,7 +183,7 @@ class Sizes:
         self._above: set[int] = set()
 
     def size(self, node: Node) -> int:
-        """Count the values of a node, aliases included.
+        """Return the number of values below a node, including values that aliases repeat.
 
         Raises:
             BoundsError: the values are too many or endless.

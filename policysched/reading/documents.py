@@ -1,4 +1,4 @@
-"""Read the objects of YAML and JSON texts: several documents and lists, each object with its source position.
+"""Read the objects of YAML and JSON texts (several documents, lists), each with its source position.
 
 This module does not interpret the objects. An error names file, line and column. A position is computed only when it is
 used, because a saved cluster may have a hundred thousand objects without errors.
@@ -23,21 +23,21 @@ from policysched.reading.yaml_nodes import LINE_END, read_yaml
 _TEMPLATE: Final = re.compile(
     r"\{\{-?\s*(?:/\*|\$|\.[A-Z]|(?:if|else|end|with|range|include|define|template|toYaml)\b)"
 )
-"""An action of a Helm template."""
+"""Pattern of an action in a Helm template."""
 Object = Mapping[str, Any]
 
 
 class EmptyFileError(UsageError):
-    """A file has no objects, only comments."""
+    """A file contains no objects, only comments."""
 
 
 class ForeignFileError(UsageError):
-    """A file has values that are not Kubernetes objects."""
+    """A file contains values that are not Kubernetes objects."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A document of a file: the text of the file and the root node of the document."""
+    """Source of a document: the text of its file and its root node."""
 
     file: str
     read: Callable[[], str] = field(repr=False)
@@ -66,7 +66,7 @@ class Source:
 
 @lru_cache(maxsize=1)
 def _lines(text: str) -> list[str]:
-    """Divide a text into lines, once for all its documents."""
+    """Divide the text of a file into lines, once for all documents in the text."""
     return LINE_END.split(text)
 
 
@@ -77,7 +77,7 @@ def _starts(text: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object and its source."""
+    """One object of a file, with its source."""
 
     object: Object
     source: Source
@@ -105,7 +105,7 @@ class Document:
         return node if found else None
 
     def refusal(self, path: str, error: Exception | str, *, at_key: bool = False) -> UsageError:
-        """Return an error with the position of a field, or of its key, made from an error without a position."""
+        """Return an error with the position of a field (or of its key), from an error without a position."""
         key = positions.key(self.source.root, self.inside(path)) if at_key else None
         place = self.place(path) if key is None else positions.start(key)
         return UsageError(f"{self.file}:{place.line}:{place.column}: {error}")
@@ -115,7 +115,7 @@ class Document:
         return f"{self.path}.{path}" if self.path and path else self.path or path
 
     def place(self, path: str, line: int = 1, column: int = 1) -> SourcePosition:
-        """Return the position of a field in the file, or of a line and column inside the text of the field."""
+        """Return the position in the file of a field, or of a line and column inside the field's text."""
         node = self.node(path)
         if (line, column) == (1, 1) and not path:
             return positions.start(node)
@@ -123,7 +123,7 @@ class Document:
 
 
 def read(text: str, file: str) -> list[Document]:
-    """Read the objects of a text.
+    """Return the objects in the text of a file, each with its source.
 
     Raises:
         UsageError: the text is not made of Kubernetes objects.
@@ -143,7 +143,7 @@ def read(text: str, file: str) -> list[Document]:
 
 
 def metadata_of(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the metadata of an object as written; empty if it is not a mapping, which the decoder reports."""
+    """Return the metadata of an object as written; empty if it is not a mapping, an error that the decoder reports."""
     found = one.get("metadata")
     return found if isinstance(found, Mapping) else {}
 
@@ -162,13 +162,13 @@ def _values(text: str, file: str) -> Iterator[tuple[Any, Source]]:
 
 
 def is_tests(value: Any) -> bool:
-    """Return whether a value is the content of a policy test file and not an object."""
+    """Return whether a value is the content of a policy test file instead of an object."""
     tests = value.get("tests") if isinstance(value, Mapping) and "kind" not in value else value
     return isinstance(tests, list) and any(isinstance(one, Mapping) and "given" in one for one in tests)
 
 
 def objects_of(value: Any, source: Source, path: str = "", implied: Object | None = None) -> Iterator[Document]:
-    """Return the objects of a document: itself, or the items of a list.
+    """Return the objects of a document: the document itself, or the items if it is a list.
 
     Raises:
         UsageError: the document is not a Kubernetes object.
@@ -210,7 +210,7 @@ def _kind(value: object) -> str:
 
 
 def of_kind(raw: Object, kind: str) -> Object:
-    """Return an object after a check of its kind; a missing kind is accepted.
+    """Return an object if it has a kind or no kind; raise an error for another kind.
 
     Raises:
         UsageError: the object has another kind.

@@ -1,4 +1,4 @@
-"""Read the bytes and texts of files and of the standard input."""
+"""Read the bytes or the text of files and of the standard input."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import BinaryIO, Final
 from policysched.errors import UsageError
 
 STDIN: Final = "-"
-"""The file name of the standard input."""
+"""File name that stands for the standard input."""
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
-"""Suffixes of the files that are read in folders."""
+"""Suffixes of the files that are read when a folder is named."""
 TESTS: Final = re.compile(r"(?:.*[-_.])?tests\.ya?ml")
-"""File names of policy tests (`policysched test`). Folders have such files beside the policies."""
+"""File name patterns of policy tests (`policysched test`), which folders contain beside policies."""
 _FIRST: Final = 1 << 20
 """Size of the part that is read before a file is checked for binary content. Unit: bytes."""
 LARGEST: Final = 1 << 31
@@ -51,7 +51,7 @@ def read_bytes(name: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def _standard_input(file: BinaryIO) -> bytes:
-    """Read the standard input once; several flags of a command can name it."""
+    """Return the content of the standard input, read once even if several flags name it."""
     return _bytes_of(file, STDIN)
 
 
@@ -91,7 +91,7 @@ def as_text(data: bytes, file: str) -> str:
 
 
 def shown(name: str) -> str:
-    """Return a file name for messages."""
+    """Return a file name as messages show it."""
     return {STDIN: "<stdin>", "": '""'}.get(name, name)
 
 
@@ -104,7 +104,7 @@ def exists(file: Path) -> bool:
 
 
 def why(error: OSError) -> str:
-    """Return why a file cannot be read, for messages."""
+    """Return the reason why a file cannot be read, for messages."""
     match error:
         case FileNotFoundError():
             return "no such file"

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 IntArray: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 FEW_BACKSLASHES: Final = 8
-"""Maximum number of backslashes before a quote that are counted one by one; longer runs are counted at once."""
+"""Number of backslashes before a quote that are counted one by one; longer runs are counted with arrays."""
 _STEPS: Final = np.zeros(256, np.int8)
-"""Change of the depth by each byte outside of strings."""
+"""By how much each byte outside of strings changes the nesting depth."""
 _STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
 _IS_MARK: Final = np.zeros(256, np.bool_)
 _IS_MARK[[*b'"[]{},']] = True
@@ -24,7 +24,7 @@ _QUOTE, _COMMA, _BACKSLASH = b'",\\'
 
 
 def cut(raw: bytes, deepest: int) -> bytes:
-    """Replace values that are deeper than a limit by null."""
+    """Replace JSON values that are nested deeper than a limit by null."""
     at, marks = _structure(raw)
     steps = _STEPS[marks]
     depth = np.cumsum(steps, dtype=np.int64)
@@ -41,7 +41,7 @@ def cut(raw: bytes, deepest: int) -> bytes:
 
 
 def split(raw: bytes, opening: bytes) -> list[bytes]:
-    """Split the content of the outermost brackets at its commas; empty if the brackets do not match."""
+    """Split the content of the outermost brackets of JSON at its commas; empty if the brackets do not match."""
     if not raw.lstrip().startswith(opening):
         return []
     at, marks = _structure(raw)
@@ -55,7 +55,7 @@ def split(raw: bytes, opening: bytes) -> list[bytes]:
 
 
 def _escaped(values: Bytes, quotes: IntArray) -> NDArray[np.bool_]:
-    """Return which quotes follow an odd number of backslashes.
+    """Return a mask of the quotes that are escaped: an odd number of backslashes precedes them.
 
     Cost: O(quotes); O(text) if a run of backslashes is longer than FEW_BACKSLASHES.
     """
@@ -74,7 +74,7 @@ def _escaped(values: Bytes, quotes: IntArray) -> NDArray[np.bool_]:
 
 
 def _structure(raw: bytes) -> tuple[IntArray, Bytes]:
-    """Find the brackets and commas outside of strings, without empty pairs of brackets.
+    """Return the brackets and commas of JSON outside of strings, without empty pairs of brackets.
 
     Returns:
         Their offsets and their bytes.

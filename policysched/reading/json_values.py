@@ -1,4 +1,4 @@
-"""JSON values of a text, with the source position of every value.
+"""Read the JSON values of a text, with the source position of every value.
 
 JSON has the same node classes as YAML, so that `positions` serves both.
 """
@@ -19,13 +19,13 @@ from policysched.reading import positions
 from policysched.reading.yaml_nodes import LINE_END, LONG_NUMBER
 
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
-"""The escape of one half of a surrogate pair."""
+"""Pattern of the escape of one half of a surrogate pair."""
 _TOKEN: Final = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>[{}\[\]:,])|(?P<word>[^\s{}\[\],:"]+)', re.DOTALL)
 _TAGS: Final = {"t": "bool", "f": "bool", "n": "null"}
 
 
 def json_values(text: str, file: str) -> list[tuple[Any, int, int]] | None:
-    """Read the JSON values of a text, each with its first offset and the offset after it.
+    """Return the JSON values of a text, each with its start offset and its end offset.
 
     Returns:
         The values, or None if the text is not JSON and the YAML reader has to read it.
@@ -50,7 +50,7 @@ def json_values(text: str, file: str) -> list[tuple[Any, int, int]] | None:
 
 
 def _reject_repeated_key(text: str, file: str, offset: int) -> None:
-    """Raise an error with the repeated key of the JSON value at an offset, if the value is JSON to its end."""
+    """Raise an error if the JSON value at an offset repeats a key of an object; ignore a value that is not JSON."""
     try:
         _, end = json.JSONDecoder().raw_decode(text, offset)
     except (ValueError, RecursionError):
@@ -62,7 +62,7 @@ def _reject_repeated_key(text: str, file: str, offset: int) -> None:
 
 
 def _reject_half_characters(found: list[tuple[Any, int, int]], text: str, file: str) -> None:
-    """Reject escapes of half of a surrogate pair: Kubernetes stores no such text, and a terminal cannot print it."""
+    """Reject escapes of half of a surrogate pair: Kubernetes does not store such text, terminals cannot print it."""
     if not _HALF.search(text):
         return
     try:
@@ -73,11 +73,11 @@ def _reject_half_characters(found: list[tuple[Any, int, int]], text: str, file: 
 
 
 class RepeatedKeyError(ValueError):
-    """A JSON object has a key twice. JSON readers do not agree on which value applies."""
+    """A JSON object contains a key twice, so that JSON readers disagree on the value."""
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    """Return a JSON object made of its keys and values.
+    """Return a JSON object for keys and values; raise RepeatedKeyError if a key occurs twice.
 
     Raises:
         RepeatedKeyError: a key is repeated.
@@ -89,7 +89,7 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
 
 
 def explain_json(text: str, file: str) -> None:
-    """Raise an error about a text that is not JSON.
+    """Raise an error that explains why a text is not JSON.
 
     Raises:
         UsageError: the text is not JSON.
@@ -112,12 +112,12 @@ def _skip(text: str, offset: int) -> int:
 
 
 def compose_json(text: str, begin: int, end: int) -> Node:
-    """Return the nodes of the JSON value between two offsets of a text, with positions in the whole text."""
+    """Return the node tree of the JSON value between two offsets of a text, with positions in the whole text."""
     return _Composer(text).compose(begin, end)
 
 
 def _repeated_key(root: Node) -> ScalarNode | None:
-    """Return the first key that its object has twice, or None."""
+    """Return the first key node that occurs twice in its object; None if there is none."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -135,7 +135,7 @@ def _repeated_key(root: Node) -> ScalarNode | None:
 
 
 class _Composer:
-    """Builds nodes from the tokens of valid JSON."""
+    """Builds a node tree from the tokens of valid JSON."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -151,7 +151,7 @@ class _Composer:
         return node
 
     def _take(self, token: re.Match[str]) -> Node | None:
-        """Take one token; return the node that ends with the token."""
+        """Process one token; return the node that ends with the token, else None."""
         sign = token["sign"]
         start, end = (self._mark(token.start(str(token.lastgroup))), self._mark(token.end()))
         if sign in ("{", "["):

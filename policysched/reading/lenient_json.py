@@ -1,4 +1,4 @@
-"""Read the usable parts of malformed or deeply nested JSON by its brackets and strings.
+"""Read the usable parts of malformed or deeply nested JSON, by its brackets and strings.
 
 The decoder rejects such texts as a whole: objects nested deeper than it recurses, and lists or watch events with one
 object that is not JSON.
@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 DEEPEST: Final = 64
-"""Maximum depth of values; `shallow` cuts deeper values. The fields that scheduling reads are at most 14 deep."""
+"""Maximum nesting depth of JSON values; `shallow` replaces deeper values. Scheduling reads at most 14 levels."""
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
 _MEMBER: Final = re.compile(rb"\s*(" + _STRING + rb")\s*:\s*(.*)", re.DOTALL)
 _TEXT: Final = msgspec.json.Decoder(str)
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""Exceptions of decoding an untrusted text: it is not JSON, has other types or is nested too deeply."""
+"""Exceptions of decoding an untrusted text: it is not JSON, has values of other types or is nested too deeply."""
 
 EACH: Final = "[]"
 """Step of a path that stands for every element of an array."""
@@ -30,7 +30,7 @@ _HALF: Final = re.compile(
     rb"(\\u[dD][89a-fA-F][0-9a-fA-F]{2})",
     re.DOTALL,
 )
-"""Matches a text up to and including the first escape of half of a surrogate pair."""
+"""Pattern of a text up to and including the first escape of half of a surrogate pair."""
 
 
 class Identity(NamedTuple):
@@ -42,25 +42,25 @@ class Identity(NamedTuple):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the name alone."""
+        """The key `namespace/name`; the name alone without a namespace."""
         return "/".join(filter(None, (self.namespace, self.name)))
 
 
 def identity(raw: bytes) -> Identity:
-    """Read namespace, name and version of an object that may be malformed elsewhere."""
+    """Read namespace, name and version of an object whose other parts may be malformed."""
     metadata = members(members(raw).get("metadata", b""))
     return Identity(*(_text(metadata.get(name, b"")) for name in ("namespace", "name", "resourceVersion")))
 
 
 def shallow(raw: bytes, deepest: int = DEEPEST) -> bytes:
-    """Replace values that are deeper than a limit by null."""
+    """Replace JSON values that are nested deeper than a limit by null."""
     from policysched.reading.json_structure import cut  # noqa: PLC0415 - NumPy takes 80 ms to import
 
     return cut(raw, deepest)
 
 
 def without_halves(raw: bytes) -> bytes:
-    """Replace escapes of half of a surrogate pair by U+FFFD, as Go does; the text keeps its length.
+    """Replace escapes of half of a surrogate pair in JSON by U+FFFD, as Go does; the length stays the same.
 
     Raises:
         msgspec.DecodeError: the text has too many such escapes.
@@ -79,12 +79,12 @@ def without_halves(raw: bytes) -> bytes:
 
 
 def without_managed_fields(raw: bytes) -> bytes:
-    """Replace the `managedFields` of an object by null: nothing reads them, and they can be deeply nested."""
+    """Replace the `managedFields` of an object by null, because they are not read and can be deeply nested."""
     return replaced(raw, [("metadata", "managedFields")], lambda _: b"null")
 
 
 def replaced(raw: bytes, paths: Sequence[Sequence[str]], put: Callable[[bytes], bytes]) -> bytes:
-    """Replace the values at some paths; paths without a value have no effect.
+    """Replace the JSON values at some paths by the result of `put`; paths without a value have no effect.
 
     Args:
         raw: An object or an array.
@@ -108,25 +108,25 @@ def replaced(raw: bytes, paths: Sequence[Sequence[str]], put: Callable[[bytes], 
 
 
 def is_deeper(raw: bytes, than: int) -> bool:
-    """Return whether a text has values that are deeper than a limit."""
+    """Return whether JSON has values that are nested deeper than a limit."""
     if raw.count(b"[") + raw.count(b"{") <= than:
         return False
     return shallow(raw, than) != raw
 
 
 def members(raw: bytes) -> dict[str, bytes]:
-    """Split an object into the names and texts of its members; empty for any other value."""
+    """Split a JSON object into the names and texts of its members; empty for any other value."""
     found = (_MEMBER.fullmatch(part) for part in _inside(raw, b"{"))
     return {_text(one[1]): one[2].rstrip() for one in found if one is not None}
 
 
 def elements(raw: bytes) -> list[bytes]:
-    """Split an array into the texts of its elements; empty for any other value."""
+    """Split a JSON array into the texts of its elements; empty for any other value."""
     return [part.strip() for part in _inside(raw, b"[") if part.strip()]
 
 
 def _inside(raw: bytes, opening: bytes) -> list[bytes]:
-    """Split the content of the outermost brackets at its commas; empty if the brackets do not match."""
+    """Split the content of the outermost brackets at its commas; empty if they do not begin with `opening`."""
     from policysched.reading.json_structure import split  # noqa: PLC0415 - as above
 
     return split(raw, opening)

@@ -1,4 +1,4 @@
-"""Load the objects of files and folders.
+"""Load the Kubernetes objects of files and folders.
 
 In a folder, these files are skipped: files without objects, Kustomizations, charts and other YAML such as the values of
 a chart. Notes name the skipped files and the subfolders, which are not read. A file that the user names must have
@@ -22,21 +22,21 @@ _BUILDERS: Final = {
     "kustomization.yml": "kubectl kustomize",
     "Chart.yaml": "helm template",
 }
-"""Command that builds the objects of a folder with such a file."""
+"""Command that builds the objects of a folder, by the file that the folder contains (such as Chart.yaml)."""
 
 
 @dataclass(slots=True)
 class IgnoredFiles:
-    """Files of folders that are not Kubernetes objects, and subfolders."""
+    """Collects files in folders that are not Kubernetes objects, and subfolders, for notes to the user."""
 
     foreign: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
-    """Kustomizations and charts."""
+    """Kustomizations and Helm charts that were not read."""
     subfolders: list[str] = field(default_factory=list)
     """A note about each folder with subfolders."""
 
     def expand(self, name: str) -> list[str]:
-        """Return the files of a folder, or any other name as it is; see `folders.expand`.
+        """Return the files of a folder, recording its subfolders; for any other name, the name alone.
 
         Raises:
             UsageError: the folder cannot be read or has no YAML or JSON file.
@@ -47,7 +47,7 @@ class IgnoredFiles:
         return files
 
     def read(self, file: str, read_file: Callable[[str], list[Document]]) -> list[Document]:
-        """Read a file of a folder; return nothing for a file that holds no objects.
+        """Read a file of a folder; return nothing, and record the file, if it contains no objects.
 
         Raises:
             UsageError: the file is malformed.
@@ -64,7 +64,7 @@ class IgnoredFiles:
             return []
 
     def notes(self) -> list[str]:
-        """Return a note for each kind of ignored files and for the subfolders of each folder."""
+        """Return a note for each kind of ignored files, and for the subfolders of each folder."""
         made = []
         if self.foreign:
             made.append(f"ignored {listed(self.foreign)}: no Kubernetes objects")
@@ -74,7 +74,7 @@ class IgnoredFiles:
 
 
 def load(names: Iterable[str], notes: list[str] | None = None) -> list[Document]:
-    """Read files, folders and `-`, the standard input.
+    """Return the objects of files, of folders and, for `-`, of the standard input.
 
     Args:
         names: The files and folders.
@@ -89,7 +89,7 @@ def load(names: Iterable[str], notes: list[str] | None = None) -> list[Document]
 def load_each(
     names: Iterable[str], read_file: Callable[[str], list[Document]], notes: list[str] | None = None
 ) -> list[Document]:
-    """Read files and folders with a given reader of files; see `load`.
+    """Return the objects of files and folders, with a given function that reads one file.
 
     Raises:
         UsageError: a file cannot be read or is not made of Kubernetes objects.
@@ -117,7 +117,7 @@ def _how_to_build(source: str) -> str:
 
 
 def load_one(file: str, kind: str) -> Document:
-    """Load a file that holds one object.
+    """Load a file that must contain one object of a kind.
 
     Args:
         file: The file.

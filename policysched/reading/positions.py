@@ -31,7 +31,7 @@ class SourcePosition(NamedTuple):
 
 
 def find(node: Node, field: str) -> tuple[Node, bool]:
-    """Return the node at a path such as `spec.filters[0].require` and True, or its last existing parent and False."""
+    """Return the node at a path such as `spec.filters[0].require` and True; else its last existing parent and False."""
     rest = field
     while rest:
         step = _item(node, rest) if rest.startswith("[") else _key(node, rest.removeprefix("."))
@@ -42,7 +42,7 @@ def find(node: Node, field: str) -> tuple[Node, bool]:
 
 
 def key(root: Node, field: str) -> Node | None:
-    """Return the key of a field, None if the field is missing or an item of a list."""
+    """Return the node of a field's key; None if the field is missing or is an item of a list."""
     parent, _, name = field.rpartition(".")
     node, found = find(root, parent)
     if not found or not isinstance(node, MappingNode):
@@ -56,7 +56,7 @@ def start(node: Node) -> SourcePosition:
 
 
 def inside(node: Node, source: list[str], line: int, column: int) -> SourcePosition:
-    """Return the position in the file of a line and column of a scalar's text.
+    """Return the position in the file of a line and column within the text of a YAML scalar.
 
     Args:
         node: The scalar; for any other node, its start is returned.
@@ -80,7 +80,7 @@ def inside(node: Node, source: list[str], line: int, column: int) -> SourcePosit
 
 
 def comment_after(node: Node, source: list[str]) -> bool:
-    """Return whether a comment follows a plain scalar on its last line."""
+    """Return whether a comment follows an unquoted scalar on the scalar's last line."""
     if not isinstance(node, ScalarNode) or node.style:
         return False
     return source[node.end_mark.line][node.end_mark.column :].lstrip().startswith("#")
@@ -104,7 +104,7 @@ def _key(node: Node, path: str) -> tuple[Node, str] | None:
 
 
 def _solid(node: ScalarNode, source: list[str]) -> Iterator[tuple[SourcePosition, int]]:
-    """Yield the positions of the characters of a scalar without white space, each with the column after it."""
+    """Yield the positions of a scalar's characters that are not white space, each with the column after it."""
     first, last = node.start_mark, node.end_mark
     block = node.style in ("|", ">")
     quote = node.style in ("'", '"')
@@ -125,7 +125,7 @@ def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[tup
 
 
 def _behind(line: str, column: int, style: str | None) -> int:
-    """Return the column after a character of a scalar; an escape spans several columns."""
+    """Return the column after a character of a scalar; an escape sequence spans several columns."""
     if style == "'" and line[column] == "'":
         return column + 2
     escape = _ESCAPE.match(line, column) if style == '"' else None
@@ -133,7 +133,7 @@ def _behind(line: str, column: int, style: str | None) -> int:
 
 
 def _is_blank(written: str, *, escaped: bool) -> bool:
-    """Return whether a character or escape is white space; so is an escaped line end."""
+    """Return whether a character or an escape sequence is white space; an escaped line end is white space."""
     if not escaped or not written.startswith("\\"):
         return written.isspace()
     if written[1:2] in ("x", "u", "U"):

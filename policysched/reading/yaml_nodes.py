@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it, as values and as nodes with source positions.
+"""YAML as Kubernetes reads it: as values, and as nodes with source positions.
 
 Plain scalars are resolved by Kubernetes' rules: PyYAML's dates and base-60 numbers (`22:00`) are texts. Invalid YAML
 raises a UsageError with line and column.
@@ -40,16 +40,16 @@ _INT: Final = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _MERGE: Final = re.compile(r"<<\Z")
 TYPED: Final = re.compile("|".join(f"(?:{one.pattern})" for one in (_NULL, _BOOL, _INT, _FLOAT, _MERGE)))
-"""Matches plain scalars that are not texts."""
+"""Pattern of unquoted scalars that YAML does not read as text (numbers, booleans, …)."""
 
 
 class PlainLoader(JsonConstructor, yaml.CSafeLoader):
-    """Loader with Kubernetes' rules for plain scalars."""
+    """YAML loader with Kubernetes' rules for unquoted scalars."""
 
     yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}  # type: ignore[misc]  # the stubs call it an instance's
 
     def construct_whole_number(self, node: ScalarNode) -> int:
-        """Construct a whole number; reject numbers with more digits than Python prints."""
+        """Construct a whole number; reject a number with more digits than Python prints."""
         number = self.construct_yaml_int(node)
         if number.bit_length() > _MOST_BITS:
             raise ValueError("too many digits")
@@ -69,7 +69,7 @@ for _tag, _pattern, _first in (
 
 
 def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
-    """Read the values of the documents of a text, each with its root node; skip empty documents.
+    """Return the values of the documents in a text, each with its root node; skip empty documents.
 
     Raises:
         UsageError: the text is not valid YAML; the message has file, line and column.
@@ -91,7 +91,7 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
 
 
 def reads_as(written: str, *, flow: bool) -> str | None:
-    """Return the text that YAML reads for unquoted characters; None if they are not one whole text.
+    """Return the text that YAML reads for unquoted characters; None if YAML does not read them as a single text.
 
     Args:
         written: The characters.
@@ -150,7 +150,7 @@ def _place(file: str, mark: Any) -> str:
 
 
 def _values(file: str, node: Node) -> Iterator[Node]:
-    """Yield the values of a node; reject keys that an object cannot have."""
+    """Check the values of a node and yield its parts; reject keys that an object cannot have."""
     if isinstance(node, SequenceNode):
         yield from node.value
     elif isinstance(node, MappingNode):
@@ -185,7 +185,7 @@ def _has_key_in_flow(line: str) -> bool:
 
 
 def _help(line: str, column: int, problem: str) -> str:
-    """Return how to write an expression that YAML misreads, or that the indentation is wrong; else nothing."""
+    """Return how to fix a line that YAML misreads or that is indented wrongly; empty if the cause is unknown."""
     if problem == "found character that cannot start any token" and line[column : column + 1] == "\t":
         return "; YAML is indented with spaces, not tabs"
     if problem == "did not find expected ',' or '}'" and _has_key_in_flow(line):
@@ -205,7 +205,7 @@ def _help(line: str, column: int, problem: str) -> str:
 
 
 def _is_indented_wrong(line: str, column: int, problem: str, *, is_misread: bool) -> bool:
-    """Return whether the likely cause is indentation: the problem is at the start or the first key of the line."""
+    """Return whether the likely cause of a YAML error is the indentation of the line."""
     key = _KEY.match(line)
     if key is None:
         return False

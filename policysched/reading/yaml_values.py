@@ -1,4 +1,4 @@
-"""Fast YAML without source positions, for texts that programs write: no anchors, no tags, no repeated keys.
+"""Fast reading of YAML that programs write, without source positions: no anchors, no tags, no repeated keys.
 
 `yaml_nodes` reads all other texts. Both readers return the same values.
 """
@@ -17,20 +17,20 @@ from policysched.reading.bounded_yaml import MAX_DEPTH
 from policysched.reading.yaml_nodes import TYPED, PlainLoader
 
 _SPECIAL: Final = frozenset("yYnNtTfFoO~-+0123456789.<")
-"""First characters of plain scalars that may not be texts."""
+"""First characters of unquoted scalars that may be something else than text."""
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\Z")
-"""Whole numbers that YAML and Python read alike."""
+"""Pattern of whole numbers that YAML and Python read in the same way."""
 _LIST: Final = 1
-"""Depth of the lists of a document."""
+"""Nesting depth of a document's lists whose items can be replaced while they are read."""
 Shrink: TypeAlias = Callable[[dict[str, Any]], Any]
 
 
 class NotPlainError(Exception):
-    """The text has YAML beyond plain values; `yaml_nodes` has to read or reject it."""
+    """The text contains YAML beyond plain values, so that `yaml_nodes` has to read or reject it."""
 
 
 def read_events(text: str, shrink: Shrink) -> Iterator[Any]:
-    """Yield the values of the documents of a text; skip empty documents.
+    """Yield the values of the documents in a YAML text; skip empty documents.
 
     Args:
         text: The documents.
@@ -105,7 +105,7 @@ def _scalar(event: Any, *, flow: bool) -> Any:
 
 
 def _resolved(written: str) -> Any:
-    """Return the value of a plain scalar.
+    """Return the value of an unquoted YAML scalar.
 
     Raises:
         ValueError, yaml.YAMLError: the scalar is invalid.
