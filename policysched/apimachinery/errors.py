@@ -31,7 +31,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A StatusCause: an invalid field, with the API's reason and a text."""
+    """A StatusCause of a 422 error: the invalid field, the API's reason, and a message."""
 
     field: str
     reason: str
@@ -78,7 +78,7 @@ def already_exists(group: str, plural: str, name: str) -> StatusError:
 
 
 def conflict(group: str, plural: str, name: str, why: str) -> StatusError:
-    """Return the 409 error for an object that has changed."""
+    """Return the 409 error for an object that has changed since the client read it."""
     return _refused(409, group, plural, name, f"Operation cannot be fulfilled on @: {why}")
 
 
@@ -88,7 +88,7 @@ def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
 
 
 def precondition_failed(resource: str, place: tuple[str, str], word: str, wanted: str, found: str) -> str:
-    """Return the message of a failed precondition: UID or resourceVersion of the object differs from the request's."""
+    """Return the message for a request whose UID or resourceVersion differs from that of the object."""
     key = "/".join(["/registry", resource, *filter(None, place)])
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
@@ -130,7 +130,7 @@ def unsupported(field: str, value: object, choices: Sequence[str]) -> Cause:
 
 
 def shown(value: object) -> str:
-    """Format a value as field errors show it."""
+    """Format a value as in the API server's error messages about fields."""
     match value:
         case bool():
             return "true" if value else "false"

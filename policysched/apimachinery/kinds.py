@@ -1,4 +1,4 @@
-"""Conversion of a request's object into a stored one and back: unknown fields, defaults, validation, versions.
+"""Conversion of an object in a request into a stored object and back: unknown fields, defaults, validation, versions.
 
 As in the API server, the request chooses whether unknown fields are an error, a warning or ignored. Defaults come first
 from the schema, then from the rules of the kind. Validation reads one object alone; rules that need the cluster
@@ -60,11 +60,11 @@ _TO_NEW = {
 }
 _TO_CORE = {new: old for old, new in _TO_NEW.items()}
 _OMITTED: Json = {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
-"""Metadata fields that are omitted if they are empty."""
+"""Metadata fields that are omitted from an object if they are empty."""
 
 
 class StrictError(StatusError):
-    """An object with unknown fields in a request with fieldValidation Strict."""
+    """A request with fieldValidation Strict contains an object with unknown fields."""
 
     def __init__(self, resource: ApiResource, why: str) -> None:
         super().__init__(400, _handled(resource, why))
@@ -72,7 +72,7 @@ class StrictError(StatusError):
 
 
 def check_kind(resource: ApiResource, obj: Any) -> Json:
-    """Check kind and apiVersion of an object; return it with both and without empty metadata fields."""
+    """Check kind and apiVersion of an object; return the object with both, and without empty metadata fields."""
     if not isinstance(obj, dict):
         raise StatusError(
             400,
@@ -94,7 +94,7 @@ def check_kind(resource: ApiResource, obj: Any) -> Json:
 
 
 def drop_unknown(resource: ApiResource, obj: Json, field_validation: str) -> list[str]:
-    """Remove unknown fields and return warnings; raise `StrictError` if fieldValidation is Strict."""
+    """Remove the unknown fields of an object and return warnings; raise `StrictError` for fieldValidation Strict."""
     try:
         unknown = schema.prune(obj, resource.schema)
         if resource.custom is not None:
@@ -113,7 +113,7 @@ def _handled(resource: ApiResource, why: str) -> str:
 
 
 def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -> None:
-    """Raise the 422 error if the object is invalid, or if an update changed an immutable field."""
+    """Raise the 422 error if an object is invalid or if an update changed an immutable field."""
     causes = validate(resource, obj)
     if resource.custom is not None:
         causes += schema.validate(obj, resource.schema)
@@ -123,7 +123,7 @@ def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -
 
 
 def outward(resource: ApiResource) -> Callable[[Json], Json] | None:
-    """Return the conversion from the storage version to this version; None if they are equal."""
+    """Return the conversion from the storage version to the resource's version; None if the versions are equal."""
     if resource.group == "events.k8s.io":
         return lambda obj: {_TO_NEW.get(name, name): obj[name] for name in obj} | {"apiVersion": "events.k8s.io/v1"}
     if resource.custom is not None and not resource.custom.get("storage"):
@@ -133,7 +133,7 @@ def outward(resource: ApiResource) -> Callable[[Json], Json] | None:
 
 
 def inward(resource: ApiResource, obj: Json) -> Json:
-    """Convert an object from this version to the storage version."""
+    """Convert an object from the resource's version to the storage version."""
     if resource.key == "events":
         if obj.get("apiVersion") == "events.k8s.io/v1":
             obj = {_TO_CORE.get(name, name): value for name, value in obj.items()}
@@ -146,13 +146,13 @@ def inward(resource: ApiResource, obj: Json) -> Json:
 
 
 def fill(target: Json, **values: Any) -> None:
-    """Set fields that are absent; keyword names are field names."""
+    """Set those fields of an object that are absent; keyword names are field names."""
     for name, value in values.items():
         target.setdefault(name, value)
 
 
 def complete(resource: ApiResource, obj: Json) -> None:
-    """Set the defaults of the schema and of the kind."""
+    """Set the defaults of an object: from its schema, and special defaults of its kind."""
     schema.default(obj, resource.schema)
     if resource.custom is None and resource.key in _DEFAULTS:
         _DEFAULTS[resource.key](obj)
@@ -415,7 +415,7 @@ def _definition_faults(crd: Json) -> Iterator[Cause]:
 
 
 _MOST_USERS = 256
-"""Largest number of pods in a claim's reservedFor; more is a validation error."""
+"""Largest number of entries in a claim's reservedFor; more entries are a validation error."""
 
 
 def _claim_faults(claim: Json) -> Iterator[Cause]:

@@ -14,7 +14,7 @@ from policysched.apimachinery.schema import member, merge_keys
 
 MOST_OPERATIONS = 10_000
 MOST_COPIED = 3 << 20
-"""Largest total size of the values that a JSON patch copies, as in the API server; more is an error. Units: bytes."""
+"""Largest total size of the values that a JSON patch may copy, as in the API server. Units: bytes."""
 _DELETE, _ORDER, _RETAIN = "$deleteFromPrimitiveList/", "$setElementOrder/", "$retainKeys"
 
 
@@ -32,7 +32,7 @@ def merge_patch(value: Any, patch: Any) -> Any:
 
 
 def json_patch(value: Json, operations: Any) -> Json:
-    """Apply a JSON patch (RFC 6902); a failed operation is a 422 error, a malformed list a 400 error.
+    """Apply a JSON patch (RFC 6902); a failed operation is a 422 error, a malformed patch a 400 error.
 
     Raises:
         RecursionError: the result is nested too deeply to be encoded.
@@ -122,7 +122,7 @@ def _operate(document: Any, operation: Json) -> None:
 
 
 def strategic_patch(value: Json, patch: Any, schema: Json) -> Json:
-    """Apply a strategic merge patch: lists merge by the schema's keys, names with $ are directives."""
+    """Apply a strategic merge patch: lists are merged by their keys in the schema, names with $ are directives."""
     if not isinstance(patch, dict):
         raise StatusError(400, "unable to decode the patch: a strategic merge patch is an object")
     if patch.get("$patch") == "replace":
@@ -162,7 +162,7 @@ def _merge_field(merged: Json, name: str, change: Any, schema: Json) -> None:
 
 
 def _merge_key(schema: Json) -> str | None:
-    """Return the merge key of a built-in list, an empty text for a set, None for a list that is replaced."""
+    """Return the merge key of a built-in list; an empty text for a set, None for a list that a patch replaces."""
     keys = merge_keys(schema)
     return None if keys is None else "".join(keys)
 
@@ -191,7 +191,7 @@ def _merge_item(merged: list[Any], change: Json, key: str, item: Json) -> None:
 
 
 def _reorder(merged: Json, name: str, order: list[Any], schema: Json) -> None:
-    """Sort the listed elements in the given order; other elements keep their positions."""
+    """Sort the elements of a list that a patch names in `order`; other elements keep their positions."""
     items, key = merged.get(name), _merge_key(member(schema, name))
     if not isinstance(items, list) or key is None:
         return
@@ -203,7 +203,7 @@ def _reorder(merged: Json, name: str, order: list[Any], schema: Json) -> None:
 
 
 def _clean(value: Any) -> Any:
-    """Remove directives and nulls from a new part of an object."""
+    """Remove directives and nulls of a strategic merge patch from a new part of an object."""
     match value:
         case dict():
             return {name: _clean(item) for name, item in value.items() if item is not None and not name.startswith("$")}
@@ -213,7 +213,7 @@ def _clean(value: Any) -> Any:
 
 
 def apply_patch(present: Any, last: Any, applied: Any, schema: Json) -> Any:
-    """Merge a manager's applied configuration into a value, and remove fields that it applied last and now omits."""
+    """Merge a manager's applied configuration into a value; remove fields that it applied last and now omits."""
     if isinstance(applied, dict):
         old = present if isinstance(present, dict) else {}
         return _apply_fields(old, last if isinstance(last, dict) else {}, applied, schema)

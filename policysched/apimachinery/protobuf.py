@@ -1,4 +1,4 @@
-"""Decoding of protobuf bodies, which some kubectl commands send, into the same dicts as JSON.
+"""Decoding of protobuf bodies, which some kubectl commands send, into the same dictionaries as JSON.
 
 Field numbers come from the field table. There is no encoder, because every client accepts JSON answers. Default values,
 which the protobuf writer cannot omit, are removed.
@@ -20,7 +20,7 @@ MAGIC = b"k8s\x00"
 
 
 def decode(body: bytes) -> Json:
-    """Decode an object in its Kubernetes envelope."""
+    """Decode a Kubernetes object from protobuf."""
     try:
         return _envelope(body.removeprefix(MAGIC))
     except (IndexError, KeyError, ValueError) as error:
@@ -40,7 +40,7 @@ def _envelope(body: bytes) -> Json:
 
 
 def _message(data: bytes) -> dict[int, list[Any]]:
-    """Split a message into the values of each field, by field number."""
+    """Split a protobuf message into the values of each field, by field number."""
     found: dict[int, list[Any]] = {}
     at = 0
     while at < len(data):

@@ -20,7 +20,7 @@ from policysched.apimachinery import Json, decode
 from policysched.model.kinds import KINDS, POLICIES
 
 GO_TYPE = "x-go-type"
-"""Schema key with the name of the Go type; such values are decoded as in Go."""
+"""Schema key with the name of a Go type whose values are decoded as in Go."""
 STRUCT = "x-struct"
 """Schema key with the qualified name of a struct, such as `core.Pod`."""
 DEFAULTS = "x-defaults"
@@ -35,7 +35,7 @@ _FILES = (
     "core", "apps", "policy", "scheduling", "storage", "coordination", "events", "resource", "rbac", "apiextensions",
     "authorization", "autoscaling", "node",
 )  # fmt: skip
-"""Files of types, each named after the first word of its API group."""
+"""Files with the built-in types, each named after the first word of the API group."""
 _SCALARS: dict[str, Json] = {
     "string": {"type": "string", GO_TYPE: "string"},
     "bool": {"type": "boolean", GO_TYPE: "bool"},
@@ -57,7 +57,7 @@ _SCALARS: dict[str, Json] = {
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """One field of a struct; a field without a name is written inline in JSON."""
+    """One field of a built-in struct; a field without a name is written inline in JSON."""
 
     name: str
     schema: Json
@@ -66,24 +66,24 @@ class FieldRow:
 
 
 def struct_name(group: str, kind: str) -> str:
-    """Return the struct name of a built-in kind, such as `core.Pod`, even if the table has no such struct."""
+    """Return the struct name of a built-in kind, such as `core.Pod`, whether or not the struct exists."""
     file = group.removesuffix(".k8s.io").removesuffix(".authorization") or "core"
     return f"{file if file in _FILES else ''}.{kind}"
 
 
 def struct(name: str) -> Json | None:
-    """Return the schema of a struct; None if unknown. The schema is shared and must not be changed."""
+    """Return the schema of a struct, shared and read-only; None if the struct is unknown."""
     return _structs()[0].get(name)
 
 
 def rows(name: str) -> list[FieldRow]:
-    """Return the fields of a struct in the order of the table."""
+    """Return the fields of a built-in struct, in the order of its file."""
     return _structs()[1][name]
 
 
 @cache
 def _structs() -> tuple[dict[str, Json], dict[str, list[FieldRow]]]:
-    """Read all structs: schemas, which refer to each other, and field rows."""
+    """Read the schemas and the field rows of all built-in structs from the files."""
     lines = {f"{file}.{name}": rest for file in (*_FILES, "meta") for name, rest in _lines(file)}
     schemas: dict[str, Json] = {
         name: {"type": "object", "properties": {}, GO_TYPE: f"v1.{name.partition('.')[2]}", STRUCT: name}
@@ -170,7 +170,7 @@ class ApiResource:
 
     @property
     def key(self) -> str:
-        """Storage key; equal for events.k8s.io and core events."""
+        """Storage key of the resource; equal for the events of events.k8s.io and of the core group."""
         return self.storage or self.qualified
 
     @property
@@ -214,7 +214,7 @@ BUILTIN = tuple(_builtin(" ".join(line)) for line in _lines("resources"))
 
 
 def _declared() -> Iterator[ApiResource]:
-    """Yield the kinds that the scheduler reads and the file does not list."""
+    """Yield the resources of kinds that the scheduler reads and that the resource file does not list."""
     served = {row.kind for row in BUILTIN}
     for kind in KINDS.values():
         if kind.kind not in served and kind is not POLICIES:
@@ -231,7 +231,7 @@ PODS = builtin("pods")
 
 
 class Registry:
-    """The served resources by group, version and plural; CustomResourceDefinitions add and remove some."""
+    """The resources served by the sandbox; CustomResourceDefinitions add and remove some."""
 
     def __init__(self) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in (*BUILTIN, *_declared())}
@@ -252,7 +252,7 @@ class Registry:
         return next((row for row in self if row.key == key), None)
 
     def groups(self) -> dict[str, list[str]]:
-        """Return the versions of every group; the core group is the empty name."""
+        """Return the served versions of every API group; the core group has an empty name."""
         found: dict[str, dict[str, None]] = {}
         for row in self:
             found.setdefault(row.group, {})[row.version] = None

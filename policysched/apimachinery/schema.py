@@ -1,4 +1,4 @@
-"""Application of OpenAPI schemas to values: unknown fields, defaults, validation, list merge keys.
+"""Application of OpenAPI schemas to values: unknown fields, defaults, validation, merge keys of lists.
 
 Schemas are structural OpenAPI schemas, of custom resources or made from the field table. Pruning and defaulting change
 the decoded object in place and come first, as in the API server, so validation sees the object that would be stored.
@@ -42,13 +42,13 @@ _MOST_WAYS = 100_000
 
 
 def member(schema: Json, name: str) -> Json:
-    """Return the schema of an object's field or of a map's values; empty if unknown."""
+    """Return the schema of an object's field, or of a map's values; empty if the schema has no such field."""
     found = (schema.get("properties") or {}).get(name) or schema.get("additionalProperties")
     return found if isinstance(found, dict) else {}
 
 
 def merge_keys(schema: Json) -> tuple[str, ...] | None:
-    """Return the keys by which a list merges: empty for a set, None for a list that is replaced."""
+    """Return the keys by which a list is merged; empty for a set, None for a list that a patch replaces."""
     if schema.get("x-kubernetes-patch-strategy") == "merge":
         key = schema.get("x-kubernetes-patch-merge-key")
         return (key,) if key else ()
@@ -68,7 +68,7 @@ def _conforms(value: Any, schema: Json) -> bool:
 
 
 def prune(obj: Json, schema: Json) -> list[str]:
-    """Remove the fields that the schema does not have, and return their paths, such as `spec.nodName`.
+    """Remove the fields of an object that its schema does not have, and return their paths, such as `spec.nodName`.
 
     Built-in types are decoded as in Go: null means "not set", and a value of the wrong type is an error. The metadata
     of a custom object is left unchanged, because its schema does not describe it.
@@ -95,7 +95,7 @@ class _Pruning:
         self._struct = ""
 
     def members(self, value: Json, schema: Json, path: str) -> None:
-        """Remove unknown fields of an object, or inside a map's values."""
+        """Remove unknown fields of an object, or unknown fields inside the values of a map."""
         known, more = schema.get("properties") or {}, schema.get("additionalProperties")
         for name in list(value):
             inner = known.get(name, more)
@@ -134,7 +134,7 @@ class _Pruning:
 
 
 def default(value: Any, schema: Json) -> None:
-    """Set the schema's defaults at every depth where the parent exists."""
+    """Set the defaults of a schema in a value, wherever the parent object exists."""
     if isinstance(value, list):
         for item in value:
             default(item, schema.get("items") or {})
@@ -205,7 +205,7 @@ def _ways(pattern: str, length: int) -> float:
 
 
 def _found(pattern: str, value: str) -> bool:
-    """Return whether a pattern occurs in a value; True if Python cannot compile the pattern."""
+    """Return whether a pattern occurs in a text; True if Python cannot compile the pattern."""
     try:
         return re.search(pattern, value) is not None
     except re.error:

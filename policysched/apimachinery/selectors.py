@@ -25,7 +25,7 @@ _EVENT_FIELDS = {"regarding": "involvedObject", "reportingController": "reportin
 
 
 def label_predicate(text: str) -> Predicate | None:
-    """Compile a label selector; an empty selector selects everything and returns None."""
+    """Compile a label selector of a query string; None for an empty selector, which selects everything."""
     tests, at = [], 0
     while at < len(text.rstrip()):
         match = _TERM.match(text, at)
@@ -81,7 +81,7 @@ def _numeric_test(key: str, operator: str, value: str) -> Predicate:
 
 
 def object_selected(selector: Json | None, labels: Json) -> bool:
-    """Return whether an object's LabelSelector selects labels; None selects nothing."""
+    """Return whether an object's LabelSelector (such as `spec.selector`) selects labels; None selects nothing."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
@@ -91,7 +91,7 @@ def object_selected(selector: Json | None, labels: Json) -> bool:
 
 
 def field_predicate(text: str, resource: ApiResource) -> Predicate | None:
-    """Compile a field selector; an empty selector selects everything and returns None."""
+    """Compile a field selector of a query string; None for an empty selector, which selects everything."""
     tests = [_field_test(term, resource) for term in re.split(r"(?<!\\),", text) if term]
     if not tests:
         return None
