@@ -67,7 +67,7 @@ from policysched.state.volumes.storage import Storage
 
 _NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 _A_POD: Final = int(Aspect.USAGE | Aspect.PODS)
-"""Aspects of a row that change with a pod without host ports, and below with host ports."""
+"""Aspects of a node's row that a placement changes, for a pod without host ports."""
 _A_POD_WITH_PORTS: Final = int(Aspect.USAGE | Aspect.PODS | Aspect.PORTS)
 
 
@@ -129,12 +129,12 @@ class Cluster:
 
     @cached_property
     def resource_claims(self) -> ResourceClaims:
-        """The resource claims, stored and assumed."""
+        """The resource claims: their stored and their assumed versions."""
         return ResourceClaims(self.allocated_devices)
 
     @cached_property
     def devices(self) -> DeviceTables:
-        """Devices and device classes, created at the first use."""
+        """The devices and device classes of the cluster, created at the first use."""
         made = DeviceTables(self.allocated_devices, self.release)
         for row, node in enumerate(self.nodes.nodes):
             if node is not None:
@@ -169,7 +169,7 @@ class Cluster:
         return Change(Resource.NODE, action, old, node, row)
 
     def remove_node(self, name: str) -> Change:
-        """Remove a node; its pods stay counted until the node returns or they are deleted."""
+        """Remove a node; the pods on the node stay counted until the node returns or the pods are deleted."""
         row = self.nodes.row_of.get(name, -1)
         old = self.nodes.nodes[row] if row >= 0 else None
         if old is None:
@@ -207,7 +207,7 @@ class Cluster:
         return change
 
     def remove_pod(self, identity: str) -> Change:
-        """Remove a placed or assumed pod; an unscheduled pod leaves its pod group."""
+        """Remove a placed or assumed pod; remove an unscheduled pod from its pod group."""
         if self.pod_groups is not None:
             self.pod_groups.remove(identity)
         placed = self.pods.by_id.get(identity)
@@ -231,7 +231,7 @@ class Cluster:
             self.pod_groups.assume(pod)
 
     def forget(self, identity: str) -> Change:
-        """Remove an assumed pod, which is unscheduled then; a confirmed pod stays."""
+        """Make an assumed pod unscheduled again; a pod whose binding was confirmed stays placed."""
         placed = self.pods.by_id.get(identity)
         if placed is None or not placed.assumed:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
@@ -246,7 +246,7 @@ class Cluster:
         return placed is not None and placed.assumed
 
     def is_elsewhere(self, pod: Pod) -> bool:
-        """Return whether a pod is placed on another node than the node that it names."""
+        """Return whether a pod is placed on another node than its `spec.nodeName`."""
         placed = self.pods.by_id.get(pod_id(pod))
         return placed is not None and self.nodes.names[placed.row] != pod.spec.node_name
 
@@ -264,7 +264,7 @@ class Cluster:
         return Change(Resource.NAMESPACE, Action.UPDATE_OTHER if changed else Action.NONE, old, namespace)
 
     def remove_namespace(self, name: str) -> Change:
-        """Remove a namespace; this helps no pod."""
+        """Remove a namespace; the returned change wakes no pod."""
         if self.namespaces.pop(name, None) is not None:
             self.namespaces_stamp += 1
             self.namespace_sets.drop(name)
@@ -320,11 +320,11 @@ class Cluster:
         return self.objects.drop(one)
 
     def set_device_taint_rule(self, rule: DeviceTaintRule) -> Change:
-        """Add or replace a DeviceTaintRule; return a change of a slice that gets other taints."""
+        """Add or replace a DeviceTaintRule; return the change of the ResourceSlice whose taints differ now, if any."""
         return self._taint_devices(self.objects.put(rule))
 
     def remove_device_taint_rule(self, rule: DeviceTaintRule) -> Change:
-        """Remove a DeviceTaintRule; return a change of a slice that gets other taints."""
+        """Remove a DeviceTaintRule; return the change of the ResourceSlice whose taints differ now, if any."""
         return self._taint_devices(self.objects.drop(rule))
 
     def _taint_devices(self, change: Change) -> Change:
@@ -334,7 +334,7 @@ class Cluster:
         return change_of(Resource.RESOURCE_SLICE, *changed[0]) if changed else _NOTHING
 
     def set_workload(self, workload: Workload) -> Change:
-        """Add or replace a Service or controller; this helps no waiting pod."""
+        """Add or replace a Service or controller; the returned change wakes no pod."""
         self.workloads.put(workload)
         return _NOTHING
 
@@ -415,7 +415,7 @@ class Cluster:
         return row
 
     def _take_version(self, identity: str, placed: PlacedPod, pod: Pod) -> None:
-        """Replace a placed pod by a version with equal resources and possibly another signature.
+        """Replace a placed pod by a newer version of the pod with equal resources and possibly another signature.
 
         Nearly every confirmed binding is such a version: the API server adds the node's topology labels to the pod.
         """
@@ -445,7 +445,7 @@ class Cluster:
         self._release_if_empty(placed.row)
 
     def _enter(self, placed: PlacedPod) -> None:
-        """Add a pod to its signature; if that fails, change nothing."""
+        """Add a placed pod to the pods of its signature; if an exception occurs, undo the addition."""
         placed.signature, is_new = self.signatures.enter(placed)
         if not is_new:
             return
@@ -483,7 +483,7 @@ class Cluster:
             self.journal.note(placed.row, _A_POD)
 
     def _give_rows_back(self) -> None:
-        """Shrink the tables after pods on unknown nodes were deleted; between two changes nobody holds row numbers."""
+        """Reduce the number of rows after pods on unknown nodes were deleted."""
         if not self.nodes.may_give_back:
             return
         self.attachments.refresh()
@@ -526,4 +526,4 @@ _OWN: Final[Mapping[type, tuple[Callable[[Cluster, Any], Change], Callable[[Clus
     **dict.fromkeys(get_args(Stored), (Cluster.set_stored, Cluster.remove_stored)),
     **dict.fromkeys(get_args(Workload), (Cluster.set_workload, Cluster.remove_workload)),
 }
-"""Functions that add and remove objects, by kind. Objects of other kinds are stored in `Cluster.objects`."""
+"""Functions that add and remove an object, for the kinds that `Cluster` treats specially."""

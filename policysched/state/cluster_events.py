@@ -29,7 +29,7 @@ class Action(IntFlag):
     UPDATE_NODE_ALLOCATABLE = 4
     UPDATE_NODE_LABEL = 8
     UPDATE_NODE_TAINT = 16
-    """A change of taints or of `spec.unschedulable`."""
+    """A node's taints or its `spec.unschedulable` changed."""
     UPDATE_NODE_CONDITION = 32
     UPDATE_NODE_ANNOTATION = 64
     UPDATE_NODE_DECLARED_FEATURE = 128
@@ -42,7 +42,7 @@ class Action(IntFlag):
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 16384
     """The pod's status names ResourceClaims generated for the pod."""
     UPDATE_NODE_INFO = 32768
-    """A change of a node's addresses or software versions; kube-scheduler has no such action."""
+    """A node's addresses or software versions changed; kube-scheduler has no such action."""
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE
         | UPDATE_NODE_LABEL
@@ -73,9 +73,9 @@ class Change(msgspec.Struct, frozen=True):
     old: Any = None
     new: Any = None
     row: int = -1
-    """The row of the node, or of the pod's node; -1 without one."""
+    """Row of the changed node, or of the changed pod's node; -1 if there is no node."""
     metric: MetricKey | None = None
-    """The metric with changed values."""
+    """The metric whose values changed; None if the change is of an object."""
 
     @property
     def nothing(self) -> bool:
@@ -84,21 +84,21 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change_of(resource: Resource | CustomResource, old: Any, new: Any) -> Change:
-    """Return the change between two versions of an object whose parts are not distinguished; either may be None."""
+    """Return the change from one version of an object to another, for kinds whose fields are not distinguished."""
     if new is None:
         return Change(resource, Action.NONE if old is None else Action.DELETE, old)
     return Change(resource, Action.ADD if old is None else Action.NONE if old == new else Action.UPDATE_OTHER, old, new)
 
 
 def departure(pod: Pod, node: str, row: int) -> Change:
-    """Return the change of a pod that leaves its node or its nominated node."""
+    """Return the change for a pod that leaves its node or its nominated node, as queueing hints receive it."""
     if pod.spec.node_name != node:
         pod = replace(pod, spec=replace(pod.spec, node_name=node))
     return Change(Resource.ASSIGNED_POD, Action.DELETE, pod, None, row)
 
 
 def node_difference(old: Node, new: Node) -> Action:
-    """Return the changed parts of a node."""
+    """Return which parts of a node (labels, taints, …) differ between two versions."""
     action = Action.NONE
     for changed, part in (
         (old.status.allocatable != new.status.allocatable, Action.UPDATE_NODE_ALLOCATABLE),
@@ -118,7 +118,7 @@ def node_difference(old: Node, new: Node) -> Action:
 
 
 def pod_difference(old: Pod, new: Pod, in_use: AmountsInUse) -> Action:
-    """Return the changed parts of a placed or pending pod; amounts are compared by the rule for resizes."""
+    """Return which parts of a pod differ between two versions; `in_use` returns the amounts of a pod under resize."""
     action = Action.NONE
     if old.metadata.labels != new.metadata.labels:
         action |= Action.UPDATE_POD_LABEL
@@ -136,7 +136,7 @@ def pod_difference(old: Pod, new: Pod, in_use: AmountsInUse) -> Action:
 
 
 def weighs_differently(old: Pod, new: Pod) -> bool:
-    """Return whether the resources or volumes of a placed pod may differ between two versions."""
+    """Return whether the resources or volumes that a placed pod uses may differ between two versions of the pod."""
     return (
         _resources_differ(old, new)
         or old.spec.overhead != new.spec.overhead
@@ -151,7 +151,7 @@ def _pending_resizes(pod: Pod) -> list[PodCondition]:
 
 
 def details_differ(old: Pod, new: Pod) -> bool:
-    """Return whether details of a placed pod that rules read differ: annotations, phase or creation time."""
+    """Return whether annotations, phase or creation time of a placed pod differ between two versions of the pod."""
     return (
         old.metadata.annotations != new.metadata.annotations
         or old.status.phase != new.status.phase
@@ -186,5 +186,5 @@ def _resources_differ(old: Pod, new: Pod) -> bool:
 
 
 def _scaled_down(old: Amounts, new: Amounts) -> bool:
-    """Return whether an amount decreased, in thousandths, or is missing."""
+    """Return whether any amount, in thousandths, is smaller in `new` than in `old`, or missing in `new`."""
     return any(name not in new or amount.scaled(-3) > new[name].scaled(-3) for name, amount in old.items())

@@ -21,12 +21,12 @@ from policysched.state.tables.journal import Journal
 
 Sums = NDArray[np.int64]
 FEW: Final = 4
-"""Number of rows up to which a Python loop is faster than array operations."""
+"""Number of rows up to which sums are updated by a Python loop, not by array operations."""
 _NONE: Final[Sums] = np.zeros(0, np.int64)
 
 
 class DomainSums:
-    """Integer sums by domain, with the amount that each row adds.
+    """For a topology key: the sum of an integer amount over the rows of each domain.
 
     Args:
         of_row: The domain of each row. Shapes: (C,).
@@ -43,7 +43,7 @@ class DomainSums:
         """The sum of each domain. Read-only. Shapes: (D,)."""
 
     def put(self, rows: Rows, amounts: Sums) -> None:
-        """Replace the amounts of distinct rows.
+        """Replace the amounts of some rows, none of them repeated.
 
         Cost: O(rows).
         """
@@ -58,7 +58,7 @@ class DomainSums:
         self.totals = np.bincount(self._of_row, weights=amounts, minlength=self.totals.size).astype(np.int64)
 
     def follow(self, rows: NDArray[np.intp], amounts: Sums) -> None:
-        """Replace the amounts of changed rows, which may be repeated, from all rows' amounts. Shapes: amounts (C,)."""
+        """Copy the amounts of changed rows, which may repeat, from an array over all rows. Shapes: amounts (C,)."""
         if rows.size > FEW:
             rows = distinct(rows)
             self.put(rows, amounts[rows])
@@ -70,7 +70,7 @@ class DomainSums:
 
 
 class CounterSums:
-    """Sums of a pod counter by domain. Call `refresh` before reading."""
+    """The number of pods that a pod counter counts in each topology domain. Call `refresh` before reading."""
 
     __slots__ = ("__weakref__", "_journal", "_position", "_seen", "_sums", "counter", "domains", "stamp")
 
@@ -87,11 +87,11 @@ class CounterSums:
 
     @property
     def values(self) -> Sums:
-        """The sums. The sum of rows without a domain is meaningless. Read-only. Shapes: (D,)."""
+        """The sum of each domain; the sum of rows without a domain is meaningless. Read-only. Shapes: (D,)."""
         return _NONE if self._sums is None else self._sums.totals
 
     def refresh(self) -> None:
-        """Update the sums.
+        """Update the sums with the counter's changes.
 
         Cost: O(changed rows), or an operation over all rows after domains changed.
         """
@@ -112,7 +112,7 @@ class CounterSums:
 
 
 class SharedSums:
-    """The sums of pod counters in use; equal sums are shared."""
+    """Shares `CounterSums` between users of the same pod counter and topology domains."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -120,7 +120,7 @@ class SharedSums:
         self._of = weakref.WeakValueDictionary()
 
     def of(self, counter: PodCounter, domains: Grouping) -> CounterSums:
-        """Return the sums of a counter by domain."""
+        """Return the sums of a pod counter by topology domain."""
         found = self._of.get((counter, domains))
         if found is None:
             found = self._of[counter, domains] = CounterSums(counter, domains, self._journal)

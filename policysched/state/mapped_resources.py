@@ -1,4 +1,4 @@
-"""`MappedResources`: the device class of each extended resource that a device class declares (KEP-5004)."""
+"""`MappedResources`: the device class for each extended resource that a device class provides (KEP-5004)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from policysched.model.objects import DeviceClass
 
 _IMPLIED: Final = "deviceclass.resource.kubernetes.io/"
-"""Prefix of the extended resource that each device class has by its name."""
+"""Prefix of the extended resource that every device class provides; the class name follows it."""
 
 
 class MappedResources(dict[str, str]):
-    """Device class names by extended resource.
+    """Names of device classes by the extended resource that they provide.
 
     Each class has the resource of its own name. If several classes declare a resource, the newest class applies, then
     the first by name.
@@ -25,7 +25,7 @@ class MappedResources(dict[str, str]):
         """The classes that declare an extended resource, with their creation times, by resource."""
 
     def follow(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        """Replace a version of a device class by another; None for no version.
+        """Replace a version of a device class by another version; None stands for a class that does not exist.
 
         Cost: O(classes that declare the same resource).
         """
@@ -39,7 +39,7 @@ class MappedResources(dict[str, str]):
             self.stamp += before != found
 
     def _without(self, old: DeviceClass | None) -> list[str]:
-        """Remove a class; return its resources."""
+        """Remove a device class; return the extended resources that it provided."""
         if old is None:
             return []
         name, resource = old.metadata.name, old.spec.extended_resource_name
@@ -53,7 +53,7 @@ class MappedResources(dict[str, str]):
         return [_IMPLIED + name, resource]
 
     def _with(self, new: DeviceClass | None) -> list[str]:
-        """Add a class; return its resources."""
+        """Add a device class; return the extended resources that it provides."""
         if new is None:
             return []
         name, resource = new.metadata.name, new.spec.extended_resource_name
@@ -64,7 +64,7 @@ class MappedResources(dict[str, str]):
         return [_IMPLIED + name, resource]
 
     def _class_of(self, resource: str) -> str | None:
-        """Return the device class of a resource."""
+        """Return the device class to use for an extended resource."""
         own = resource.removeprefix(_IMPLIED)
         if own != resource and own in self._classes:
             return own

@@ -18,15 +18,15 @@ from policysched.state.tables.label_columns import LabelColumn, LabelColumns, La
 from policysched.state.tables.sparse import is_sparse
 
 MOST_LABELS = 1 << 10
-"""Maximum number of namespace labels with a column; beyond it, all columns are dropped."""
+"""Maximum number of namespace labels with a column; above it, all columns are dropped."""
 MOST_BYTES = 32 << 20
-"""Maximum size of the cached sets of selectors. Units: bytes."""
+"""Maximum memory of the cached sets of namespaces; above it, the cache is emptied. Units: bytes."""
 BYTES_PER_SET, BYTES_PER_NAME = 256, 96
-"""Size of a set without its bits, and of a namespace's name. Units: bytes."""
+"""Estimated memory of a set without its bits, and of a namespace's name. Units: bytes."""
 
 
 class NamespaceNumbers(dict[str, int]):
-    """The numbers of namespaces, from 0 on; a number is never reused."""
+    """A number for each namespace, from 0 on; a number is never reused."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names: list[str] = []
@@ -34,7 +34,7 @@ class NamespaceNumbers(dict[str, int]):
             self.add(name)
 
     def add(self, name: str) -> int:
-        """Number a namespace."""
+        """Assign a number to a namespace."""
         number = self[name] = len(self.names)
         self.names.append(name)
         return number
@@ -46,7 +46,7 @@ class NamespaceSet:
     __slots__ = ("__weakref__", "_bits", "numbers")
 
     def __init__(self, numbers: NamespaceNumbers, bits: bytes) -> None:
-        """Create it.
+        """Create a set from its bits, one for each namespace number.
 
         Args:
             numbers: The numbers of the namespaces; more may be added later.
@@ -81,7 +81,7 @@ class NamespaceSet:
         return BYTES_PER_SET + len(self._bits)
 
     def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return for each number whether the set contains it; −1 is in no set. Shapes: (K,)."""
+        """Return whether the set contains each of the given namespace numbers; it does not contain −1. Shapes: (K,)."""
         mine = self._unpacked()
         found: NDArray[np.bool_] = np.zeros(numbers.size, np.bool_)
         known = (numbers >= 0) & (numbers < mine.size)
@@ -96,7 +96,7 @@ NO_NAMESPACES: Final = NamespaceSet(NamespaceNumbers(), b"")
 
 
 class _Selected(NamedTuple):
-    """The namespaces of a selector, with the memory of both."""
+    """The namespaces that a selector selects, with the memory of the selector and the set."""
 
     namespaces: NamespaceSet
     nbytes: int
@@ -118,7 +118,7 @@ class NamespaceSets:
         self._columns = self._no_columns()
 
     def put(self, name: str, labels: Labels) -> None:
-        """Take the labels of a new or changed namespace."""
+        """Store the labels of a new or changed namespace."""
         self._selected.clear()
         number = self._numbers.get(name)
         if number is None:
@@ -141,7 +141,7 @@ class NamespaceSets:
             self._renumber()
 
     def select(self, selectors: Iterable[LabelMatcher]) -> dict[LabelMatcher, NamespaceSet]:
-        """Return the namespaces that each selector selects; equal sets are the same object.
+        """Return the set of namespaces that each selector selects; equal sets are the same object.
 
         Cost: for each selector that is not cached, a few operations over all namespaces. For a label without a column,
             O(labels of all namespaces), once for all selectors.
@@ -169,7 +169,7 @@ class NamespaceSets:
         return found
 
     def _renumber(self) -> None:
-        """Number the namespaces again without gaps; existing sets keep their numbers."""
+        """Assign new namespace numbers without gaps; sets that exist already keep their old numbers."""
         names, labels = self._numbers.names, self._labels
         self._numbers = NamespaceNumbers(names[number] for number in labels)
         self._labels = dict(enumerate(labels.values()))

@@ -1,4 +1,4 @@
-"""`ObjectSelectors`: label selectors of objects such as disruption budgets and volume claims, compiled on arrival.
+"""`ObjectSelectors`: compiled label selectors of objects, such as disruption budgets and volume claims.
 
 A selector may be as large as an object may be, so decisions do not compile it.
 """
@@ -13,7 +13,7 @@ from policysched.model.selection.selectors import SelectorError
 
 
 class ObjectSelector(NamedTuple):
-    """A label selector, compiled, or the reason why it is invalid."""
+    """A compiled label selector, or the reason why the selector is invalid."""
 
     stated: LabelSelector
     selector: IndexedSelector | None
@@ -21,7 +21,7 @@ class ObjectSelector(NamedTuple):
 
 
 class ObjectSelectors:
-    """The compiled selectors of the objects of a kind."""
+    """The compiled selectors of all objects of one kind."""
 
     __slots__ = ("_by_key",)
 
@@ -30,7 +30,7 @@ class ObjectSelectors:
         """By `namespace/name`."""
 
     def put(self, key: str, stated: LabelSelector | None) -> None:
-        """Compile the selector of an object, unless it is equal to the compiled one; None removes it.
+        """Compile the selector of an object, unless it is unchanged; None removes the object's selector.
 
         Cost: about 1 µs for each requirement and value.
         """
@@ -43,7 +43,7 @@ class ObjectSelectors:
             self._by_key[key] = known._replace(stated=stated)
 
     def of(self, key: str, stated: LabelSelector) -> ObjectSelector:
-        """Return the compiled selector of a version of an object; the selector of an older version is compiled now."""
+        """Return the compiled form of a selector that a version of an object has."""
         known = self._by_key.get(key)
         return known if known is not None and known.stated is stated else compiled(stated)
 

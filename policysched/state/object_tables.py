@@ -18,11 +18,11 @@ from policysched.state.cluster_events import Change, change_of
 T = TypeVar("T")
 Selector = Mapping[str, str] | LabelSelector
 MAX_ASKED = 100_000
-"""Maximum number of selectors in use that are recorded; beyond it, `Workloads.stamp` changes."""
+"""Maximum number of selectors of which `Workloads` records that they were read; above it, its stamp changes."""
 
 
 class ObjectTables:
-    """Objects by kind and key: `namespace/name`, or the name for kinds without namespaces."""
+    """The other objects of the cluster, by kind and by key (`namespace/name`, or the name if cluster-scoped)."""
 
     __slots__ = ("_tables",)
 
@@ -30,11 +30,11 @@ class ObjectTables:
         self._tables: defaultdict[str, dict[str, Any]] = defaultdict(dict)
 
     def of(self, shape: type[T]) -> dict[str, T]:
-        """Return the table of a kind: always the same object."""
+        """Return the objects of a kind by key; every call for the kind returns the same dictionary."""
         return self._tables[shape.__name__]
 
     def custom(self, resource: CustomResource) -> dict[str, CustomObject]:
-        """Return the table of a custom resource."""
+        """Return the objects of a custom resource by key."""
         return self._tables[resource.value]
 
     def put(self, obj: Any) -> Change:
@@ -56,7 +56,7 @@ def _kind_of(obj: Any) -> ApiKind[Any]:
 
 
 class Workloads:
-    """The selectors of Services and controllers.
+    """The selectors of Services and workload controllers, for default spreading.
 
     Spread constraints that are derived from them are prepared once for many pods, until `stamp` changes. Controllers
     change all the time in a busy cluster, so `stamp` changes only if a selector changes that was read since.
@@ -79,13 +79,13 @@ class Workloads:
         return self._services.get(namespace, {}).values()
 
     def controller(self, kind: str, namespace: str, name: str) -> Selector | None:
-        """Return the selector of a controller; None if the controller is unknown or has none."""
+        """Return the selector of a controller; None if the controller is unknown or has no selector."""
         key = (kind, namespace, name)
         self._remember(key)
         return self._controllers.get(key)
 
     def demands(self, kind: str, namespace: str, name: str) -> Mapping[str, str] | LabelMatcher | None:
-        """Return the selector of a controller, compiled if it is a label selector; an invalid one selects nothing."""
+        """Return the selector of a controller, compiled if it is a label selector; None if there is no selector."""
         selector = self.controller(kind, namespace, name)
         if not isinstance(selector, LabelSelector):
             return selector

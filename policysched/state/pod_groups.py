@@ -1,4 +1,4 @@
-"""`PodGroups`: the pod groups of a cluster, each with its object and its members.
+"""`PodGroups`: the pod groups of a cluster, each with its PodGroup object and its member pods.
 
 A member is unscheduled (pending, with a scheduler name of this process), assumed or assigned. The cluster changes the
 state of members when pods are placed, assumed, forgotten and removed; the scheduler adds unscheduled members. The group
@@ -27,7 +27,7 @@ def group_key(pod: Pod) -> str:
 
 @dataclass(slots=True, eq=False)
 class GroupState:
-    """A pod group: its object, which may not exist yet, and its members by identity, in the order of their changes."""
+    """A pod group: its PodGroup object, which may not exist yet, and its member pods in the order of their changes."""
 
     key: str
     """`namespace/name`."""
@@ -36,7 +36,7 @@ class GroupState:
     assumed: dict[str, Pod] = field(default_factory=dict)
     assigned: dict[str, Pod] = field(default_factory=dict)
     initially_scheduled: str = ""
-    """UID of the object that the scheduler has reported as scheduled; empty if there was none."""
+    """UID of the PodGroup object that was reported as scheduled; empty if none was reported."""
 
     @property
     def scheduled(self) -> Iterator[Pod]:
@@ -55,17 +55,17 @@ class GroupState:
 
     @property
     def has_quorum(self) -> bool:
-        """Whether the object exists and there are at least as many members as have to be scheduled together."""
+        """Whether the PodGroup object exists and the group has at least the required number of member pods."""
         return self.group is not None and self.count >= self.group.min_count
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is neither an object nor a member."""
+        """Whether the group has neither a PodGroup object nor member pods."""
         return self.group is None and not self.count
 
 
 class PodGroups:
-    """The pod groups by key, with or without objects."""
+    """The pod groups of a cluster by key, including groups whose PodGroup object does not exist."""
 
     __slots__ = ("_group_of", "_states")
 
@@ -75,7 +75,7 @@ class PodGroups:
         """The group of each member, by identity."""
 
     def get(self, key: str) -> GroupState | None:
-        """Return a group that has an object or members.
+        """Return the pod group of a key; None if it has neither a PodGroup object nor members.
 
         Args:
             key: `namespace/name`.
@@ -83,22 +83,22 @@ class PodGroups:
         return self._states.get(key)
 
     def of_pod(self, pod: Pod) -> GroupState | None:
-        """Return the group that a pod names; None if it names none, or one without object and members."""
+        """Return the group that a pod names; None if the pod names none, or a group without object and members."""
         return self._states.get(group_key(pod))
 
     def put(self, group: PodGroup) -> None:
-        """Add or replace the object of a group."""
+        """Add or replace the PodGroup object of a group."""
         self._state(group.key).group = group
 
     def drop(self, group: PodGroup) -> None:
-        """Remove the object of a group; its members stay."""
+        """Remove the PodGroup object of a group; the members stay."""
         state = self._states.get(group.key)
         if state is not None:
             state.group = None
             self._drop_if_empty(state)
 
     def await_pod(self, pod: Pod) -> None:
-        """Add a pending pod as an unscheduled member, or take its new version; an assumed member stays assumed."""
+        """Add a pending pod as an unscheduled member, or replace its version; an assumed member stays assumed."""
         key = group_key(pod)
         if not key:
             return
@@ -109,7 +109,7 @@ class PodGroups:
             state.unscheduled[identity] = pod
 
     def assume(self, pod: Pod) -> None:
-        """Make a member assumed."""
+        """Mark a member pod as assumed."""
         key = group_key(pod)
         if key:
             identity = pod_id(pod)
@@ -118,7 +118,7 @@ class PodGroups:
             state.assumed[identity] = pod
 
     def assign(self, pod: Pod) -> None:
-        """Make a pod with a node an assigned member."""
+        """Mark a pod that has a node as an assigned member of its group."""
         key = group_key(pod)
         if key:
             identity = pod_id(pod)
@@ -136,7 +136,7 @@ class PodGroups:
             self._drop_if_empty(state)
 
     def note_scheduled(self, group: PodGroup) -> None:
-        """Record that the object of a group has been reported as scheduled."""
+        """Record that a PodGroup object was reported as scheduled."""
         state = self._states.get(group.key)
         if state is not None:
             state.initially_scheduled = group.metadata.uid
@@ -154,7 +154,7 @@ class PodGroups:
         return state
 
     def _enter(self, identity: str, key: str) -> GroupState:
-        """Return the group of a pod; a pod of the same identity in another group leaves that group."""
+        """Return the group of a pod after removing the pod from any other group."""
         state = self._group_of.get(identity)
         if state is not None and state.key == key:
             return state

@@ -1,4 +1,4 @@
-"""`ResourceClaims`: resource claims, stored, assumed and in flight (kube-scheduler's claim tracker).
+"""`ResourceClaims`: resource claims: stored, assumed, and being allocated (kube-scheduler's claim tracker).
 
 A claim is *in flight* while its allocation is being written: its devices are allocated, and no other pod may allocate
 the claim. A written claim is *assumed* until the watch delivers that version or a newer one. Special claims, for the
@@ -18,19 +18,19 @@ from policysched.model.objects import AllocationResult, OwnerReference, Pod, Res
 from policysched.state.cluster_events import Action, Change, change_of
 
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
-"""The annotation of special claims."""
+"""Annotation of claims that the scheduler creates for the extended resources of a pod."""
 
 
 class ClaimOutOfStepError(Exception):
-    """A claim to assume is unknown, or older than the known version."""
+    """A claim cannot be assumed, because it is unknown or older than the stored version."""
 
 
 class UnknownClaimError(ClaimOutOfStepError):
-    """A claim to assume has not been seen yet, or is deleted."""
+    """A claim cannot be assumed, because the watch has not delivered it yet or it was deleted."""
 
 
 class ResourceClaims:
-    """The claims of a cluster.
+    """The resource claims of a cluster.
 
     Args:
         allocated: The devices that are allocated to claims.
@@ -58,7 +58,7 @@ class ResourceClaims:
         return self._known.get(key)
 
     def special_claim_of(self, pod: Pod) -> ResourceClaim | None:
-        """Return the existing claim for a pod's extended resources."""
+        """Return the existing claim that was created for a pod's extended resources; None if there is none."""
         for key in self._owned.get(pod.metadata.uid, ()):
             claim = self._known[key]
             if claim.metadata.namespace == pod.metadata.namespace and any(
@@ -81,7 +81,7 @@ class ResourceClaims:
         return self._replace(claim.key, None)
 
     def assume(self, claim: ResourceClaim) -> Change:
-        """Use a version of a claim that was written, until the watch delivers it.
+        """Use the written version of a claim until the watch delivers it.
 
         Raises:
             ClaimOutOfStepError: A newer version is known, or the claim is unknown.
@@ -94,24 +94,24 @@ class ResourceClaims:
         return self._replace(claim.key, claim)
 
     def restore(self, key: str) -> Change:
-        """Return to the stored version of a claim."""
+        """Drop the assumed version of a claim, so that the stored version applies."""
         return self._replace(key, self._stored.get(key))
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
-        """Return the allocation of a claim in flight."""
+        """Return the allocation of a claim in flight; None if the claim is not in flight."""
         found = self._in_flight.get(uid)
         return None if found is None else found.status.allocation
 
     def share(self, *, begins: bool) -> None:
-        """Begin to let pods share the allocations that begin from now on, the pods of one group; or end it."""
+        """Start or end the sharing of new allocations between the pods of one group."""
         self._sharing = set() if begins else None
 
     def shared(self, uid: str) -> ResourceClaim | None:
-        """Return the allocated version of a claim in flight whose allocation pods may share now."""
+        """Return the allocated version of a claim in flight that pods of a group may share now; else None."""
         return self._in_flight.get(uid) if self._sharing is not None and uid in self._sharing else None
 
     def begin(self, claim: ResourceClaim) -> None:
-        """Start the allocation of a claim, which is then in flight, or share an allocation that began before."""
+        """Record that a claim's allocation is in flight, or that another pod shares an allocation in flight."""
         uid = claim.metadata.uid
         self.stamp += 1
         if self.shared(uid) is not None:
@@ -124,7 +124,7 @@ class ResourceClaims:
             self._allocated.assume(uid, claim.status.allocation)
 
     def end(self, uid: str, *, for_all: bool = False) -> bool:
-        """End the allocation of a claim for one of its pods, or for all; return whether it is no longer in flight."""
+        """End an allocation in flight for one of its pods, or for all; return whether no pod uses it any more."""
         shares = self._shares.pop(uid, 0)
         if shares and not for_all:
             if shares > 1:
@@ -160,7 +160,7 @@ class ResourceClaims:
         return change_of(Resource.RESOURCE_CLAIM, old, new)
 
     def _own(self, claim: ResourceClaim, *, come: bool) -> None:
-        """Add a special claim to the index by owner, or remove it."""
+        """Add a claim for extended resources to the index by owner, or remove it."""
         if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) != "true":
             return
         for owner in claim.metadata.owner_references:
@@ -177,19 +177,19 @@ def _is_owner(reference: OwnerReference, pod: Pod) -> bool:
 
 
 def is_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
-    """Return whether a version of a claim is newer than a known version, or belongs to a new claim of its name."""
+    """Return whether a claim is newer than the known version, or is another claim of the same name."""
     return claim.metadata.uid != known.metadata.uid or _order(claim) > _order(known)
 
 
 def _is_not_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
-    """Return whether a version of a claim is as old as a known version; claims from files have no versions."""
+    """Return whether a claim is the known version or older; claims from files, which have no version, are not."""
     if not claim.metadata.resource_version or claim.metadata.uid != known.metadata.uid:
         return False
     return _order(claim) <= _order(known)
 
 
 def _order(claim: ResourceClaim) -> tuple[int, str]:
-    """Return a key that orders versions as numbers; Python does not parse thousands of digits."""
+    """Return a sort key that orders resource versions by their number, however long."""
     version = claim.metadata.resource_version
     digits = version.lstrip("0") if version.isdecimal() else ""
     return len(digits), digits

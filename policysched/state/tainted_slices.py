@@ -19,7 +19,7 @@ from policysched.model.objects import (
 
 
 class TaintedSlices:
-    """The resource slices whose devices have taints of rules.
+    """The resource slices whose devices have taints from DeviceTaintRules.
 
     Args:
         slices: The slices as drivers publish them, by name.
@@ -36,7 +36,7 @@ class TaintedSlices:
         self._tainted: dict[str, ResourceSlice] = {}
 
     def tainted(self, one: ResourceSlice) -> ResourceSlice:
-        """Return a published slice with the taints of the rules, and keep it if it has any."""
+        """Return a published slice with the taints of DeviceTaintRules, and store it if rules add any taint."""
         name, spec = one.metadata.name, one.spec
         rules = [rule for rule in self._rules.values() if _reaches(rule.spec.device_selector, spec)]
         if not rules:
@@ -53,7 +53,7 @@ class TaintedSlices:
     def follow(
         self, old: DeviceTaintRule | None, new: DeviceTaintRule | None
     ) -> list[tuple[ResourceSlice, ResourceSlice]]:
-        """Return the slices that get other taints after a change of a rule, each before and after the change.
+        """Return the slices whose taints differ after a change of a rule, each before and after the change.
 
         Cost: O(slices), and O(devices) for the slices that the rule selects.
 
@@ -70,12 +70,12 @@ class TaintedSlices:
 
 
 def _reaches(selector: DeviceTaintSelector | None, spec: ResourceSliceSpec) -> bool:
-    """Return whether a selector can select devices of a slice."""
+    """Return whether a taint rule's selector can select devices of a slice; None selects no device."""
     return selector is not None and selector.driver in (None, spec.driver) and selector.pool in (None, spec.pool.name)
 
 
 def _tainted(device: SliceDevice, rules: Sequence[DeviceTaintRule]) -> SliceDevice:
-    """Return a device with the taints of those rules that select it, among rules that reach its slice."""
+    """Return a device with the taints of the rules that select it; the rules must be able to select in its slice."""
     specs = [rule.spec for rule in rules]
     added = [one.taint for one in specs if one.device_selector and one.device_selector.device in (None, device.name)]
     return replace(device, taints=(*device.taints, *added)) if added else device

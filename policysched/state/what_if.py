@@ -1,4 +1,4 @@
-"""What-if: resources and pod counts of rows with pods added or removed; the cluster is not changed.
+"""What-if: resources and pod counts of rows as if pods were added or removed; the cluster does not change.
 
 Preemption uses it to check whether a pod fits a node without its victims. The cost depends on the added and removed
 pods only.
@@ -29,7 +29,7 @@ Repelling = Callable[[RepellingTerms], Mapping[str, NDArray[np.bool_]]]
 
 
 class ChangedRow:
-    """A row with pods added or removed; valid until the cluster changes."""
+    """One row as if some pods were added or removed; valid until the cluster changes."""
 
     __slots__ = ("_added", "_added_up", "_amounts", "_known", "_removed", "_sums", "cluster", "elsewhere", "history",
                  "pods_count", "row")  # fmt: skip
@@ -51,7 +51,7 @@ class ChangedRow:
         self._known: dict[Hashable, int] = {}
 
     def remove(self, pod: Pod) -> None:
-        """Remove a pod that is placed on the row or was added.
+        """Remove a pod that is placed on the row or was added to it.
 
         Raises:
             ValueError: The pod is not there.
@@ -66,7 +66,7 @@ class ChangedRow:
         self._note(placed, -1)
 
     def add(self, pod: Pod) -> None:
-        """Add a pod that was removed, or that is not placed.
+        """Add a pod that was removed before, or that is not placed.
 
         Raises:
             ValueError: The pod is placed already.
@@ -98,7 +98,7 @@ class ChangedRow:
 
     @property
     def more_pods(self) -> int:
-        """Change of the number of pods."""
+        """Change of the number of pods on the row."""
         return self.pods_count - int(self.cluster.nodes.pods_count.data.item(self.row))
 
     def requested(self, resource: str) -> int:
@@ -112,7 +112,7 @@ class ChangedRow:
         return wrap(now + amounts.get(resource, 0))
 
     def pods(self) -> list[PlacedPod]:
-        """Return the pods after the changes; an added pod's signature is −1 if no placed pod has it."""
+        """Return the pods on the row after the changes; an added pod's signature is −1 if no placed pod has it."""
         removed = self._removed
         stay = [placed for placed in self.cluster.pods.on_row(self.row) if pod_id(placed.pod) not in removed]
         return [*stay, *self._added.values()]
@@ -122,14 +122,14 @@ class ChangedRow:
         return [placed for placed in self._added.values() if placed.signature < 0]
 
     def now(self, key: Hashable, work_out: Callable[[], int]) -> int:
-        """Return the total weight of the row's pods without the changes, computed once per key."""
+        """Return the total weight of the row's pods before the changes, computed by `work_out` once per key."""
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = work_out()
         return known
 
     def more(self, key: Hashable, weigh: Callable[[PlacedPod], int]) -> int:
-        """Return the change of the total weight of the row's pods.
+        """Return by how much the changes alter the total weight of the row's pods.
 
         Args:
             key: Identifies the weights; each added or removed pod is weighed once per key.
@@ -144,7 +144,7 @@ class ChangedRow:
         return known[0]
 
     def count(self, counter: PodCounter) -> int | float:
-        """Return the value of a counter on the row after the changes."""
+        """Return the value of a pod counter on the row after the changes."""
         if not counter.fractions and all(abs(counter.weight_of(placed)) <= WIDEST for placed in self.new_pods()):
             return wrap(
                 counter.counts.item(self.row) + self.more(counter, lambda placed: int(counter.weight_of(placed)))
@@ -153,7 +153,7 @@ class ChangedRow:
 
 
 class ChangedRows:
-    """Many rows with pods removed; valid until the cluster changes.
+    """Many rows as if some of their pods were removed; valid until the cluster changes.
 
     It has amounts, and weights that are equal for all pods of a signature. For other values use `ChangedRow`.
 
@@ -217,7 +217,7 @@ class ChangedRows:
         return found
 
     def weighed(self, key: Hashable, weigh: Callable[[PlacedPod], int], *, alike: bool = True) -> NDArray[np.int64]:
-        """Return the change of the total weight of each row's pods. Read-only.
+        """Return by how much the removals alter the total weight of each row's pods. Read-only.
 
         Args:
             key: Identifies the weights; each signature is weighed once per key.
@@ -241,11 +241,11 @@ class ChangedRows:
         return found[1]
 
     def knows(self, key: Hashable) -> bool:
-        """Return whether `now` has a cached result for a key."""
+        """Return whether the total weights for a key, as returned by `now`, are cached."""
         return key in self._known
 
     def now(self, key: Hashable, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Return the total weight of each row's pods without the changes, computed once per key.
+        """Return the total weight of each row's pods before the changes, computed by `work_out` once per key.
 
         Shapes: (R,).
         """
@@ -255,7 +255,7 @@ class ChangedRows:
         return known
 
     def repelled(self, repelling: Repelling) -> NDArray[np.bool_]:  # noqa: ARG002 - no pods are added
-        """Return the rows with an added pod of a new signature whose required anti-affinity matches the pod.
+        """Return the rows where required anti-affinity of an added pod with a new signature repels the decided pod.
 
         Args:
             repelling: Returns by topology key which anti-affinity of nominated pods matches the pod.
@@ -265,11 +265,11 @@ class ChangedRows:
         return np.zeros(self.rows.size, np.bool_)
 
     def counts(self, counter: PodCounter) -> bool:
-        """Return whether `count` supports a counter: its sums must be integers."""
+        """Return whether the values of a pod counter after the changes can be computed: its sums must be integers."""
         return not counter.fractions
 
     def count(self, counter: PodCounter) -> NDArray[np.int64]:
-        """Return the value of a counter on each row after the changes.
+        """Return the value of a pod counter on each row after the changes.
 
         Shapes: (R,), a new array.
         """
@@ -288,7 +288,7 @@ class ChangedRows:
         return self.cluster.signatures.amounts(resource)[self._signatures[pods]]
 
     def with_nominated(self, nominated: PodsByRow) -> ChangedRows:
-        """Return these rows with their nominated pods added; later removals and restorations apply to both."""
+        """Return these rows with their nominated pods added; later changes of one object apply to both."""
         if self._beside is None or self._beside[0] is not nominated:
             self._beside = None
             self._beside = (
@@ -363,18 +363,18 @@ class _WithNominated(ChangedRows):
         return found
 
     def _summed(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum the weights of the nominated pods by row."""
+        """Return the sum of the nominated pods' weights for each row."""
         sums: NDArray[np.int64] = np.zeros(self.rows.size, np.int64)
         np.add.at(sums, self._at, weights)
         return sums
 
     def _are_new(self) -> NDArray[np.bool_]:
-        """Return for each nominated pod whether no placed pod has its signature."""
+        """Return a mask of the nominated pods whose signature no placed pod has."""
         are_new: NDArray[np.bool_] = self._columns.numbers[self._kinds] < 0
         return are_new
 
     def _as_placed(self) -> list[PlacedPod]:
-        """Return the nominated pods as placed pods."""
+        """Return the nominated pods as if placed on their rows."""
         columns, rows = self._columns, self.rows[self._at].tolist()
         return [
             _as_placed(self.cluster, columns.pods[place], row, columns.measured[place])
@@ -383,7 +383,7 @@ class _WithNominated(ChangedRows):
 
 
 def _as_placed(cluster: Cluster, pod: Pod, row: int, known: Measured) -> PlacedPod:
-    """Return a pod as placed on a row; its signature is −1 if no placed pod has it."""
+    """Return a pod as if placed on a row; its signature is −1 if no placed pod has the signature."""
     placed = PlacedPod(pod, row, known.resources, assumed=True)
     placed.signature = cluster.signatures.number(known.signature_key)
     return placed

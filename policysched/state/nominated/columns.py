@@ -1,4 +1,4 @@
-"""`NominatedColumns`: nominated pods as columns; `YieldedPods`: nominated pods that are treated as placed for a pod.
+"""`NominatedColumns`: nominated pods as columns; `YieldedPods`: nominated pods that a decision treats as placed.
 
 Source: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
 """
@@ -25,20 +25,20 @@ from policysched.state.tables.sparse import is_sparse
 
 PodsByRow = Mapping[int, Sequence[Pod]]
 MOST_COUNTERS = 1024
-"""Maximum number of pod counters with cached weights of nominated pods; beyond it, all are dropped."""
+"""Maximum number of pod counters with cached weights of nominated pods; above it, all weights are dropped."""
 FIRST_PLACES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """A pod and its nominated node."""
+    """A pod and the name of its nominated node."""
 
     pod: Pod
     node: str
 
 
 class NominatedColumns:
-    """Nominated pods as columns. Each pod has a place behind the earlier pods; a removed pod leaves its place empty.
+    """Nominated pods as columns: each pod has a place, in order of nomination; removal leaves the place empty.
 
     Pods of a signature have the same kind, and weights are computed once per kind. Places and kinds never change, so
     that a `YieldedPods` stays valid; `compacted` returns a copy without empty places.
@@ -83,7 +83,7 @@ class NominatedColumns:
         return identity in self._place_of
 
     def enter(self, identity: str, one: Nomination, measured: Measured, repelling: int) -> None:
-        """Add a pod.
+        """Add a nominated pod.
 
         Args:
             identity: The pod's identity.
@@ -100,7 +100,7 @@ class NominatedColumns:
         self._append(identity, one, measured, (kind, repelling, pod_priority(one.pod), ports))
 
     def renew(self, identity: str, one: Nomination) -> None:
-        """Replace a pod by an equivalent version, behind the other pods."""
+        """Replace a nominated pod by an equivalent version of the pod, as the last entry."""
         place = self._place_of[identity]
         self._live[place] = False
         alike = (self.kind_of, self.repelling, self._priorities, self.ports_of)
@@ -109,13 +109,13 @@ class NominatedColumns:
         self._append(identity, one, self.measured[place], known)
 
     def drop(self, identity: str) -> int:
-        """Remove a pod; return the number of its required anti-affinity."""
+        """Remove a nominated pod; return the `RepellingTerms` number of its required anti-affinity."""
         place = self._place_of.pop(identity)
         self._live[place] = False
         return int(self.repelling[place])
 
     def repelling_of(self, identity: str) -> int:
-        """Return the number of a nominated pod's required anti-affinity."""
+        """Return the `RepellingTerms` number of a nominated pod's required anti-affinity."""
         return int(self.repelling[self._place_of[identity]])
 
     def measured_of(self, identity: str) -> Measured:
@@ -124,11 +124,11 @@ class NominatedColumns:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether most places are empty."""
+        """Whether most entries are of removed pods."""
         return is_sparse(len(self.pods), len(self._place_of))
 
     def compacted(self) -> NominatedColumns:
-        """Return a copy without empty places and without kinds that no pod has.
+        """Return a copy without the entries of removed pods and without kinds that no pod has.
 
         Cost: O(places + kinds).
         """
@@ -159,7 +159,7 @@ class NominatedColumns:
         return made
 
     def yielded_to(self, priority: int, own: str, row_of: Mapping[str, int]) -> YieldedPods:
-        """Return the pods of a minimum priority whose node has a row, without the pod `own`."""
+        """Return the nominated pods with at least a priority whose node has a row, except the pod `own`."""
         count = len(self.pods)
         rows = np.array([row_of.get(node, -1) for node in self._nodes], np.intp)[self._node_of[:count]]
         chosen = self._live[:count] & (rows >= 0) & (self._priorities[:count] >= priority)
@@ -169,7 +169,7 @@ class NominatedColumns:
         return YieldedPods(self, places, rows[places])
 
     def refresh(self, signatures: PodSignatures) -> None:
-        """Update the signatures of kinds.
+        """Update the signature of each kind of nominated pod.
 
         Cost: O(kinds) after a signature was added or removed, else O(new kinds).
         """
@@ -183,7 +183,7 @@ class NominatedColumns:
         self.numbers = np.concatenate((self.numbers[:known], np.array(numbers, np.intp)))
 
     def amounts(self, resource: str) -> NDArray[np.int64]:
-        """Return the amount of a resource that each kind requests.
+        """Return the amount of a resource that each kind of nominated pod requests.
 
         Shapes: (K,).
         """
@@ -195,7 +195,7 @@ class NominatedColumns:
         return found
 
     def weights(self, counter: PodCounter) -> NDArray[np.float64]:
-        """Return the weight of each kind in a counter; call `refresh` before.
+        """Return how much a pod counter counts each kind of nominated pod; call `refresh` before.
 
         Shapes: (K,).
         """
@@ -240,13 +240,13 @@ class NominatedColumns:
 
 
 class SignatureKey(tuple[Any, ...]):
-    """The key of a signature with a cached hash."""
+    """The key of a pod's signature, with a cached hash."""
 
     _hash: int
 
     @classmethod
     def of(cls, key: Hashable) -> SignatureKey:
-        """Return a key with a cached hash."""
+        """Return a signature key with a cached hash."""
         if isinstance(key, cls):
             return key
         made = cls(cast("tuple[Any, ...]", key))
@@ -276,7 +276,7 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
 
     @classmethod
     def of(cls, pods: PodsByRow, pod_resources: Callable[[Pod], PodResources]) -> YieldedPods:
-        """Create it from pods by row; `pod_resources` returns the amounts of a pod."""
+        """Create `YieldedPods` from pods by row; `pod_resources` returns the amounts of a pod."""
         if isinstance(pods, YieldedPods):
             return pods
         stated = [(pod_id(pod), Nomination(pod, str(row))) for row, together in pods.items() for pod in together]
@@ -288,7 +288,7 @@ class YieldedPods(Mapping[int, Sequence[Pod]]):
 
     @property
     def distinct_rows(self) -> NDArray[np.intp]:
-        """The distinct rows, in ascending order."""
+        """The rows of these pods without repeats, in ascending order."""
         return np.bincount(self.rows).nonzero()[0]
 
     def __getitem__(self, row: int) -> Sequence[Pod]:

@@ -1,4 +1,4 @@
-"""`Nominations`: pods with a nominated node, of this scheduler and of others.
+"""`Nominations`: pods with a nominated node, whichever scheduler nominated it.
 
 Nominated pods are not placed, but the resources of their node are reserved for them against pods of equal or lower
 priority. The nominated node need not exist.
@@ -19,7 +19,7 @@ from policysched.state.tables.amounts import PodResources
 
 
 class Nominations:
-    """Nominated pods by identity and by node.
+    """Nominated pods, by the pod's identity and by the node's name.
 
     Args:
         pod_resources: Returns the amounts and host ports of a pod.
@@ -61,7 +61,7 @@ class Nominations:
         self._compact()
 
     def update(self, pod: Pod) -> Nomination | None:
-        """Take a version of a pending pod; return the nomination that the version removes.
+        """Apply a new version of a pending pod; return the nomination that the version removes, else None.
 
         The pod's status applies; as long as the status never had a nomination, a nomination of this process stays.
         """
@@ -75,7 +75,7 @@ class Nominations:
         return Nomination(known.pod, was) if was and was != stated else None
 
     def discard(self, identity: str) -> Nomination | None:
-        """Remove and return a pod's nomination."""
+        """Remove and return a pod's nomination; None if the pod has no nomination."""
         if identity not in self._by_id:  # most placed pods
             return None
         known = self._take_out(identity)
@@ -85,18 +85,18 @@ class Nominations:
         return known
 
     def get(self, identity: str) -> Nomination | None:
-        """Return a pod's nomination."""
+        """Return a pod's nomination; None if the pod has no nomination."""
         return self._by_id.get(identity)
 
     def named(self, key: str) -> Nomination | None:
-        """Return the nomination of the pod `namespace/name`.
+        """Return the nomination of the pod `namespace/name`; None if the pod has no nomination.
 
         Cost: O(nominated pods).
         """
         return next((one for one in self._by_id.values() if one.pod.key == key), None)
 
     def rows(self, row_of: Mapping[str, int]) -> frozenset[int]:
-        """Return the rows of nominated nodes.
+        """Return the rows of all nodes to which a pod is nominated.
 
         Cost: O(nominated nodes).
         """
@@ -107,7 +107,7 @@ class Nominations:
         return list(self._by_node.get(node, {}).values())
 
     def yielded_to(self, pod: Pod, row_of: Mapping[str, int]) -> PodsByRow:
-        """Return the other nominated pods of equal or higher priority than a pod, by the row of their node.
+        """Return the nominated pods, except `pod`, of equal or higher priority than `pod`, by the row of their node.
 
         Cost: O(nominated nodes), and array operations over all nominated pods.
         """
@@ -117,7 +117,7 @@ class Nominations:
         return self._columns.yielded_to(pod_priority(pod), pod_id(pod), row_of)
 
     def repelling_of(self, pod: Pod) -> int | None:
-        """Return the number of a nominated pod's required anti-affinity; None for other pods."""
+        """Return the `RepellingTerms` number of a nominated pod's required anti-affinity; None for other pods."""
         known = self._by_id.get(pod_id(pod))
         return self._columns.repelling_of(pod_id(pod)) if known is not None and known.pod is pod else None
 
@@ -141,7 +141,7 @@ class Nominations:
         return known
 
     def _replace(self, identity: str, one: Nomination) -> None:
-        """Replace a pod by an equivalent version, behind the other pods."""
+        """Replace a nominated pod by an equivalent version, as the last of the nominated pods."""
         del self._by_id[identity]
         self._by_id[identity] = one
         pods = self._by_node[one.node]

@@ -1,4 +1,4 @@
-"""`PortLists`: host ports of nominated pods, shared by pods with equal ports, and the conflicts of a pod with them."""
+"""`PortLists`: lists of host ports of nominated pods, and how many of the ports conflict with a pod's host ports."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from policysched.state.tables.amounts import PodResources, WantedPorts
 
 NO_PORTS: Final = 0
-"""The list of pods without host ports."""
+"""Number of the list for pods without host ports."""
 
 
 class PortLists:
-    """Lists of host ports by number; a list is never removed."""
+    """Distinct lists of host ports, by number; a list is never removed."""
 
     __slots__ = ("_answers", "_by_id", "_lists", "_numbers", "_starts")
 
@@ -43,7 +43,7 @@ class PortLists:
         return number
 
     def met(self, wanted: WantedPorts) -> NDArray[np.int64]:
-        """Return how many host ports of each list conflict with wanted ports.
+        """Return, for each list, how many of its host ports conflict with the wanted host ports.
 
         Cost: O(host ports of new lists).
         Shapes: (lists,).
@@ -55,7 +55,7 @@ class PortLists:
         return found
 
     def kept(self, used: NDArray[np.bool_]) -> PortLists:
-        """Return a copy without unused lists, with new numbers.
+        """Return a copy with only the lists that `used` marks, numbered again.
 
         Args:
             used: Whether each list is used, including the empty list.
@@ -81,7 +81,7 @@ class PortLists:
         return len(self._lists)
 
     def _met_from(self, wanted: WantedPorts, first: int) -> NDArray[np.int64]:
-        """Count the conflicting host ports of the lists from a number on."""
+        """Return the number of conflicting host ports of each list from the list `first` on."""
         self._read()
         met: NDArray[np.int64] = np.zeros(len(self._lists) - first, np.int64)
         begin = self._starts[first]

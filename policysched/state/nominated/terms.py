@@ -1,4 +1,4 @@
-"""`RepellingTerms`: required anti-affinity of nominated pods; `RepelledClass`: the terms that match a pod class.
+"""`RepellingTerms`: required anti-affinity of nominated pods; `RepelledClass`: which of it matches a pod class.
 
 Pods with equal anti-affinity share a number. A class evaluates each number once, until the label keys of nodes or the
 labels of the class's namespace change.
@@ -19,14 +19,14 @@ from policysched.state.tables.nodes import NodeTable
 from policysched.state.tables.sparse import is_sparse
 
 Stated = Mapping[PeerSelector, Sequence[str]]
-"""Topology keys by the selector of the pods that the terms keep away."""
+"""Required anti-affinity of a pod: topology keys by the selector of the pods to keep away."""
 NONE: Final = 0
-"""The number of pods without required anti-affinity."""
+"""Number for pods without required anti-affinity."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class _Holder:
-    """A required anti-affinity, with the number of pods that have it."""
+    """One distinct required anti-affinity, with the number of nominated pods that have it."""
 
     __slots__ = ("key", "stated", "uses")
 
@@ -35,7 +35,7 @@ class _Holder:
 
 
 class RepellingTerms:
-    """The required anti-affinity of nominated pods, by number. Unused numbers are reused."""
+    """The distinct required anti-affinities of nominated pods, by number. Unused numbers are reused."""
 
     __slots__ = ("_by_key", "_first", "_free", "_holders", "_log", "reads_namespaces")
 
@@ -47,7 +47,7 @@ class RepellingTerms:
         self.clear()
 
     def clear(self) -> None:
-        """Remove all terms."""
+        """Remove the anti-affinity of all pods."""
         self.reads_namespaces = False
         """Whether a term read labels of namespaces."""
         self._holders: list[_Holder | None] = [None]
@@ -58,16 +58,16 @@ class RepellingTerms:
 
     @property
     def position(self) -> int:
-        """Number of assignments so far."""
+        """Position in the log of assigned numbers: how many assignments there were."""
         return self._first + len(self._log)
 
     @property
     def size(self) -> int:
-        """Highest number plus 1."""
+        """Highest number in use plus 1."""
         return len(self._holders)
 
     def enter(self, pod: Pod) -> int:
-        """Add a pod; return the number of its required anti-affinity.
+        """Add a nominated pod; return the number for its required anti-affinity.
 
         Cost: O(required anti-affinity terms of the pod).
         """
@@ -84,7 +84,7 @@ class RepellingTerms:
         return number
 
     def leave(self, number: int) -> None:
-        """Remove a pod of a number."""
+        """Remove a nominated pod, given the number for its required anti-affinity."""
         held = self._holders[number]
         if held is None:
             return
@@ -95,11 +95,11 @@ class RepellingTerms:
             self._free.append(number)
 
     def since(self, position: int) -> Sequence[int] | None:
-        """Return the numbers assigned since a position; None if the log does not reach back to it."""
+        """Return the numbers assigned since a position; None if the log begins after the position."""
         return None if position < self._first else self._log[position - self._first :]
 
     def stated(self, number: int) -> Stated:
-        """Return the terms of a number."""
+        """Return the required anti-affinity that has a number."""
         held = self._holders[number]
         return {} if held is None else held.stated
 
@@ -127,7 +127,7 @@ class RepellingTerms:
 
 
 class RepelledClass:
-    """The required anti-affinity of nominated pods that matches the pods of a class.
+    """Which required anti-affinity of nominated pods matches the pods of a pod class.
 
     Args:
         pod: A pod of the class; only its namespace and labels are read.
@@ -146,7 +146,7 @@ class RepelledClass:
     def by_key(
         self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]
     ) -> Mapping[str, NDArray[np.bool_]]:
-        """Return which numbers match the class, by topology key; keys that no node has are omitted.
+        """Return, by topology key of existing nodes, for each number whether its anti-affinity matches the class.
 
         Args:
             terms: The terms of nominated pods.
@@ -169,17 +169,17 @@ class RepelledClass:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the results. Units: bytes."""
+        """Memory of the cached results. Units: bytes."""
         return sum(matching.nbytes + 128 for matching in self._matching.values())
 
     def _is_current(self, terms: RepellingTerms, nodes: NodeTable, namespace_labels: Mapping[str, str]) -> bool:
-        """Return whether the results of known numbers are current."""
+        """Return whether the cached results for earlier numbers are still valid."""
         if self._terms is not terms or self._stamp != nodes.label_keys_stamp:
             return False
         return self._labels is namespace_labels or not terms.reads_namespaces or self._labels == namespace_labels
 
     def _evaluate(self, numbers: Iterable[int], terms: RepellingTerms, nodes: NodeTable) -> None:
-        """Evaluate new numbers; each may have had other terms before."""
+        """Match the anti-affinity of newly assigned numbers with the class, replacing results for reused numbers."""
         matching, size = self._matching, terms.size
         for key, known in matching.items():
             if known.size < size:
@@ -194,7 +194,7 @@ class RepelledClass:
                 matching[key][number] = True
 
     def _keys_of(self, stated: Stated, nodes: NodeTable, answers: dict[PeerSelector, bool]) -> set[str]:
-        """Return the topology keys of the terms that match the class, if nodes have these keys."""
+        """Return the topology keys with which an anti-affinity matches the class; keys that no node has are omitted."""
         found: set[str] = set()
         for peers, keys in stated.items():
             more = [key for key in keys if key not in found and nodes.has_label(key)]

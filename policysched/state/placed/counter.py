@@ -1,4 +1,4 @@
-"""`PodCounter`: the sum of the weights of the pods on each node, updated with every placement and removal.
+"""`PodCounter`: the sum of the pods' weights on each node, updated with every placement and removal.
 
 A pod's weight depends on its signature only, so a counter weighs each signature once. A counter of few signatures has
 a dictionary of weights and is found by signature. A counter of many signatures is dense: it has an array of weights and
@@ -22,19 +22,19 @@ from policysched.state.placed.pods import PlacedPod, PodTable
 from policysched.state.tables.columns import Column
 
 WIDEST = 2**50
-"""Largest weight of integer sums: the sum of thousands of such pods fits into 64 bits."""
+"""Largest weight of a pod in integer sums, so that sums of thousands of pods fit into 64 bits."""
 TERMS = 4
-"""Number of terms whose evaluation takes as long as the other work of a counter per signature."""
+"""Number of affinity terms whose evaluation takes as long as the other work of a counter per signature."""
 BYTES_PER_SIGNATURE = 256
-"""Memory of each signature with a weight. Units: bytes."""
+"""Estimated memory of one signature's weight. Units: bytes."""
 LEAST_DENSE, DENSE_SHARE = 256, 8
-"""A counter becomes dense at this number of weighted signatures, if they are at least 1/`DENSE_SHARE` of all."""
+"""A counter stores weights in an array, not a dictionary, from this number and 1/share of signatures on."""
 Weigh = Callable[[PlacedPod], float]
-"""Returns the weight of a pod; it may only read properties that are equal for all pods of a signature."""
+"""Function that returns a pod's weight in a counter; it may read only fields that the pod's signature includes."""
 
 
 class PodCounter:
-    """The sum of the weights of the pods on each row."""
+    """For each row, the sum of the weights (usually 1 for a match, else 0) of the pods on the row."""
 
     __slots__ = ("__weakref__", "_dense", "_weigh", "column", "effort", "reads", "stamp", "weights")
 
@@ -53,7 +53,7 @@ class PodCounter:
 
     @property
     def counts(self) -> NDArray[Any]:
-        """The sums by row, including rows without a node. Read-only; valid until the next change.
+        """The sum of weights for each row, including rows without a node. Read-only; valid until the next change.
 
         Shapes: (capacity,), int64 or float64.
         """
@@ -61,36 +61,36 @@ class PodCounter:
 
     @property
     def fractions(self) -> bool:
-        """Whether the sums are floats."""
+        """Whether the sums are floats, not integers."""
         return self.column.data.dtype != np.int64
 
     def weight_of(self, placed: PlacedPod) -> float:
-        """Return the weight of a pod, placed or not."""
+        """Return how much the counter counts a pod, whether or not the pod is placed."""
         return self.of_signature(placed.signature) if placed.signature >= 0 else self._weigh(placed)
 
     def of_signature(self, signature: int) -> float:
-        """Return the weight of the pods of a signature."""
+        """Return how much the counter counts each pod of a signature."""
         if self._dense is None:
             return self.weights.get(signature, 0)
         weight: float = self._dense.item(signature) if signature < self._dense.size else 0
         return weight
 
     def counts_signature(self, signature: int) -> bool:
-        """Return whether the weight of a signature is not 0."""
+        """Return whether the counter counts pods of a signature: their weight is not 0."""
         return self._dense is None or bool(self.of_signature(signature))
 
     @property
     def is_dense(self) -> bool:
-        """Whether it has an array of weights and is called for every pod."""
+        """Whether the counter stores weights in an array and is updated with every placed pod."""
         return self._dense is not None
 
     @property
     def nbytes(self) -> int:
-        """The memory of the weights of signatures. Units: bytes."""
+        """Estimated memory of the weights of signatures. Units: bytes."""
         return BYTES_PER_SIGNATURE * len(self.weights) + (0 if self._dense is None else self._dense.nbytes)
 
     def weigh(self, signature: int, placed: PlacedPod, like: float | None = None) -> bool:
-        """Store the weight of a signature, or a known equal weight; return whether it is not 0."""
+        """Compute and store the weight of a new signature, or store `like`; return whether the weight is not 0."""
         weight = self._weigh(placed) if like is None else like
         if weight:
             if abs(weight) > WIDEST:
@@ -104,7 +104,7 @@ class PodCounter:
         return bool(weight)
 
     def weigh_together(self, signatures: NDArray[np.intp], weights: NDArray[Any], size: int) -> list[int]:
-        """Store the weights of many signatures; return the weighted signatures, or none if the counter becomes dense.
+        """Store the weights of many signatures; return the signatures with a weight, none if the counter became dense.
 
         Args:
             signatures: Distinct signatures.
@@ -127,7 +127,7 @@ class PodCounter:
         return those
 
     def densify(self, size: int) -> list[int]:
-        """Become dense if it weighs many of `size` signatures; return the signatures by which it was found before."""
+        """Store weights in an array if many of `size` signatures have one; return these signatures, else none."""
         if self._dense is not None or not _are_many(len(self.weights), size):
             return []
         found_by = [*self.weights]
@@ -137,7 +137,7 @@ class PodCounter:
         return found_by
 
     def forget(self, signature: int) -> None:
-        """Remove the weight of a signature."""
+        """Remove the weight of a signature that no pod has any more."""
         if self._dense is None:
             self.weights.pop(signature, None)
         elif signature < self._dense.size:
@@ -154,7 +154,7 @@ class PodCounter:
             self._dense = np.concatenate((self._dense, np.zeros(more, self._dense.dtype)))
 
     def fill(self, pods: PodTable, signatures: int) -> None:
-        """Sum the weights of all placed pods.
+        """Compute the sum for each row from all placed pods.
 
         Cost: O(placed pods) in array operations; with fractions a loop over the rows with weighted pods.
         """
@@ -173,7 +173,7 @@ class PodCounter:
             self._sum(row, pods)
 
     def add(self, placed: PlacedPod, sign: int, pods: PodTable) -> None:
-        """Add the weight of a placed pod to its row, or subtract it with a sign of -1."""
+        """Add the weight of a placed pod to the sum of its row, or subtract it with a sign of -1."""
         self.stamp += 1
         if self.column.data.dtype == np.int64:
             data, row = self.column.data, placed.row
@@ -182,7 +182,7 @@ class PodCounter:
             self._sum(placed.row, pods)
 
     def move(self, before: PlacedPod, after: PlacedPod, pods: PodTable) -> None:
-        """Replace the weight of a version of a pod by that of the next version."""
+        """Replace the weight of a placed pod by the weight of the pod's next version."""
         was, now = self.of_signature(before.signature), self.of_signature(after.signature)
         if was == now:
             return

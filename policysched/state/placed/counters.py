@@ -1,4 +1,4 @@
-"""`PodCounters`: the pod counters in use, with an index from a placed pod to the counters that may count it.
+"""`PodCounters`: the pod counters in use, with an index from placed pods to the counters that may count them.
 
 Affinity and spreading need the number of matching pods on each node; a counter has these numbers as a column, and a
 placement changes one element. A counter exists as long as something refers to it.
@@ -26,19 +26,19 @@ Facet = IndexKey | int | SharedValue
 """A key under which counters are indexed: a namespace with a label of the counted pods, the number of an existing term
 of theirs, or a shared value."""
 MOST_KINDS = 2**20
-"""Maximum number of signatures with cached kinds, summed over all caches; beyond it, all are dropped."""
+"""Maximum number of signatures in the cached groupings (`PodKinds`); above it, all groupings are dropped."""
 CROWD = 2048
 """Number of counters per placed pod, or of weights per new signature, from which `crowded` is set; a counter of many
 terms is counted several times."""
 MOST_TURNING = 16
-"""Maximum number of counters that become dense with a new signature, which takes time for each."""
+"""Maximum number of counters that become dense because of one new signature, which takes time for each counter."""
 T = TypeVar("T")
 WeighAll = Callable[[SignatureLabels], NDArray[Any]]
-"""Returns the weights of all signatures at once, equal to those of the counter's `Weigh`. Shapes: (S,)."""
+"""Function that returns the weights of all signatures at once, for one pod counter. Shapes: (S,)."""
 
 
 class PodCounters:
-    """The counters in use."""
+    """The pod counters in use, created and updated here."""
 
     def __init__(
         self, columns: ColumnSet, pods: PodTable, signatures: PodSignatures, existing_terms: ExistingTerms
@@ -93,12 +93,12 @@ class PodCounters:
         return counter
 
     def get(self, key: Hashable) -> PodCounter | None:
-        """Return the counter of a key; None if it does not exist."""
+        """Return the pod counter of a key; None if there is no such counter."""
         known = self._by_key.get(key)
         return known() if known is not None else None
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
-        """Weigh a new signature in every counter that may count it; its existing terms are already stored."""
+        """Compute the weight of a new signature in every pod counter that may count its pods."""
         self._labels.appear(signature, placed)
         held_by = self._that_may_count(signature, placed)
         counting: dict[Hashable, weakref.ref[PodCounter]] = {}
@@ -123,7 +123,7 @@ class PodCounters:
                 self._turn_dense(key, held_by[key], found_by)
 
     def _that_may_count(self, signature: int, placed: PlacedPod) -> dict[Hashable, weakref.ref[PodCounter]]:
-        """Add a new signature to the indexes of values; return the counters that may count it."""
+        """Add a new signature to the indexes by value; return the pod counters that may count its pods."""
         metadata = placed.pod.metadata
         index_keys = index_keys_met(metadata.namespace, metadata.labels, self._by_facet)
         values = [index.appear(signature, placed) for index in tuple(self._indexes.values())]
@@ -134,7 +134,7 @@ class PodCounters:
         return found
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
-        """Remove the weights of a signature whose last pod was removed."""
+        """Remove a signature from all pod counters, because no pod has the signature any more."""
         self._labels.vanish(signature, placed)
         for index in tuple(self._indexes.values()):
             index.vanish(signature)
@@ -144,7 +144,7 @@ class PodCounters:
                 counter.forget(signature)
 
     def add(self, placed: PlacedPod, sign: int) -> None:
-        """Count a placed pod, or a removed pod with a sign of -1.
+        """Add a placed pod to all pod counters, or subtract a removed pod with a sign of -1.
 
         Cost: O(counters of the pod's signature + dense counters).
         """
@@ -157,7 +157,7 @@ class PodCounters:
                 counter.add(placed, sign, self._pods)
 
     def move(self, before: PlacedPod, after: PlacedPod) -> None:
-        """Replace a version of a placed pod by the next version on the same row.
+        """Replace a placed pod by its next version on the same row, in all pod counters.
 
         Cost: O(counters of both signatures + dense counters).
         """
@@ -182,7 +182,7 @@ class PodCounters:
         among: Collection[Facet] | None,
         alike: Alike | None,
     ) -> None:
-        """Weigh all signatures, sum their pods, and index the counter."""
+        """Compute the weights and sums of a new pod counter, and add the counter to the indexes."""
         held, size = weakref.ref(counter), len(self._signatures.present)
         counting: Sequence[int]
         if weigh_all is not None:
@@ -206,7 +206,7 @@ class PodCounters:
         weakref.finalize(counter, self._drop, key, held, counter.weights, facets).atexit = False
 
     def _turn_dense(self, key: Hashable, held: weakref.ref[PodCounter], found_by: Iterable[int]) -> None:
-        """Move a counter from the index by signature to the dense counters."""
+        """Move a pod counter from the index by signature to the counters that are updated with every pod."""
         self._dense[key] = held
         for signature in found_by:
             counting = self._by_signature[signature]
@@ -215,7 +215,7 @@ class PodCounters:
                 del self._by_signature[signature]
 
     def _weighed_each(self, counter: PodCounter, among: Collection[Facet] | None, alike: Alike | None) -> Sequence[int]:
-        """Weigh the candidates one by one; return the signatures by which the counter is to be found."""
+        """Compute a counter's weight for each signature; return the signatures under which to index the counter."""
         present = self._signatures.present
         found = [(one, placed) for one in self._candidates(among) if (placed := present[one]) is not None]
         weights = weigh_by_kind([placed for _, placed in found], alike)
@@ -227,7 +227,7 @@ class PodCounters:
         return () if counter.densify(len(present)) else counting
 
     def _all_kinds(self, alike: Alike) -> PodKinds:
-        """Return the kinds of all placed pods, cached until a signature is added or removed."""
+        """Return a grouping of all placed pods by kind, cached until a signature is added or removed."""
         if self._kinds_of != self._signatures.stamp:
             self._kinds.clear()
             self._kinds_of = self._signatures.stamp
@@ -245,7 +245,7 @@ class PodCounters:
         return SharedValue(index, demand.value)
 
     def _candidates(self, among: Collection[Facet] | None) -> Iterable[int]:
-        """Return the signatures that a counter of some facets may count; all without a namespace."""
+        """Return the signatures that a counter with some index keys may count; all signatures if `among` is None."""
         found: set[int] = set()
         namespaces: set[str | None] = set()
         for facet in (ANYTHING,) if among is None else among:
@@ -280,7 +280,7 @@ class PodCounters:
 
 
 def _without_empty(held: dict[T, dict[Hashable, weakref.ref[PodCounter]]], keys: Iterable[T]) -> None:
-    """Remove those keys whose dictionaries are empty."""
+    """Remove those of the given keys that have an empty dictionary."""
     for key in keys:
         if key in held and not held[key]:
             del held[key]

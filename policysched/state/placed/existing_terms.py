@@ -20,7 +20,7 @@ ByNumber = dict[int, ExistingTerm]
 
 
 class ExistingTerms:
-    """The affinity terms of placed pods. Each term has a number, which is never reused."""
+    """The distinct affinity terms of placed pods. Each term has a number, which is never reused."""
 
     __slots__ = (
         *("_by_index_key", "_by_signature", "_by_peers", "_namespace_keys", "_signatures", "_next", "_numbers"),
@@ -40,7 +40,7 @@ class ExistingTerms:
         """Number of peer selectors that read a namespace label, by label."""
 
     def appear(self, signature: int, pod: Pod) -> None:
-        """Add the terms of a new signature."""
+        """Add the affinity terms of pods of a new signature."""
         stated = existing_terms(pod)
         if not stated:
             return
@@ -53,7 +53,7 @@ class ExistingTerms:
             times_by_number[number] = times
 
     def vanish(self, signature: int) -> None:
-        """Remove the terms of a signature without pods."""
+        """Remove the affinity terms of a signature that no pod has any more."""
         for number in self._by_signature.pop(signature, ()):
             existing, signatures = self._signatures[number]
             signatures.discard(signature)
@@ -67,7 +67,7 @@ class ExistingTerms:
         counts: Callable[[ExistingTerm], bool] = lambda term: True,  # noqa: ARG005 - selects all
         since: int = 0,
     ) -> list[tuple[int, ExistingTerm]]:
-        """Return the terms that match a pod, with their numbers.
+        """Return the affinity terms of placed pods that match a pod, each with its number.
 
         Args:
             pod: The pod.
@@ -96,26 +96,26 @@ class ExistingTerms:
 
     @property
     def read_namespaces(self) -> bool:
-        """Whether a term reads labels of namespaces."""
+        """Whether any term selects pods by the labels of their namespaces."""
         return bool(self._namespace_keys)
 
     def read_any(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """Return whether a term reads a namespace label that differs between two versions of labels."""
+        """Return whether any term reads a namespace label that differs between two versions of a namespace's labels."""
         return any(
             before.get(key) != after.get(key) for key in self._namespace_keys.keys() & (before.keys() | after.keys())
         )
 
     def of_signature(self, signature: int) -> Mapping[int, int]:
-        """Return how often the pods of a signature have each term, by number."""
+        """Return how often pods of a signature have each affinity term, by the term's number."""
         return self._by_signature.get(signature, {})
 
     def signatures(self, number: int) -> Collection[int]:
-        """Return the signatures whose pods have a term."""
+        """Return the signatures whose pods have the affinity term with a number."""
         return self._signatures[number][1] if number in self._signatures else ()
 
     @property
     def next_number(self) -> int:
-        """The number of the next new term. It does not change when a term is removed: no pods have it then."""
+        """Number that the next new term gets; removing a term does not change it."""
         return self._next
 
     def __contains__(self, number: int) -> bool:

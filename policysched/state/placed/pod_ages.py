@@ -1,4 +1,4 @@
-"""Ages of placed pods in steps of ten seconds: records the rows with changed ages in the journal.
+"""Ages of placed pods in steps of ten seconds; rows whose pods' ages change are recorded in the journal.
 
 Ages are computed only while they are in use. Creation times are whole seconds, so ages change at whole seconds.
 """
@@ -18,7 +18,7 @@ from policysched.state.tables.journal import Aspect, Journal
 
 
 class PodAges:
-    """The age of each placed pod, in steps; referred to by every rule that reads ages of placed pods."""
+    """The age of each placed pod, in steps of ten seconds; kept while a rule that reads such ages holds it."""
 
     __slots__ = ("__weakref__", "_journal", "_pods", "_steps")
 
@@ -28,7 +28,7 @@ class PodAges:
         self._steps: NDArray[np.float64] = np.zeros(0)
 
     def exact(self, seconds: float) -> NDArray[np.float64]:
-        """Return the exact ages of all pods at a time.
+        """Return the ages of all placed pods at a time, not rounded to steps.
 
         Shapes: (P,). Missing: minus infinity.
         """
@@ -51,7 +51,7 @@ class PodAges:
 
 
 class PodAgeTable:
-    """Shares the ages of placed pods: computes them at the first use, drops them after the last one."""
+    """Creates the shared `PodAges` at its first use; they exist as long as a user refers to them."""
 
     __slots__ = ("_held", "_journal", "_pods", "_time")
 
@@ -60,7 +60,7 @@ class PodAgeTable:
         self._held: weakref.ref[PodAges] | None = None
 
     def held(self) -> PodAges:
-        """Return the ages; changes are recorded while the result is referred to."""
+        """Return the ages of placed pods, which are updated as long as the caller refers to them."""
         ages = self._held() if self._held is not None else None
         if ages is None:
             ages = PodAges(self._pods, self._journal)

@@ -11,7 +11,7 @@ from policysched.state.placed.pods import PlacedPod
 
 
 class Alike(NamedTuple):
-    """How a counter groups pods of equal weight.
+    """How a pod counter groups pods that have equal weights, so that each group is weighed once.
 
     Args:
         kind: Returns the kind of a pod: pods of equal kinds have equal weights.
@@ -25,7 +25,7 @@ class Alike(NamedTuple):
 
 
 class PodKinds(list[PlacedPod]):
-    """A pod of each kind of placed pods; valid until a signature is added or removed.
+    """One placed pod for each kind (pods of equal weight in a counter); valid until a signature is added or removed.
 
     Args:
         present: A pod of each signature.
@@ -52,7 +52,7 @@ class PodKinds(list[PlacedPod]):
 
 
 def weigh_by_kind(placed: Sequence[PlacedPod], alike: Alike | None) -> Sequence[float | None]:
-    """Return the weights of pods, computed once per kind; None for each pod without `alike`."""
+    """Return the weights of pods, computed once per kind of pod; None for every pod if `alike` is None."""
     if alike is None:
         return [None] * len(placed)
     kinds = [alike.kind(one) for one in placed]

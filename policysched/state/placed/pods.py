@@ -1,4 +1,4 @@
-"""`PodTable`: placed and assumed pods by row; `PodSignatures`: their signatures.
+"""`PodTable`: placed and assumed pods by row; `PodSignatures`: the signatures of these pods.
 
 Finished pods are omitted. The pods of a row are in the order of their arrival. Each pod has a slot in arrays such as
 `rows` and `signatures`, for computations over all pods; free slots are reused.
@@ -34,9 +34,9 @@ class PlacedPod(msgspec.Struct, gc=False):
     pod_resources: PodResources
     assumed: bool
     signature: int = -1
-    """Number of its signature; -1 if no placed pod has its signature."""
+    """Number of the pod's signature; -1 if no placed pod has this signature."""
     slot: int = -1
-    """Its index in the arrays of the pod table."""
+    """Index of the pod in the arrays of the pod table."""
 
 
 def pod_id(pod: Pod) -> str:
@@ -65,7 +65,7 @@ class PodTable:
         self._free = list(range(FIRST_SLOTS - 1, -1, -1))
 
     def on_row(self, row: int) -> list[PlacedPod]:
-        """Return the pods of a row."""
+        """Return the pods on a row."""
         return list(self._by_row.get(row, {}).values())
 
     def has_row(self, row: int) -> bool:
@@ -96,7 +96,7 @@ class PodTable:
         return placed
 
     def replace(self, identity: str, version: PlacedPod) -> None:
-        """Replace a pod by a version with another signature, as the last pod of its row."""
+        """Replace a placed pod by a version with another signature, as the last pod of its row."""
         placed = self.by_id.pop(identity)
         pods, slot = self._by_row[placed.row], placed.slot
         del pods[identity]
@@ -105,12 +105,12 @@ class PodTable:
         self._starts[slot] = np.nan
 
     def update(self, placed: PlacedPod, pod: Pod) -> None:
-        """Replace a pod by a version with the same row and signature."""
+        """Replace a placed pod by a version with the same row and signature."""
         placed.pod, placed.assumed = pod, False
         self._starts[placed.slot] = np.nan
 
     def starts(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the start times of the pods of some slots, infinity for pods that have not started.
+        """Return the start times of the pods with some slots; infinity for pods that have not started.
 
         Units: seconds since 1970.
         """
@@ -118,7 +118,7 @@ class PodTable:
         return self._starts[slots]
 
     def created(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the creation times of the pods of some slots, infinity if unknown. Units: seconds since 1970."""
+        """Return the creation times of the pods with some slots; infinity if unknown. Units: seconds since 1970."""
         self._read(slots)
         for slot in slots[np.isnan(self._created[slots])].tolist():
             placed = self.by_slot[slot]
@@ -127,7 +127,7 @@ class PodTable:
         return self._created[slots]
 
     def terminating(self, slots: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return whether each pod of some slots is being deleted."""
+        """Return whether each of the pods with the given slots is being deleted."""
         self._read(slots)
         return self._going[slots]
 
@@ -176,7 +176,7 @@ class PodSignatures:
         self._columns_of = -1
 
     def priorities(self) -> NDArray[np.int64]:
-        """Return the priority of each signature's pods; meaningless for free numbers.
+        """Return the priority of the pods of each signature; meaningless for numbers not in use.
 
         Shapes: (S,).
         Cost: O(signatures) after a signature was added or removed.
@@ -188,7 +188,7 @@ class PodSignatures:
         return min(self._by_priority, default=math.inf)
 
     def amounts(self, resource: str) -> NDArray[np.int64]:
-        """Return the amount of a resource that each signature's pods request, as `priorities`."""
+        """Return the amount of a resource that pods of each signature request; meaningless for numbers not in use."""
         return self._column(resource, lambda placed: dict(placed.pod_resources.amounts).get(resource, 0))
 
     def _column(self, key: str, value: Callable[[PlacedPod], int]) -> NDArray[np.int64]:
@@ -202,19 +202,19 @@ class PodSignatures:
         return found
 
     def of_namespace(self, namespace: str) -> Collection[int]:
-        """Return the signatures of a namespace's pods."""
+        """Return the signatures of the placed pods in a namespace."""
         return self._spaces.get(namespace, {})
 
     def find(self, placed: PlacedPod) -> int:
-        """Return the signature of a pod; −1 if no placed pod has it."""
+        """Return the number of a pod's signature; −1 if no placed pod has this signature."""
         return self.number(signature_key(placed))
 
     def number(self, key: Hashable) -> int:
-        """Return the signature of a key; −1 if no placed pod has it."""
+        """Return the number of the signature with a key; −1 if no placed pod has this signature."""
         return self._ids.get(key, -1)
 
     def enter(self, placed: PlacedPod) -> tuple[int, bool]:
-        """Add a pod; return its signature, and whether the signature is new."""
+        """Count a pod under its signature; return the signature's number, and whether the signature is new."""
         key = signature_key(placed)
         signature = self._ids.get(key)
         if signature is not None:
@@ -223,7 +223,7 @@ class PodSignatures:
         return self._appear(key, placed), True
 
     def leave(self, signature: int) -> bool:
-        """Remove a pod of a signature; return whether it was the last."""
+        """Subtract a pod from the pods of a signature; return whether the pod was the last one."""
         self._counts[signature] -= 1
         if self._counts[signature]:
             return False
@@ -283,19 +283,19 @@ def signature_key(placed: PlacedPod) -> Hashable:
 
 
 class Measured(NamedTuple):
-    """The requests of a pod, and the key of its signature."""
+    """The requests of a pod, and the key of the pod's signature."""
 
     resources: PodResources
     signature_key: Hashable
 
 
 def measure(pod: Pod, resources: PodResources) -> Measured:
-    """Compute the key of a pod's signature from the pod and its requests."""
+    """Return a pod's requests together with the key of its signature."""
     return Measured(resources, signature_key(PlacedPod(pod, -1, resources, assumed=True)))
 
 
 def has_another_signature(old: Pod, new: Pod) -> bool:
-    """Return whether an update may have changed the signature of a placed pod; requests are not compared."""
+    """Return whether a placed pod's signature may differ between two versions, apart from the pod's requests."""
     before, after = old.metadata, new.metadata
     return (
         before.labels != after.labels

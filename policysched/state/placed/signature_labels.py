@@ -1,4 +1,4 @@
-"""`SignatureLabels`: labels of signatures as columns: a selector is evaluated once per distinct value of a label.
+"""`SignatureLabels`: labels of signatures as columns; a selector is evaluated once per distinct label value.
 
 If all placed pods have different labels, as in a StatefulSet, there are as many signatures as pods. A label has a
 column as long as the column is in use.
@@ -18,27 +18,27 @@ from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.label_columns import FIRST_SIZE, Chosen, LabelColumn, LabelColumns, Labels, keep, restrict
 
 MOST_HELD = 64
-"""Maximum number of columns that a counter keeps in use; a counter that needed more keeps none."""
+"""Maximum number of label columns that a pod counter keeps in use; a counter that needs more keeps none."""
 FEW = 64
-"""Number of signatures up to which a selector is evaluated one by one, without columns."""
+"""Number of signatures up to which a selector is evaluated on each signature, without label columns."""
 NAMESPACE: Final = "namespace"
 LEAVING: Final = "leaving"
-"""Columns other than labels: namespaces, and pods that are being deleted."""
+"""Name of the column that marks pods that are being deleted."""
 
 
 class SetOfNamespaces(Protocol):
-    """A set of namespaces with numbers."""
+    """Protocol of a set of namespaces in which each namespace has a number."""
 
     @property
     def numbers(self) -> Mapping[str, int]:
-        """The numbers of namespaces, shared by many sets."""
+        """Number of each namespace; several sets share the numbers."""
 
     def holding(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return for each number whether the set contains it; −1 is in no set. Shapes: (K,)."""
+        """Return whether the set contains each of the given namespace numbers; it does not contain −1. Shapes: (K,)."""
 
 
 class SignatureLabels:
-    """Labels of signatures as columns, to evaluate selectors.
+    """Labels of the signatures of placed pods as columns, to evaluate selectors on all signatures at once.
 
     Args:
         present: A pod of each signature, None for free numbers; it may grow.
@@ -89,7 +89,7 @@ class SignatureLabels:
             column.drop(signature)
 
     def present(self) -> Chosen:
-        """Return which signatures are in use.
+        """Return a mask of the signatures in use.
 
         Shapes: (S,).
         """
@@ -97,27 +97,27 @@ class SignatureLabels:
         return self._used[: len(self._present)].copy()
 
     def prepare(self, selectors: Iterable[LabelMatcher]) -> None:
-        """Create the columns of all labels that selectors read, for `restrict`.
+        """Create the columns of all labels that some selectors read, so that the selectors can be evaluated.
 
         Cost: if a column is missing, O(labels of all signatures) at most, once for all selectors.
         """
         self._prepared |= self._columns.of_selectors(selectors)
 
     def prepared(self) -> tuple[LabelColumn, ...]:
-        """End an evaluation; return its columns, to keep them in use, without labels if there are too many."""
+        """End an evaluation and return the columns that it used, so that the caller keeps them alive."""
         prepared, asked = set(self._prepared.values()), self._asked
         self._prepared, self._asked, self._meant, self._numbers = {}, {}, {}, {}
         return (*(prepared if len(prepared) <= MOST_HELD else ()), *asked.values())
 
     def restrict(self, chosen: Chosen, selector: LabelMatcher) -> None:
-        """Remove the signatures that a selector does not select; `prepare` created its columns.
+        """Remove the signatures that a selector does not select; the selector must have been passed to `prepare`.
 
         Shapes: chosen (S,).
         """
         restrict(chosen, selector, self._prepared)
 
     def select(self, chosen: Chosen, selector: LabelMatcher, beside: Iterable[LabelMatcher] = ()) -> None:
-        """Remove the signatures that a selector does not select; few signatures are evaluated without columns.
+        """Remove the signatures that a selector does not select, creating missing columns unless signatures are few.
 
         Args:
             chosen: The signatures.
@@ -136,7 +136,7 @@ class SignatureLabels:
             chosen[signature] = placed is not None and selector.matches_at_once(placed.pod.metadata.labels)
 
     def within(self, chosen: Chosen, namespaces: SetOfNamespaces | None, also: Collection[str] = ()) -> None:
-        """Remove the signatures of other namespaces.
+        """Remove the signatures of pods outside of the given namespaces.
 
         Args:
             chosen: The signatures.
@@ -156,7 +156,7 @@ class SignatureLabels:
         keep(chosen, column.objects[meant[column.codes]])
 
     def _numbered(self, numbers: Mapping[str, int], column: LabelColumn) -> NDArray[np.intp]:
-        """Return a set's number of each namespace in the column, −1 without one; computed once per evaluation."""
+        """Return the number in `numbers` of each namespace in the column; −1 for a namespace without a number."""
         known = self._numbers.get(id(numbers))
         if known is None:
             found = np.array([numbers.get(name, -1) for name in column.numbers], np.intp)
@@ -164,7 +164,7 @@ class SignatureLabels:
         return known[1]
 
     def in_namespace(self, chosen: Chosen, name: str) -> None:
-        """Remove the signatures of all namespaces but one.
+        """Remove the signatures of pods outside of one namespace.
 
         Shapes: chosen (S,).
         """
@@ -212,7 +212,7 @@ class SignatureLabels:
         )
 
     def _other(self, kind: str) -> LabelColumn:
-        """Return the column of namespaces, or of pods that are being deleted."""
+        """Return the column for namespaces, or for pods that are being deleted."""
         column = self._asked[kind] if kind in self._asked else self._others.get(kind)
         if column is None:
             column = LabelColumn()
@@ -229,7 +229,7 @@ class SignatureLabels:
 
 
 def _value(kind: str, placed: PlacedPod) -> str | None:
-    """Return the value of a pod in a column other than a label; None without one."""
+    """Return a pod's value in the column for namespaces or for pods being deleted; None for a pod without a value."""
     metadata = placed.pod.metadata
     if kind == NAMESPACE:
         return metadata.namespace

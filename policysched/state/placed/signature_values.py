@@ -1,4 +1,4 @@
-"""`SignatureValues`: an index of signatures by a value, for counters of pods with a given value.
+"""`SignatureValues`: index of signatures by a value of their pods, for counters of the pods with one value.
 
 A rule such as "pods with the same label as this pod" has a counter for each pod class; the index finds the few
 signatures with the value. An index exists as long as a counter uses it.
@@ -12,11 +12,11 @@ from typing import NamedTuple
 from policysched.state.placed.pods import PlacedPod
 
 Read = Callable[[PlacedPod], Hashable]
-"""Returns the value of a pod; it may only read properties that are equal for all pods of a signature."""
+"""Function that returns the indexed value of a pod; it may read only fields that the pod's signature includes."""
 
 
 class SignatureValues:
-    """Signatures by a value.
+    """Index of signatures by a value of their pods.
 
     Args:
         read: Returns the value of a pod.
@@ -34,13 +34,13 @@ class SignatureValues:
                 self.appear(signature, placed)
 
     def appear(self, signature: int, placed: PlacedPod) -> SharedValue:
-        """Add a signature; return its value."""
+        """Add a signature to the index; return the value of its pods."""
         value = self._values[signature] = self._read(placed)
         self._by_value.setdefault(value, {})[signature] = None
         return SharedValue(self, value)
 
     def vanish(self, signature: int) -> None:
-        """Remove a signature."""
+        """Remove a signature from the index."""
         if signature not in self._values:
             return
         value = self._values.pop(signature)
@@ -50,19 +50,19 @@ class SignatureValues:
             del self._by_value[value]
 
     def having(self, value: Hashable) -> Collection[int]:
-        """Return the signatures with a value."""
+        """Return the signatures whose pods have a value."""
         return self._by_value.get(value, ())
 
 
 class SharedValue(NamedTuple):
-    """A value, with the index that has its signatures."""
+    """A value of pods, with the index of the signatures that have the value."""
 
     signatures: SignatureValues
     value: Hashable
 
 
 class Demand(NamedTuple):
-    """A value that all pods of a counter have.
+    """A value that all pods counted by a pod counter have.
 
     Args:
         key: Identifies `read`: equal keys share an index.

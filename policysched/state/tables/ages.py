@@ -23,11 +23,11 @@ from policysched.state.tables.journal import Aspect, Journal
 from policysched.state.tables.nodes import NodeTable
 
 STEP = 10.0
-"""Step of ages. Units: seconds."""
+"""Step to whose multiples ages are rounded down. Units: seconds."""
 
 
 class NodeAges:
-    """Ages by row, updated while the object is referred to."""
+    """The age of each node by row, updated as long as a user refers to this object."""
 
     __slots__ = ("__weakref__", "_ages", "_created", "_journal")
 
@@ -38,21 +38,21 @@ class NodeAges:
 
     @property
     def data(self) -> NDArray[np.float64]:
-        """The ages.
+        """The age of each node, by row.
 
         Shapes: (capacity,). Units: seconds. Missing: 0.
         """
         return self._ages.data
 
     def exact(self, seconds: float) -> NDArray[np.float64]:
-        """Return the exact ages at a time.
+        """Return the ages of all nodes at a time, not rounded to steps.
 
         Shapes: (capacity,). Missing: minus infinity.
         """
         return seconds - self._created.data
 
     def store(self, row: int, created: float, now: float) -> float:
-        """Set a row's creation time; return the time of its next step."""
+        """Set the creation time of a row's node; return the time at which its rounded age changes next."""
         if created != self._created.data[row]:
             self._created.data[row] = created
             self._ages.data[row] = age(created, now)
@@ -60,7 +60,7 @@ class NodeAges:
         return created + (math.floor((now - created) / STEP) + 1) * STEP if math.isfinite(created) else math.inf
 
     def advance(self, seconds: float) -> float:
-        """Update all ages, and record the changed rows in the journal; return the time of the next step."""
+        """Update all ages and record the changed rows in the journal; return the time of the next change."""
         created = self._created.data
         known = np.flatnonzero(np.isfinite(created))
         steps = np.floor((seconds - created[known]) / STEP)
@@ -72,7 +72,7 @@ class NodeAges:
 
 
 class AgeTable:
-    """Creates the ages at the first use."""
+    """Creates the shared `NodeAges` at the first use; they exist as long as a user refers to them."""
 
     def __init__(self, columns: ColumnSet, nodes: NodeTable, journal: Journal, time: ClusterTime) -> None:
         self._columns = columns
@@ -82,12 +82,12 @@ class AgeTable:
         self._held: weakref.ref[NodeAges] | None = None
 
     def held(self) -> NodeAges:
-        """Return the ages; they are updated while the result is referred to."""
+        """Return the ages of nodes, which are updated as long as the caller refers to them."""
         ages = self._held() if self._held is not None else None
         return ages if ages is not None else self._make()
 
     def store(self, row: int, node: Node | None) -> None:
-        """Set the node of a row; None removes it."""
+        """Set the node of a row whose age is to be computed; None removes the node."""
         ages = self._held() if self._held is not None else None
         if ages is not None:
             self._time.expect(ages.store(row, _created(node), self._time.seconds))
@@ -103,7 +103,7 @@ class AgeTable:
 
 
 def age(created: float, now: float) -> float:
-    """Return an age, rounded down to whole steps. Units: seconds."""
+    """Return the age for a creation time, rounded down to whole steps. Units: seconds."""
     return max(math.floor((now - created) / STEP) * STEP, 0.0) if math.isfinite(created) else 0.0
 
 
@@ -113,10 +113,10 @@ def _created(node: Node | None) -> float:
 
 
 class Timed(Protocol):
-    """An object that changes with time; it supports weak references."""
+    """Protocol of an object that `ClusterTime` updates as time passes; it supports weak references."""
 
     def advance(self, seconds: float) -> float:
-        """Set the time, later or earlier than before; return the time of the next change."""
+        """Update the object for a time, later or earlier than before; return the time of its next change."""
 
 
 class ClusterTime:
@@ -130,17 +130,17 @@ class ClusterTime:
         self._timed: weakref.WeakSet[Timed] = weakref.WeakSet()
 
     def move(self, seconds: float) -> None:
-        """Set the time; it may be earlier than before."""
+        """Set the time and update all objects that change with it; the time may be earlier than before."""
         earlier = seconds < self.seconds
         self.seconds = seconds
         if seconds >= self._due or earlier:
             self._due = min((one.advance(seconds) for one in self._timed), default=math.inf)
 
     def include(self, timed: Timed) -> None:
-        """Update an object with the time from now on."""
+        """Update an object whenever the time changes from now on."""
         self._timed.add(timed)
         self.expect(timed.advance(self.seconds))
 
     def expect(self, seconds: float) -> None:
-        """Record that an included object changes at a time, possibly earlier than it reported."""
+        """Record a time at which an included object changes, so that the object is updated then."""
         self._due = min(self._due, seconds)

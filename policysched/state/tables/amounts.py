@@ -1,4 +1,4 @@
-"""`AmountTables`: resources of nodes: allocatable, requested, and requested for scores; `PortTable`: host ports in use.
+"""`AmountTables`: nodes' resources (allocatable, requested, requested for scores); `PortTable`: host ports in use.
 
 A resource has a place, the same in all three tables, from its first use until no node has any of it. The resources of
 `ALWAYS` keep their places; cpu and memory are adjacent, so that most pods read a slice. Place 0 means all other
@@ -48,24 +48,24 @@ Places = slice | NDArray[np.intp]
 CPU: Final = 1
 MEMORY: Final = 2
 ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")
-"""Resources that always have a place."""
+"""Resources that always have a row in the tables (a "place"), even if no node has them."""
 FIRST_PLACES: Final = 1 + len(ALWAYS)
 WIDEST: Final = 2**56 - 1
-"""Largest ordinary amount, 64Pi bytes: its percentages fit into 64 bits."""
+"""Largest amount for fast arithmetic, 64Pi bytes: percentages of such amounts fit into 64 bits."""
 MOST_KNOWN: Final = 64
-"""Maximum number of lists of resources with cached places; beyond it, all are dropped."""
+"""Maximum number of resource lists whose places are cached; above it, the cache is emptied."""
 NOTHING: Final[Mapping[str, int]] = {}
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard to compare with, nothing is bound to it
 HostPort = tuple[str, str, int]
-"""Address (never empty), protocol (never empty) and port number (never 0)."""
+"""A host port: address (never empty), protocol (never empty) and port number (never 0)."""
 Port = tuple[str, int]
-"""Protocol and number."""
+"""A port without address: protocol and port number."""
 FEW = 8
-"""Number of rows up to which host ports are compared row by row."""
+"""Number of rows up to which host ports are compared row by row, not as arrays."""
 
 
 class AmountTables:
-    """The three tables, and the amounts of resources without a place."""
+    """Amounts of resources by "place" (a resource's index) and row: allocatable, requested, requested for scores."""
 
     def __init__(self, columns: ColumnSet) -> None:
         self.stamp = 0
@@ -108,15 +108,15 @@ class AmountTables:
 
     @property
     def owing(self) -> Mapping[int, int]:
-        """Rows with a negative requested amount of a resource without a place."""
+        """Rows on which the requested amount of a resource that no node has is negative."""
         return self._owing
 
     def place(self, resource: str) -> int:
-        """Return a resource's place, 0 if no node has it. The call may replace the tables: read them afterwards."""
+        """Return the index of a resource in the tables, 0 if no node has it; the call may replace the tables."""
         return self._places.get(resource) or (self._add(resource) if resource in self._idle_on else 0)
 
     def places(self, resources: tuple[str, ...]) -> Places:
-        """Return the places of some resources, as a slice if they are adjacent; valid until the next change."""
+        """Return the indexes of resources in the tables, as a slice if adjacent; valid until the next change."""
         found = self._known.get(resources)
         if found is None:
             found = _together([self.place(one) for one in resources])
@@ -165,7 +165,7 @@ class AmountTables:
                 self._remove(name)
 
     def take(self, row: int, pod_resources: PodResources, count: int) -> None:
-        """Add a pod's requests to its row, or subtract them with a count of -1."""
+        """Add a pod's requests to the requested amounts of its row, or subtract them with a count of -1."""
         requested, counted = self._requested.data, self._counted.data
         for resource, amount in pod_resources.amounts:
             place = self._places.get(resource)
@@ -182,14 +182,14 @@ class AmountTables:
         counted[MEMORY, row] = memory if 0 <= memory <= WIDEST else self._sum(memory)
 
     def _sum(self, total: int) -> int:
-        """Wrap a sum to 64 bits, and record an amount that is not ordinary."""
+        """Wrap a requested amount to 64 bits, and record that an amount is below 0 or above `WIDEST`."""
         if 0 <= total <= WIDEST:
             return total
         self.odd = True
         return wrap(total)
 
     def _keep_idle(self, row: int, amounts: dict[str, int]) -> None:
-        """Store the allocatable amounts of a row for resources without a place."""
+        """Store a row's allocatable amounts of resources that have no place in the tables yet."""
         for name in self._idle.pop(row, NOTHING):
             self._idle_on[name] -= 1
             if not self._idle_on[name]:
@@ -201,7 +201,7 @@ class AmountTables:
             self._idle_on.update(amounts.keys())
 
     def _add(self, name: str) -> int:
-        """Add a place for a resource, with its allocatable and requested amounts; return the place."""
+        """Give a resource a place in the tables, with its allocatable and requested amounts; return the place."""
         place = self._places[name] = len(self._names)
         self._names.append(name)
         self._offers.append(self._idle_on.pop(name))
@@ -219,7 +219,7 @@ class AmountTables:
         return place
 
     def _remove(self, name: str) -> None:
-        """Remove a resource's place; the last resource moves to it."""
+        """Remove a resource from the tables; the last resource gets the freed place."""
         place, last = self._places.pop(name), len(self._names) - 1
         requested = self._requested.data[place]
         for row in requested.nonzero()[0].tolist():
@@ -237,7 +237,7 @@ class AmountTables:
         self._changed()
 
     def _changed(self) -> None:
-        """Change the stamp and drop cached places."""
+        """Change the stamp and drop the cached places, because places or resources changed."""
         self._known.clear()
         self.stamp += 1
 
@@ -263,7 +263,7 @@ class AmountTables:
 
 
 def are_ordinary(amounts: Iterable[int]) -> bool:
-    """Return whether all amounts are between 0 and `WIDEST`."""
+    """Return whether all amounts are between 0 and `WIDEST`, so that fast arithmetic is exact."""
     together = 0
     for amount in amounts:
         together |= amount
@@ -271,7 +271,7 @@ def are_ordinary(amounts: Iterable[int]) -> bool:
 
 
 def at(table: Amounts, places: Places, rows: Rows) -> Amounts:
-    """Return the amounts at some places on some rows. Read-only.
+    """Return the amounts of some resources, given by their places, on some rows. Read-only.
 
     Shapes: k places, R rows -> (k, R).
     """
@@ -289,7 +289,7 @@ def _together(places: Sequence[int]) -> Places:
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """Amounts by resource name (cpu in millicores, others whole), without zeros, and host ports."""
+    """What a pod requests: amounts by resource name (cpu in millicores, others whole), and host ports."""
 
     amounts: tuple[tuple[str, int], ...]
     nonzero_cpu_millis: int
@@ -326,7 +326,7 @@ def pod_resources_by(in_use: AmountsInUse) -> PodPartCache[PodResources]:
 
 
 class PortTable:
-    """Host ports in use, by port and row."""
+    """Host ports in use on each node, by port and row."""
 
     __slots__ = ("_on_row", "_used")
 
@@ -337,7 +337,7 @@ class PortTable:
         """The same dictionaries by row and port."""
 
     def taken(self, wanted: WantedPorts, rows: Rows, size: int) -> NDArray[np.bool_]:
-        """Return whether a wanted port conflicts with a port in use, for each row.
+        """Return, for each row, whether a wanted host port conflicts with a port in use.
 
         Args:
             wanted: The ports.
@@ -357,7 +357,7 @@ class PortTable:
         return found[rows]
 
     def uses(self, wanted: WantedPorts, row: int) -> int:
-        """Count the ports in use on a row that conflict with wanted ports.
+        """Return the number of host ports in use on a row that conflict with wanted ports.
 
         Cost: O(ports of the row) or O(wanted ports), whichever is less.
         """
@@ -374,7 +374,7 @@ class PortTable:
         )
 
     def add(self, row: int, ports: Iterable[HostPort], count: int = 1) -> None:
-        """Add uses of ports on a row, or remove them with a count of -1."""
+        """Record that a pod on a row uses host ports, or with a count of -1 that it uses them no more."""
         for address, protocol, number in ports:
             port = protocol, number
             addresses = self._used.setdefault(port, {}).setdefault(row, {})
@@ -394,12 +394,12 @@ class PortTable:
             del self._on_row[row]
 
     def __len__(self) -> int:
-        """Count the ports that some row uses."""
+        """Return the number of host ports that are in use on any row."""
         return len(self._used)
 
 
 class WantedPorts:
-    """The host ports that a pod requests, by port."""
+    """The host ports that a pod requests, to find conflicts with ports in use."""
 
     __slots__ = ("__weakref__", "addresses")
 
@@ -410,12 +410,12 @@ class WantedPorts:
             self.addresses.setdefault((protocol, number), set()).add(address)
 
     def meets(self, address: str, port: Port) -> bool:
-        """Return whether a use of a port conflicts."""
+        """Return whether the requested ports conflict with the use of a port at an address."""
         asked = self.addresses.get(port)
         return asked is not None and (address == ANY_ADDRESS or ANY_ADDRESS in asked or address in asked)
 
     def count(self, ports: Iterable[HostPort]) -> int:
-        """Count the ports of a placed pod that conflict."""
+        """Return how many host ports of a placed pod conflict with the requested ports."""
         return sum(self.meets(address, (protocol, number)) for address, protocol, number in ports)
 
     def __len__(self) -> int:

@@ -28,15 +28,15 @@ Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
 IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 BEYOND: Final = 2.0**63
-"""Smallest double above all int64."""
+"""Smallest float that is larger than every int64."""
 BYTES_PER_ARRAY, BYTES_PER_VALUE = 1024, 8
-"""Estimated memory of an array over all rows: besides its values, and per row. Units: bytes."""
+"""Estimated memory of an array over all rows: a fixed part, and a part per row. Units: bytes."""
 _SMALL: Final = 64
-"""Numbers up to this are always counted by an array with an element per number."""
+"""Largest number up to which `counted` always uses an array with an element per number."""
 
 
 class Column:
-    """A growing array, or several arrays of a kind as rows of a matrix."""
+    """A growing array with one element per row; with a depth, several such arrays as one matrix."""
 
     __slots__ = ("__weakref__", "data", "fill")
 
@@ -46,11 +46,11 @@ class Column:
 
     @property
     def codes(self) -> NDArray[Any]:
-        """The elements as codes of an interner."""
+        """The elements as codes of an `Interner`."""
         return self.data
 
     def resize(self, depth: int) -> None:
-        """Set the number of arrays; new arrays have the fill value."""
+        """Set the number of arrays in the matrix; new arrays have the fill value."""
         have, capacity = self.data.shape
         data = np.full((depth, capacity), self.fill, self.data.dtype)
         data[: min(have, depth)] = self.data[:depth]
@@ -68,7 +68,7 @@ class Column:
 
 
 class ColumnSet:
-    """Columns of equal capacity; a column is removed when it is no longer referred to."""
+    """All columns of a cluster, with equal capacity; a column is removed when no user refers to it."""
 
     __slots__ = ("_columns", "capacity")
 
@@ -105,7 +105,7 @@ class ColumnSet:
 
 
 def distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
-    """Return the distinct integers in ascending order.
+    """Return the distinct values of an integer array, in ascending order.
 
     `np.unique` does the same, but imports NumPy's masked arrays at its first call, which would delay the first pod.
     Shapes: (R,) -> (V,).
@@ -116,7 +116,7 @@ def distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
 
 
 def distinct_places(numbers: NDArray[IntegerT]) -> tuple[NDArray[IntegerT], NDArray[np.intp]]:
-    """Return the distinct integers in ascending order, and the index of each number among them.
+    """Return the distinct values of an integer array, ascending, and the index of each number among them.
 
     Shapes: (R,) -> (V,), (R,).
     """
@@ -129,7 +129,7 @@ def distinct_places(numbers: NDArray[IntegerT]) -> tuple[NDArray[IntegerT], NDAr
 
 
 def counted(numbers: NDArray[IntegerT]) -> tuple[list[int], list[int]]:
-    """Return the distinct non-negative integers in ascending order, and how often each occurs.
+    """Return the distinct values of a non-negative integer array, ascending, and how often each occurs.
 
     Shapes: (R,) -> V and V of them.
     """
@@ -142,14 +142,14 @@ def counted(numbers: NDArray[IntegerT]) -> tuple[list[int], list[int]]:
 
 
 def _begins(ordered: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-    """Return whether each number differs from its predecessor. Shapes: (R,) -> (R,)."""
+    """Return a mask of the numbers that differ from the number before them. Shapes: (R,) -> (R,)."""
     begins = np.ones(ordered.size, np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
     return begins
 
 
 def quotients(numbers: Whole, divisors: Whole | int) -> Whole:
-    """Divide, rounding towards zero; no divisor is 0.
+    """Divide integers, rounding towards zero; no divisor may be 0.
 
     Shapes: as NumPy broadcasts them.
     """
@@ -162,7 +162,7 @@ def quotients(numbers: Whole, divisors: Whole | int) -> Whole:
 
 
 def from_floats(values: Floats) -> Whole:
-    """Round towards zero; values outside of int64 become the lowest int64.
+    """Convert floats to int64, rounding towards zero; values outside of int64 become the lowest int64.
 
     Shapes: (...) -> (...).
     """
@@ -173,7 +173,7 @@ def from_floats(values: Floats) -> Whole:
 
 
 def memory_of(arrays: int, rows: int) -> int:
-    """Estimate the memory of arrays over all rows.
+    """Return the estimated memory of arrays over all rows. Units: bytes.
 
     Units: bytes.
     """

@@ -23,7 +23,7 @@ _READ = int(Aspect.LABELS | Aspect.PRESENCE)
 
 
 class Grouping(abc.ABC):
-    """The domain of each row, as dense numbers. Call `refresh` before reading."""
+    """The topology domain of each row, as consecutive numbers. Call `refresh` before reading."""
 
     __slots__ = ("__weakref__", "_alone", "_alone_at", "_nodes", "of_row", "stamp")
 
@@ -42,7 +42,7 @@ class Grouping(abc.ABC):
     @property
     @abc.abstractmethod
     def count(self) -> int:
-        """How many numbers there are."""
+        """Number of domain numbers, including the number for rows without a domain."""
 
     @property
     def size(self) -> int:
@@ -58,7 +58,7 @@ class Grouping(abc.ABC):
         return self._alone
 
     def rows_in(self, chosen: NDArray[np.bool_]) -> RowNumbers:
-        """Return the rows in use of some domains, in ascending order.
+        """Return the rows in use whose domain is chosen, in ascending order.
 
         Args:
             chosen: Whether each domain is chosen.
@@ -69,7 +69,7 @@ class Grouping(abc.ABC):
 
 
 class Domains(Grouping):
-    """The domains of a label."""
+    """The topology domains of one node label: nodes with equal values are in one domain."""
 
     __slots__ = ("_journal", "_numbers", "_seen", "key", "numbers_stamp")
 
@@ -86,23 +86,23 @@ class Domains(Grouping):
 
     @property
     def count(self) -> int:
-        """Number of domains, including the number of rows without the label."""
+        """Number of domain numbers, including the number for rows without the label."""
         return len(self._numbers) + 1
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """The interner's codes of the numbered values."""
+        """The code that the interner has for the label value of each domain."""
         return np.fromiter(self._numbers, np.int32, len(self._numbers))
 
     def number(self, value: str) -> int:
-        """Return the number of a value, which no node needs to have."""
+        """Return the domain number of a label value; a value that no node has gets a number too."""
         known = len(self._numbers)
         number = self._number(self._nodes.strings.code(value))
         self.stamp += len(self._numbers) > known
         return number
 
     def refresh(self) -> None:
-        """Update the rows with changed labels.
+        """Update the domains of rows whose labels changed.
 
         Cost: O(changed rows).
         """
@@ -147,7 +147,7 @@ class Domains(Grouping):
 
 
 class DomainTable:
-    """The domains of labels in use."""
+    """Creates and shares the topology domains of the labels in use."""
 
     def __init__(self, nodes: NodeTable, journal: Journal) -> None:
         self._nodes = nodes
@@ -155,7 +155,7 @@ class DomainTable:
         self._by_key: weakref.WeakValueDictionary[str, Domains] = weakref.WeakValueDictionary()
 
     def of(self, key: str) -> Domains:
-        """Return the domains of a label, shared while they are in use."""
+        """Return the topology domains of a label, shared while they are in use."""
         domains = self._by_key.get(key)
         if domains is None:
             domains = self._by_key[key] = Domains(key, self._nodes, self._journal)

@@ -1,4 +1,4 @@
-"""`Interner`: codes for values, so that columns compare integers; `TextColumns`: labels or annotations as code columns.
+"""`Interner`: integer codes for values, so that columns compare integers; `TextColumns`: labels as code columns.
 
 If most codes are in no column any more, they are reused, and `stamp` changes. Codes in the columns that the
 interner knows stay valid; other stored codes are invalid after that.
@@ -20,25 +20,25 @@ from policysched.state.tables.columns import Column, ColumnSet
 
 T = TypeVar("T", bound=Hashable)
 MISSING: Final = -1
-"""The code of a missing value."""
+"""Code in a column for a row without a value."""
 UNKNOWN: Final = -2
-"""A code that is in no column: the code of a value that no column contains."""
+"""Code for comparisons with a value that no column contains; no column contains this code."""
 SPARE: Final = 1024
-"""Number of codes that an interner always keeps."""
+"""Number of unused codes that an interner keeps without cleaning up."""
 MAX_KEYS = 1024
-"""Maximum number of columns of labels, of annotations and of other texts; the oldest is dropped."""
+"""Maximum number of columns for labels, for annotations and for other texts; above it, the oldest is dropped."""
 
 
 class Holder(Protocol):
-    """An object with codes of an interner, such as a column."""
+    """Protocol of an object that uses codes of an interner, such as a column."""
 
     @property
     def codes(self) -> NDArray[np.integer]:
-        """The codes; MISSING may be among them."""
+        """The codes that the object uses; MISSING may be among them."""
 
 
 class Interner(Generic[T]):
-    """Codes for values, from 0 on. Codes that no column contains any more are reused.
+    """Integer codes for values, from 0 on; a code that no column contains any more can be reused.
 
     Args:
         spare: Number of codes that are always kept.
@@ -57,18 +57,18 @@ class Interner(Generic[T]):
         """Number of codes at which unused codes are searched next."""
 
     def code(self, value: T) -> int:
-        """Return the code of a value; a new value gets a new code."""
+        """Return the code of a value; assign a code if the value is new."""
         code = self._codes.get(value)
         if code is None:
             code = self._codes[value] = self._new(value)
         return code
 
     def find(self, value: T) -> int:
-        """Return the code of a value, or MISSING without one."""
+        """Return the code of a value; MISSING if the value has no code."""
         return self._codes.get(value, MISSING)
 
     def sought(self, value: T) -> int:
-        """Return the code of a value, or UNKNOWN without one, to compare with columns."""
+        """Return the code of a value for comparisons with columns; UNKNOWN if the value has no code."""
         return self._codes.get(value, UNKNOWN)
 
     def value(self, code: int) -> T:
@@ -76,16 +76,16 @@ class Interner(Generic[T]):
         return cast("T", self._values[code])
 
     def hold(self, holder: Holder) -> None:
-        """Keep the codes of a column or another holder while it exists."""
+        """Keep the codes that a column or another holder uses, as long as the holder exists."""
         self._holders.add(holder)
 
     @property
     def living(self) -> int:
-        """Number of values with a code."""
+        """Number of values that have a code."""
         return len(self._codes)
 
     def tidy(self) -> None:
-        """Drop the codes that no holder has, if they may be half of all codes.
+        """Drop the codes that no holder uses, if at least half of all codes may be unused.
 
         Do not call it during a computation, which may use codes that no holder has.
         Cost: O(1), occasionally O(elements of the holders).
@@ -128,7 +128,7 @@ class Interner(Generic[T]):
 
 
 class Strings(Interner[str]):
-    """Codes for texts: label values, names, zones."""
+    """Integer codes for texts: label values, names, zones."""
 
     __slots__ = ()
 
@@ -138,7 +138,7 @@ class Strings(Interner[str]):
 
 
 class TextColumns:
-    """Code columns by key, over a map of texts for each row."""
+    """Columns of text codes by key, such as a label key; each row has a map of texts."""
 
     __slots__ = ("_by_key", "_columns", "_empty", "_rows_with", "_strings", "stamp")
 
@@ -152,7 +152,7 @@ class TextColumns:
         self._rows_with: dict[str, int] = {}
 
     def __contains__(self, key: str) -> bool:
-        """Return whether a row has the key."""
+        """Return whether any row has a text under the key."""
         return key in self._rows_with
 
     def __len__(self) -> int:
@@ -184,7 +184,7 @@ class TextColumns:
         return column
 
     def store(self, row: int, old: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        """Write the texts of a row into the columns, given the row's old texts."""
+        """Write the texts of a row into the columns; `old` has the row's previous texts."""
         if old.keys() != texts.keys():
             self._count(old, texts)
         for key, column in self._by_key.items():

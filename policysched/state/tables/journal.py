@@ -1,4 +1,4 @@
-"""Journal of changed rows and of what changed in them: every cache catches up from it.
+"""Journal of changed rows and of the aspects that changed, from which every cache updates itself.
 
 A cache remembers a position; `since` gives the rows that changed after it. Positions that fell out of the ring
 answer None, which means: recompute everything. That keeps the journal's memory fixed however long a cache sleeps.
@@ -30,11 +30,11 @@ class Aspect(IntFlag):
     CAPACITY = 8
     """Allocatable resources."""
     CONDITIONS = 16
-    """Conditions such as Ready."""
+    """Conditions of the node, such as Ready."""
     IMAGES = 32
     """Images on the node."""
     FEATURES = 64
-    """Declared features."""
+    """Features that the node declares."""
     USAGE = 128
     """Requested resources and the number of pods."""
     PORTS = 256
@@ -44,7 +44,7 @@ class Aspect(IntFlag):
     AGE = 1024
     """The age of the node."""
     METRICS = 2048
-    """Values of metrics."""
+    """Values of metrics of the node."""
     INFO = 4096
     """Addresses of the node and versions of its software."""
     POD_DETAILS = 8192
@@ -52,7 +52,7 @@ class Aspect(IntFlag):
 
 
 ABOUT_PODS = Aspect.USAGE | Aspect.PORTS | Aspect.PODS
-"""What a pod that comes or goes changes of its row."""
+"""Aspects of a row that change if a pod is placed on the node or removed from it."""
 ABOUT_NODES = int(Aspect.PRESENCE | Aspect.LABELS | Aspect.TAINTS)
 
 
@@ -69,7 +69,7 @@ ASPECTS = {
 
 
 def aspects_of(action: Action) -> Aspect:
-    """Return the row aspects that a node's update touches."""
+    """Return the aspects of a row that change with an update of its node."""
     aspects = Aspect.NONE
     for part, aspect in ASPECTS.items():
         if action & part:
@@ -78,7 +78,7 @@ def aspects_of(action: Action) -> Aspect:
 
 
 class Journal:
-    """A ring of (row, aspects) entries with an ever growing position."""
+    """Log of the latest (row, aspects) entries; positions in the log grow forever."""
 
     __slots__ = ("_aspects", "_rows", "about_nodes", "position")
 
@@ -93,7 +93,7 @@ class Journal:
         self.position = 0
 
     def note(self, row: int, aspects: int) -> None:
-        """Say that these aspects of the row changed."""
+        """Record that some aspects of a row changed."""
         slot = self.position & (RING - 1)
         self._rows[slot] = row
         self._aspects[slot] = aspects
@@ -102,7 +102,7 @@ class Journal:
             self.about_nodes = self.position
 
     def note_all(self, rows: NDArray[np.integer], aspects: int) -> None:
-        """Say that these aspects of many rows changed."""
+        """Record that some aspects of many rows changed."""
         count = rows.size
         kept = rows[max(0, count - RING) :]
         slots = (self.position + count - kept.size + np.arange(kept.size)) & (RING - 1)
@@ -113,12 +113,12 @@ class Journal:
             self.about_nodes = self.position
 
     def forget(self) -> None:
-        """Let everybody recompute everything: the rows are other ones."""
+        """Drop all entries, so that every cache is recomputed, because row numbers changed."""
         self.position += RING + 1
         self.about_nodes = self.position
 
     def since(self, position: int) -> tuple[RowNumbers, NDArray[np.int32]] | None:
-        """Return the rows and aspects noted after a position, oldest first; None if that is too long ago.
+        """Return the rows and aspects recorded after a position, oldest first; None if some were dropped.
 
         Shapes: two arrays (E,) of the same length; a row may occur several times.
         """

@@ -1,4 +1,4 @@
-"""`LabelColumns`: labels of numbered objects as columns: a selector is evaluated once per distinct value of a label.
+"""`LabelColumns`: labels of numbered objects as columns; a selector is evaluated once per distinct label value.
 
 A label has a column from the first selector that reads it on. All labels that no object has share an empty column.
 """
@@ -16,12 +16,12 @@ from policysched.state.tables.sparse import is_sparse
 
 FIRST_SIZE: Final = 16
 Chosen = NDArray[np.bool_]
-"""Whether each object is chosen, by number."""
+"""Mask of the chosen objects, by object number."""
 Labels = Mapping[str, str]
 
 
 class LabelColumn:
-    """The objects that have a label, with the numbers of their values.
+    """One label: the objects that have the label, and the number of each object's value.
 
     Args:
         absent: For an empty column: the number of labels that share it.
@@ -45,12 +45,12 @@ class LabelColumn:
 
     @property
     def objects(self) -> NDArray[np.intp]:
-        """The objects with the label."""
+        """The numbers of the objects that have the label."""
         return self._objects[: self._count]
 
     @property
     def codes(self) -> NDArray[np.intp]:
-        """The number of each object's value."""
+        """For each object with the label, the number of the object's value."""
         return self._codes[: self._count]
 
     def fill(self, objects: Sequence[int], values: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ class LabelColumn:
         self._places = dict(zip(objects, range(self._count), strict=True))
 
     def put(self, number: int, value: str) -> None:
-        """Add an object. Cost: O(1)."""
+        """Add an object with its value of the label. Cost: O(1)."""
         place = self._count
         if place == self._objects.size:
             self._objects = np.concatenate((self._objects, np.zeros_like(self._objects)))
@@ -92,7 +92,7 @@ class LabelColumn:
         self.numbers = {values[code]: number for number, code in enumerate(kept.tolist())}
 
     def numbered(self, values: Iterable[str]) -> Chosen:
-        """Return for each number whether its value is one of `values`."""
+        """Return a mask over value numbers: whether the value is one of `values`."""
         found: Chosen = np.zeros(len(self.numbers), np.bool_)
         numbers = self.numbers
         found[[numbers[value] for value in values if value in numbers]] = True
@@ -100,7 +100,7 @@ class LabelColumn:
 
 
 class LabelColumns:
-    """The columns of the labels that selectors read.
+    """The columns of all labels that selectors read, for numbered objects such as signatures.
 
     Args:
         objects: Returns the objects with their labels.
@@ -153,7 +153,7 @@ class LabelColumns:
         return found | self._made(missing) if missing else found
 
     def _made(self, missing: set[str]) -> dict[str, LabelColumn]:
-        """Create the columns of some labels."""
+        """Create the columns of the labels that have none yet."""
         entries: dict[str, tuple[list[int], list[str]]] = {}
         for number, labels in self._objects():
             if labels.keys().isdisjoint(missing):
@@ -172,7 +172,7 @@ class LabelColumns:
         return made
 
     def _met(self, labels: Labels) -> list[str]:
-        """Return the labels of an object that have a column."""
+        """Return those labels of an object that have a column."""
         if len(labels) <= len(self._columns):
             return [key for key in labels if key in self._columns]
         return [key for key in tuple(self._columns) if key in labels]
@@ -212,14 +212,14 @@ def restrict(chosen: Chosen, selector: LabelMatcher, columns: Mapping[str, Label
 
 
 def keep(chosen: Chosen, objects: NDArray[np.intp]) -> None:
-    """Remove all objects except some. Shapes: chosen (S,), objects (K,)."""
+    """Remove all chosen objects except the given objects. Shapes: chosen (S,), objects (K,)."""
     kept = objects[chosen[objects]]
     chosen[:] = False
     chosen[kept] = True
 
 
 def _by_label(requirements: Iterable[LabelRequirement]) -> Mapping[str, Sequence[LabelRequirement]]:
-    """Return the requirements by label."""
+    """Return the requirements, grouped by label."""
     stated: dict[str, list[LabelRequirement]] = {}
     for one in requirements:
         stated.setdefault(one.key, []).append(one)

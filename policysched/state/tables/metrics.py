@@ -1,4 +1,4 @@
-"""`Metrics`: metrics of nodes as columns; NaN if a node has no value, or a value that is older than a policy allows.
+"""`Metrics`: metrics of nodes as columns; NaN if a node has no value or its value is older than a policy allows.
 
 Values are stored by node name, also for nodes that are added later. Each metric and maximum age in use has a column.
 """
@@ -25,7 +25,7 @@ NO_SAMPLES: Mapping[str, Sample] = MappingProxyType({})
 
 
 class MetricColumn:
-    """The values of a metric by row, without values that are too old. Units: those of the server."""
+    """The value of a metric by row; NaN if the value is too old. Units: those of the metrics server."""
 
     __slots__ = ("__weakref__", "_at", "_data", "_journal", "_max_age", "_values")
 
@@ -36,25 +36,25 @@ class MetricColumn:
 
     @property
     def data(self) -> NDArray[np.float64]:
-        """The values.
+        """The value of the metric for each row; NaN if there is none.
 
         Shapes: (capacity,). Missing: NaN.
         """
         return self._data.data
 
     def advance(self, seconds: float) -> float:
-        """Remove the values that are too old at a time; return the time when the next value is too old."""
+        """Remove the values that are too old at a time; return when the next value becomes too old."""
         at = self._at.data
         fresh = at >= seconds - self._max_age
         self._show(np.where(fresh, self._values.data, math.nan))
         return float(at.min(initial=math.inf, where=fresh)) + self._max_age
 
     def fill(self, row: int, sample: Sample | None) -> None:
-        """Set the value of a row, None without one; visible after `advance`."""
+        """Set the value of a row, None for no value; it becomes visible with the next `advance`."""
         self._values.data[row], self._at.data[row] = (math.nan, -math.inf) if sample is None else sample
 
     def put(self, row: int, sample: Sample | None, seconds: float) -> float:
-        """Set the value of a row and make it visible; return the time when it is too old."""
+        """Set the value of a row and make it visible; return when the value becomes too old."""
         self.fill(row, sample)
         if sample is None or sample.at < seconds - self._max_age:
             self._put(row, math.nan)
@@ -90,7 +90,7 @@ class Metrics:
         """Problems of metrics, from their latest answers."""
 
     def column(self, key: MetricKey, max_age: float) -> MetricColumn:
-        """Return the column of a metric; it is updated while it is referred to.
+        """Return the column of a metric, which is updated as long as the caller refers to it.
 
         Args:
             key: The metric.
@@ -100,7 +100,7 @@ class Metrics:
         return column if column is not None else self._make(key, max_age)
 
     def take(self, answer: MetricAnswer) -> Change:
-        """Take a source's answer about a metric; the change has an action if a column changed."""
+        """Store the values of a metric from a metric source; the returned change has an action if any value changed."""
         self._say(answer.key, answer.problem)
         if answer.samples is None:
             return Change(Resource.METRICS, Action.NONE, metric=answer.key)
@@ -113,14 +113,14 @@ class Metrics:
         return Change(Resource.METRICS, action, metric=answer.key)
 
     def keep(self, keys: Collection[MetricKey]) -> None:
-        """Remove the values of all metrics except some."""
+        """Remove the values of all metrics that are not in `keys`."""
         for key in self._samples.keys() - keys:
             del self._samples[key]
         for key in self.problems.keys() - keys:
             del self.problems[key]
 
     def store(self, row: int, name: str | None) -> None:
-        """Set the name of a row's node; None without a node."""
+        """Set the name of the node in a row; None if the row has no node."""
         if not self._held:
             return
         for (key, _), column in list(self._held.items()):

@@ -16,18 +16,18 @@ from policysched.state.tables.columns import Column, ColumnSet
 from policysched.state.tables.interner import MAX_KEYS, MISSING, Strings
 
 EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
-"""The effects of taints, the strongest first."""
+"""The effects of taints, strongest first."""
 
 
 class NodeText(NamedTuple):
-    """A text of nodes: its kind in `TEXTS`, and its key."""
+    """Identifies a column of node texts: a kind of text, and a key such as a condition's type."""
 
     kind: str
     key: str = ""
 
 
 def strongest_taint(taints: Iterable[Taint], key: str) -> Taint | None:
-    """Return the taint with a key; of several, the taint with the strongest effect."""
+    """Return the taint with a key; if several taints have the key, the taint with the strongest effect."""
     found = [taint for taint in taints if taint.key == key]
     return min(found, key=lambda taint: EFFECTS.index(taint.effect) if taint.effect in EFFECTS else len(EFFECTS),
                default=None)  # fmt: skip
@@ -62,11 +62,11 @@ TEXTS: Final[Mapping[str, Callable[[Node, str], str | None]]] = {
     "container_runtime_version": _runtime_version,
     "os_image": lambda node, _: node.status.node_info.os_image or None,
 }
-"""What reads a text of a node, by kind; None where the node does not have the text."""
+"""Functions that read a text of a node, by the kind of text; a function returns None if the node has no such text."""
 
 
 class NodeTexts:
-    """The columns of texts that somebody read.
+    """The columns of node texts that rules read, created at their first use.
 
     Shapes: data (capacity,) int32 codes.
     Missing: −1.
@@ -80,7 +80,7 @@ class NodeTexts:
         self._by_text: dict[NodeText, Column] = {}
 
     def __len__(self) -> int:
-        """Count the columns that are kept."""
+        """Return the number of columns."""
         return len(self._by_text)
 
     def column(self, text: NodeText, nodes: Iterable[Node | None]) -> Column:

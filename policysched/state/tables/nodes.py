@@ -30,18 +30,18 @@ from policysched.state.tables.node_texts import NodeText, NodeTexts
 
 NO_TEXTS: Mapping[str, str] = {}
 SPARE_SETS: Final = 64
-"""Number of sets of taints, and of features, that are kept after their last node is deleted."""
+"""Number of sets of taints, and of features, that stay interned after their last node was deleted."""
 NOTHING = 0
-"""The code of the empty set of taints, and of features: the first code of each interner."""
+"""Code of the empty set, both of taints and of features."""
 EVERY: Final = slice(None)
 MOST_SPARE: Final = 4
-"""Rows are given back if at most 1/`MOST_SPARE` of them is in use."""
+"""The table shrinks if at most 1/`MOST_SPARE` of its rows are in use."""
 KEPT = 64
-"""Number of images with cached arrays of rows."""
+"""Maximum number of images whose arrays of rows are cached."""
 
 
 class NodeTable:
-    """The properties of nodes that decisions read, by row.
+    """The properties of nodes that decisions read, as columns by row.
 
     Shapes: every column's data is (capacity,); rows at or above `size` are not in use.
     Units: cpu in millicores, other resources in their own unit.
@@ -84,41 +84,41 @@ class NodeTable:
         self.pods_count = columns.new(np.int64)
 
     def labels(self, key: str) -> NDArray[np.int32]:
-        """Return the codes of a label's values, −1 for rows without the label."""
+        """Return the code of a label's value for each row; −1 for rows without the label."""
         return self._label_columns.column(key, self._labels).data
 
     def has_label(self, key: str) -> bool:
-        """Return whether a node has a label."""
+        """Return whether any node has a label."""
         return key in self._label_columns
 
     @property
     def label_keys_stamp(self) -> int:
-        """Changes when a label appears on its first node, or disappears from its last node."""
+        """Stamp that changes when the first node gets a label or the last node loses it."""
         return self._label_columns.stamp
 
     def annotations(self, key: str) -> NDArray[np.int32]:
-        """Return the codes of an annotation's values, −1 for rows without the annotation."""
+        """Return the code of an annotation's value for each row; −1 for rows without the annotation."""
         return self._annotation_columns.column(key, self._annotations).data
 
     def text(self, text: NodeText) -> NDArray[np.int32]:
-        """Return the codes of a text other than labels and annotations, −1 for rows without the text."""
+        """Return the code of a node text (condition, address, …) for each row; −1 for rows without the text."""
         return self._texts.column(text, self.nodes).data
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
-        """Return the allocatable amounts of a resource, 0 for rows without the resource."""
+        """Return the allocatable amount of a resource for each row; 0 for rows without the resource."""
         place = self.amounts.place(resource)
         data: NDArray[np.int64] = self.amounts.allocatable[place]
         return data
 
     def requested(self, resource: str, rows: Rows = EVERY) -> NDArray[np.int64]:
-        """Return the requested amounts of a resource on rows.
+        """Return the requested amount of a resource on each of the given rows.
 
         Shapes: (R,). Read-only.
         """
         return self.amounts.requested_of(resource, rows)
 
     def row_for(self, name: str) -> int:
-        """Return the row of a node's name; a new name gets a free row."""
+        """Return the row of a node by name; assign a free row if the name is new."""
         row = self.row_of.get(name)
         if row is None:
             row = self.row_of[name] = heappop(self._free) if self._free else self._new_row()
@@ -135,13 +135,13 @@ class NodeTable:
 
     @property
     def may_give_back(self) -> bool:
-        """Whether few rows are in use, and the row is free that prevented `give_back` the last time."""
+        """Whether the table may be worth shrinking: few rows are in use, and no known row prevents it."""
         few = MOST_SPARE * len(self._free) >= (MOST_SPARE - 1) * self.size
         barred = 0 <= self._barrier < self.size and bool(self.names[self._barrier])
         return few and self.columns.capacity > FIRST_CAPACITY and not barred
 
     def give_back(self) -> bool:
-        """Shrink the table if most rows are behind the last row in use; return whether it was shrunk.
+        """Shrink the table if no row in its larger part is in use; return whether the table was shrunk.
 
         If so, results by row number must be recomputed.
         """
@@ -160,7 +160,7 @@ class NodeTable:
         return True
 
     def tidy(self) -> None:
-        """Drop unused codes of names, texts, taints and features; see `Interner.tidy`."""
+        """Drop the codes of names, texts, taints and features that no node has any more."""
         for interner in (self.strings, self.taint_sets, self.feature_sets):
             interner.tidy()
 
@@ -181,7 +181,7 @@ class NodeTable:
         self._store_allocatable(row, amounts)
 
     def clear(self, row: int) -> None:
-        """Remove the node of a row; its pods stay counted."""
+        """Remove the node of a row; the pods on the row stay counted."""
         self.count -= 1
         self.nodes[row] = None
         self.present.data[row] = False
@@ -226,7 +226,7 @@ class NodeTable:
 
 @dataclass(slots=True)
 class ImageState:
-    """An image on some nodes; `size` in bytes is the size that the first node reported."""
+    """An image that some nodes have; `size` in bytes is the size that the first of these nodes reported."""
 
     size: int
     rows: set[int] = field(default_factory=set)
@@ -243,7 +243,7 @@ class ImageTable:
         self.stamp = 0
 
     def rows_with(self, name: str) -> tuple[RowNumbers, int] | None:
-        """Return the rows that have an image, in any order, and its size; None if no row has it.
+        """Return the rows whose node has an image, in any order, and the image's size; None if no node has the image.
 
         Shapes: (rows,). Read-only.
         Units: bytes.
@@ -257,7 +257,7 @@ class ImageTable:
         return rows, present.size
 
     def total(self, name: str) -> int | None:
-        """Return the size of an image in bytes; None if no row has it."""
+        """Return the size of an image in bytes; None if no node has the image."""
         present = self._by_name.get(name)
         return present.size if present else None
 

@@ -1,4 +1,4 @@
-"""`Attachments`: the installed CSI drivers by row, with the limit and the number of attached volumes of each.
+"""`Attachments`: for each row the installed CSI drivers, with their volume limits and attached volumes.
 
 A volume counts once per node, however many pods or VolumeAttachments name it. Changes are counted at the next
 `refresh`, and only these: a pod with many volumes takes no time when another pod is placed on its node.
@@ -27,13 +27,13 @@ from policysched.state.volumes.row_volumes import RowVolumes
 from policysched.state.volumes.storage import Storage
 
 NO_LIMIT: Final = 2**63 - 1
-"""The limit of a driver without a limit."""
+"""Limit of a CSI driver that states no limit of volumes."""
 MOST_DRIVERS: Final = 256
-"""Maximum number of drivers with a column; beyond it, all columns are dropped and created again."""
+"""Maximum number of CSI drivers with a column; above it, all columns are dropped and created again when read."""
 
 
 class DriverNumbers:
-    """A number for each row and CSI driver; drivers that are read have a column.
+    """A number for each row and CSI driver, such as a limit; drivers whose numbers are read get a column.
 
     A node may name any number of drivers, and a column takes memory for all nodes.
 
@@ -59,7 +59,7 @@ class DriverNumbers:
             column.data[row] = numbers.get(driver, self._absent)
 
     def of(self, driver: str) -> NDArray[np.int64]:
-        """Return the numbers of a driver.
+        """Return the numbers of a CSI driver by row.
 
         Shapes: (capacity,).
         """
@@ -75,7 +75,7 @@ class DriverNumbers:
 
 
 class StaleRow:
-    """The changes of a row that are not counted yet."""
+    """Changes of a row's pods, claims and attachments that are not counted yet."""
 
     __slots__ = ("attachments", "pods", "uses")
 
@@ -89,7 +89,7 @@ class StaleRow:
 
 
 class Attachments:
-    """The attached volumes and limits by row and driver.
+    """For each row and CSI driver, the number of attached volumes and the limit of volumes.
 
     Shapes: columns (capacity,) int64.
     """
@@ -111,7 +111,7 @@ class Attachments:
         """The rows with a new node, or a changed CSINode."""
 
     def touch(self, row: int, identity: str) -> None:
-        """Record that a pod with volumes was placed or removed."""
+        """Record that a pod with volumes was placed on a row or removed from it."""
         pods = self._stale_row(row).pods
         pods.pop(identity, None)  # it moves behind earlier pods
         pods[identity] = True
@@ -120,7 +120,7 @@ class Attachments:
             self._renewed.add(row)
 
     def counts_alike(self, row: int, identity: str) -> bool:
-        """Return whether a version of a pod with equal volumes needs no recount."""
+        """Return whether replacing a pod by a version with equal volumes leaves the counts of its row unchanged."""
         known = self._by_row.get(row)
         return known is not None and row not in self._stale and known.counts_alike(identity)
 
@@ -130,14 +130,14 @@ class Attachments:
         self._stale_row(row)
 
     def forget(self, row: int) -> None:
-        """Remove a row without node and pods; later attachments to it are not recorded."""
+        """Forget a row that has neither node nor pods."""
         known = self._by_row.pop(row, None)
         if known is not None:
             known.clear()
         self.touch_node(row)
 
     def refresh(self) -> None:
-        """Count all changes.
+        """Update the counts of all rows with recorded changes.
 
         Cost: O(volumes of placed and removed pods + changed claims and attachments).
         """
@@ -145,7 +145,7 @@ class Attachments:
             self.refresh_row(row)
 
     def refresh_row(self, row: int) -> None:
-        """Count the changes of a row."""
+        """Update the counts of one row with its recorded changes."""
         stale = self._stale.get(row)
         if stale is None:
             return
@@ -166,7 +166,7 @@ class Attachments:
         self._finish(row, known)
 
     def migrated(self, in_tree: str) -> NDArray[np.bool_]:
-        """Return which rows have migrated from an in-tree plugin to its CSI driver."""
+        """Return a mask of the rows whose node has migrated from an in-tree plugin to its CSI driver."""
         column = self._migrated.get(in_tree)
         if column is None:
             column = self._migrated[in_tree] = self._columns.new(np.bool_)
@@ -179,26 +179,26 @@ class Attachments:
 
     @property
     def limited(self) -> NDArray[np.bool_]:
-        """Whether each row has a limit for some driver."""
+        """Mask of the rows whose node has a limit for any CSI driver."""
         data: NDArray[np.bool_] = self._limited.data
         return data
 
     @property
     def has_csi_node(self) -> NDArray[np.bool_]:
-        """Whether each row has a CSINode."""
+        """Mask of the rows whose node has a CSINode."""
         data: NDArray[np.bool_] = self._has_csi_node.data
         return data
 
     def counts(self, driver: str) -> NDArray[np.int64]:
-        """Return the number of attached volumes of a driver, by row."""
+        """Return the number of attached volumes of a CSI driver, by row."""
         return self._counts.of(driver)
 
     def limits(self, driver: str) -> NDArray[np.int64]:
-        """Return the limit of a driver by row, NO_LIMIT without one."""
+        """Return the limit of volumes of a CSI driver by row; NO_LIMIT if the node states none."""
         return self._limits.of(driver)
 
     def installed(self, driver: str) -> NDArray[np.bool_]:
-        """Return whether the CSINode of each row has a driver."""
+        """Return a mask of the rows whose CSINode has a CSI driver."""
         installed: NDArray[np.bool_] = self._installed.of(driver) != 0
         return installed
 
@@ -212,7 +212,7 @@ class Attachments:
         return self._errors
 
     def follow(self, change: Change) -> None:
-        """Record the rows that a change of a claim, volume, class or CSI object concerns."""
+        """Record the rows whose counts a change of a claim, volume, class or CSI object may change."""
         for obj in (change.old, change.new):
             if isinstance(obj, PersistentVolumeClaim):
                 self._touch_users(obj.key)
@@ -232,7 +232,7 @@ class Attachments:
             self._touch_attachment(one)
 
     def _touch_class(self, name: str) -> None:
-        """Record the claims of a class without a volume: they count for the provisioner's driver."""
+        """Record that claims of a StorageClass without a volume changed: they count for the class's provisioner."""
         for claim in self._storage.claims.all_stored():
             if class_of(claim) == name and self._storage.volumes.stored(claim.spec.volume_name) is None:
                 self._touch_users(claim.key)
@@ -258,7 +258,7 @@ class Attachments:
         return stale
 
     def counts_with(self, row: int, pods: Iterable[PlacedPod]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
-        """Count the attached volumes of a row as if only some pods were on it.
+        """Return the numbers of attached volumes of a row as if only the given pods were on it.
 
         Returns:
             The volumes that the pods use, the number of attached volumes by driver, and an error if the volumes of a
@@ -271,7 +271,7 @@ class Attachments:
         return found.counts_with((pod_id(one.pod), one) for one in pods)
 
     def _current(self, row: int, stale: StaleRow) -> RowVolumes:
-        """Return the counts of a row; after a change of the node or its CSINode, all pods are counted again."""
+        """Return the volumes of a row to update; they are empty if the node or its CSINode changed."""
         if row not in self._renewed:  # the row has no counts yet
             known = self._by_row[row] = self._made(row)
             return known
@@ -296,7 +296,7 @@ class Attachments:
         )
 
     def _recount(self, row: int, known: RowVolumes, identity: str, *, moved: bool) -> None:
-        """Count a pod again, or remove it."""
+        """Count the volumes of a pod again, or subtract them if the pod is no longer on the row."""
         if identity in known.pods:
             known.remove(identity, goes=moved)
         placed = self._storage.pods.get(identity)
@@ -304,7 +304,7 @@ class Attachments:
             known.add(identity, placed, next(self._arrivals) if moved else None)
 
     def _finish(self, row: int, known: RowVolumes) -> None:
-        """Publish the counts of a row whose changes are all counted."""
+        """Publish the counts of a row after all of its recorded changes are counted."""
         del self._stale[row]
         if known.error:
             self._errors[row] = known.error

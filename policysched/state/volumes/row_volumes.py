@@ -1,4 +1,4 @@
-"""`RowVolumes`: the volumes of a row, with the number of pods and VolumeAttachments of each.
+"""`RowVolumes`: the volumes attached to a node, each with its number of pods and VolumeAttachments.
 
 A pod may have tens of thousands of volumes, and a node many such pods. So the claims of each pod are stored, and uses
 are counted by claim and by CSI name: removing a pod subtracts its uses, and a changed claim changes one name.
@@ -26,7 +26,7 @@ _DRIVER = itemgetter(0)
 
 
 class RowVolumes:
-    """The volumes that are attached to a row.
+    """The volumes that are attached to the node of a row.
 
     Args:
         row: The row.
@@ -66,24 +66,24 @@ class RowVolumes:
 
     @property
     def is_empty(self) -> bool:
-        """Whether neither pods nor attachments are counted."""
+        """Whether no pods and no VolumeAttachments are counted on the row."""
         return not (self.pods or self._attachments)
 
     @property
     def error(self) -> str:
-        """The error of the last pod whose volumes cannot be determined; empty without such pods."""
+        """The error of the last pod whose volumes cannot be determined; empty if there is no such pod."""
         if self._last_fault is None and self._faults:
             self._last_fault = max(self._faults, key=self._order.__getitem__)
         return "" if self._last_fault is None else self._faults[self._last_fault]
 
     def clear(self) -> None:
-        """Remove all pods."""
+        """Remove all pods from the row."""
         for name in self._used:
             self._leave(name)
         self._used.clear()
 
     def add(self, identity: str, placed: PlacedPod, order: int | None) -> None:
-        """Add a pod.
+        """Count the volumes of a pod on the row.
 
         Args:
             identity: The pod's identity.
@@ -109,7 +109,7 @@ class RowVolumes:
                 self._name(item)
 
     def remove(self, identity: str, *, goes: bool) -> None:
-        """Remove a pod; a pod that will be counted again (`goes` is false) keeps its order."""
+        """Subtract the volumes of a pod; `goes` is false if the pod is only counted again and keeps its order."""
         if goes:
             self._order.pop(identity, None)
         uses = self.pods.pop(identity)
@@ -125,11 +125,11 @@ class RowVolumes:
                 self._unname(item)
 
     def counts_alike(self, identity: str) -> bool:
-        """Return whether a pod is counted, and its volumes can be determined after any change of its claims."""
+        """Return whether a pod is counted and no change of its claims can make its volumes undeterminable."""
         return identity in self.pods and identity not in self._order
 
     def rename(self, claim: str) -> None:
-        """Update the CSI name of a claim, if a pod uses it."""
+        """Update the CSI name of a claim, if a pod on the row uses the claim."""
         if claim in self._users and self._names.get(claim) != name_of(
             claim, self._storage, has_csi_node=self.has_csi_node
         ):
@@ -137,7 +137,7 @@ class RowVolumes:
             self._name(claim)
 
     def can_be_told(self, identity: str, claim: str) -> bool:
-        """Return whether the volumes of a pod can be determined, after one of its claims changed."""
+        """Return whether a changed claim leaves unchanged if the volumes of a pod can be determined."""
         uses = self.pods.get(identity)
         if uses is None:
             return True
@@ -147,7 +147,7 @@ class RowVolumes:
         return stored is None or is_made_for(stored, self._storage.pods[identity].pod)
 
     def attach(self, attachment: str) -> None:
-        """Update the CSI name of a VolumeAttachment."""
+        """Update the counted volume of a VolumeAttachment after the attachment changed."""
         before = self._attachments.pop(attachment, None)
         if before is not None:
             if self._attached[before] > 1:
@@ -164,7 +164,7 @@ class RowVolumes:
                 self._count(name.driver, 1)
 
     def counts_with(self, pods: Iterable[tuple[str, PlacedPod]]) -> tuple[set[CSIVolumeName], dict[str, int], str]:
-        """Count the attached volumes as if only some pods were on the row.
+        """Return the numbers of attached volumes as if only the given pods were on the row.
 
         Returns:
             The volumes that the pods use, the number of attached volumes by driver, and an error if the volumes of a

@@ -1,4 +1,4 @@
-"""`Storage`: volumes and claims, stored and assumed (kube-scheduler's assume caches), storage classes, CSI objects.
+"""`Storage`: volumes and claims (kube-scheduler's assume caches), storage classes, CSI objects.
 
 When a pod is assumed on a node, its volumes and claims are *assumed* too: an assumed version replaces the stored
 version until the watch delivers a newer version.
@@ -40,22 +40,22 @@ S = TypeVar("S", PersistentVolume, PersistentVolumeClaim)
 
 
 class FreeVolume(NamedTuple):
-    """An available volume without a claim; sorted by size, then by name."""
+    """An available volume that no claim has; sorted by size, then by name."""
 
     size: int | Fraction
-    """Units: bytes."""
+    """Size of the volume. Units: bytes."""
     name: str
     volume: PersistentVolume
     affinity: bytes
-    """Its node affinity, encoded: volumes with equal bytes are accessible from the same nodes."""
+    """The volume's node affinity, encoded: volumes with equal bytes are accessible from the same nodes."""
 
 
 class OutOfStepError(Exception):
-    """An object to assume is deleted, or is not the stored version."""
+    """An object cannot be assumed, because it was deleted or is not the stored version."""
 
 
 class Assumable(Generic[S]):
-    """Objects of a kind by key, stored and assumed.
+    """Objects of one kind by key: the stored version and, if any, the assumed version (an assume cache).
 
     Args:
         key: Returns an object's key.
@@ -71,7 +71,7 @@ class Assumable(Generic[S]):
         self._assumed: dict[str, S] = {}
 
     def put(self, obj: S) -> S | None:
-        """Add or replace a stored object; return the old one. Another version ends an assumption."""
+        """Add or replace a stored object and return the previous one; a different version ends an assumption."""
         key = self._key(obj)
         old, before = self._stored.get(key), self.get(key)
         self._stored[key] = obj
@@ -90,7 +90,7 @@ class Assumable(Generic[S]):
         return gone
 
     def get(self, key: str) -> S | None:
-        """Return the assumed version of an object, or else the stored version."""
+        """Return the assumed version of an object, otherwise the stored version; None if there is neither."""
         return self._assumed.get(key) or self._stored.get(key)
 
     def stored(self, key: str) -> S | None:
@@ -102,7 +102,7 @@ class Assumable(Generic[S]):
         return self._stored.values()
 
     def assume(self, obj: S) -> None:
-        """Assume an object: replace the stored object of the same version.
+        """Assume an object: use it instead of the stored object of the same version.
 
         Raises:
             OutOfStepError: Another version is stored, or none.
@@ -118,7 +118,7 @@ class Assumable(Generic[S]):
         self._tell(before, obj)
 
     def restore(self, obj: S) -> None:
-        """Remove an assumption, unless a newer version ended it."""
+        """Drop an assumed object, so that the stored object applies, unless a newer version ended the assumption."""
         key = self._key(obj)
         assumed = self._assumed.get(key)
         if assumed is not None and _version(assumed) == _version(obj):
@@ -183,7 +183,7 @@ class Storage:
         return None if claim.spec.selector is None else self._selectors.of(claim.key, claim.spec.selector)
 
     def put(self, obj: Stored) -> Change:
-        """Add or replace an object."""
+        """Add or replace a storage object."""
         if isinstance(obj, PersistentVolume):
             change = change_of(Resource.VOLUME, self.volumes.put(obj), obj)
         elif isinstance(obj, PersistentVolumeClaim):
@@ -194,7 +194,7 @@ class Storage:
         return change
 
     def drop(self, obj: Stored) -> Change:
-        """Remove an object."""
+        """Remove a storage object."""
         if isinstance(obj, PersistentVolume):
             change = change_of(Resource.VOLUME, self.volumes.drop(obj.metadata.name), None)
         elif isinstance(obj, PersistentVolumeClaim):
@@ -238,12 +238,12 @@ class Storage:
 
 
 def _class_of(obj: Stored | None) -> str | None:
-    """Return the StorageClass of a claim; None for other objects and for claims without a class."""
+    """Return the StorageClass name of a claim; None for other objects and for claims without a class."""
     return obj.spec.storage_class_name if isinstance(obj, PersistentVolumeClaim) else None
 
 
 def _file(table: dict[str, dict[str, VolumeAttachment]], key: str, attachment: VolumeAttachment, *, come: bool) -> None:
-    """Add a VolumeAttachment under a key, or remove it."""
+    """Add a VolumeAttachment to an index under a key, or remove it."""
     filed = table.setdefault(key, {})
     filed.pop(attachment.metadata.name, None)
     if come:
@@ -275,7 +275,7 @@ def _version(obj: PersistentVolume | PersistentVolumeClaim) -> str:
 
 
 class VolumePool:
-    """Volumes, assumed or else stored: free volumes by class, and volumes that name a claim."""
+    """The current versions of volumes: free volumes by class, and volumes that name a claim."""
 
     __slots__ = ("_free", "_meant", "_volumes")
 
@@ -294,7 +294,7 @@ class VolumePool:
         return [self._volumes[name] for name in sorted(self._meant.get((of_class, claim), ()))]
 
     def follow(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        """Replace a version of a volume by another; None for no version."""
+        """Replace a version of a volume by another version; None stands for a volume that does not exist."""
         if old is not None:
             self._remove(old)
         if new is not None:

@@ -1,4 +1,4 @@
-"""`VolumeUsers`: the placed pods that use each claim and disk.
+"""`VolumeUsers`: the placed pods that use each claim and each inline disk.
 
 A pod may have tens of thousands of volumes, so pods are found by claim or disk, without a scan.
 """
@@ -15,12 +15,12 @@ from policysched.state.placed.pods import PlacedPod, pod_id
 
 K = TypeVar("K")
 Disk = tuple[str, ...]
-"""The kind of a disk, and its identifying fields."""
+"""Identity of a disk: its kind and its identifying fields."""
 _NOBODY: Mapping[str, bool] = {}
 
 
 class VolumeUsers:
-    """Placed pods with volumes that scheduling reads, by claim and disk."""
+    """Placed pods with volumes that scheduling reads, by claim and by disk."""
 
     __slots__ = ("_of_claim", "_of_disk", "pods")
 
@@ -37,7 +37,7 @@ class VolumeUsers:
         return self._of_claim.get(claim, _NOBODY)
 
     def rows_stating(self, claim: str) -> Iterator[int]:
-        """Return the rows of the pods that name the claim `namespace/name`."""
+        """Return the rows of the placed pods that name the claim `namespace/name`."""
         return (self.pods[identity].row for identity, stated in self._of_claim.get(claim, _NOBODY).items() if stated)
 
     def of_disk(self, disk: Disk) -> Mapping[str, bool]:
@@ -84,7 +84,7 @@ def disks_of(pod: Pod) -> dict[Disk, bool]:
 
 
 class DiskKind(NamedTuple):
-    """A kind of inline volume that is a disk.
+    """A kind of inline volume that is a disk, such as a GCE disk.
 
     Attributes:
         source: Returns the part of a volume that identifies the disk; None for other kinds.
@@ -95,7 +95,7 @@ class DiskKind(NamedTuple):
     name: Callable[[Any], str]
 
     def named(self, volumes: Iterable[Volume], names: Container[str]) -> list[Volume]:
-        """Return the volumes of this kind whose name is in `names`."""
+        """Return the volumes of this kind that have a name in `names`."""
         source, name = self.source, self.name
         return [volume for volume in volumes if (disk := source(volume)) is not None and name(disk) in names]
 
@@ -109,7 +109,7 @@ DISK_KINDS: Final[Mapping[str, DiskKind]] = {
 
 
 def disks_of_volume(volume: Volume) -> Iterator[tuple[Disk, bool]]:
-    """Return the disks of a volume with whether they are read-only; an RBD image once for each monitor."""
+    """Return the disks of an inline volume, with whether they are read-only; an RBD image has one per monitor."""
     if volume.gce_persistent_disk is not None:
         yield ("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only
     if volume.aws_elastic_block_store is not None:
@@ -122,7 +122,7 @@ def disks_of_volume(volume: Volume) -> Iterator[tuple[Disk, bool]]:
 
 
 def _claims_used(pod: Pod) -> dict[str, bool]:
-    """Return the claims of a pod as `namespace/name`, with whether the pod names them; others are created for it."""
+    """Return the claims that a pod uses, with whether the pod names the claim or the claim is created for the pod."""
     found: dict[str, bool] = {}
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:
