@@ -18,6 +18,8 @@ from tests.recorder.scripts import NAME, taking, written_node
 Script = dict[str, Any]
 Thing = dict[str, Any]
 ZONE: Final = "topology.kubernetes.io/zone"
+SECOND: Final = "second"
+"""The name of another profile, with the same plugins."""
 HOST: Final = "kubernetes.io/hostname"
 WEIGHTS: Final = {
     "TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "PodTopologySpread": 2, "InterPodAffinity": 2,
@@ -29,6 +31,8 @@ LAST_WORD: Final = 101
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 TAINT: Final = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 TOLERATION: Final = {"key": "dedicated", "operator": "Exists"}
+LENGTHS: Final = (*range(2, 11), *range(2, 11), 100)
+"""How many things happen while a script runs."""
 RECORDED: Final = ("preFilter", "postFilter", "reserve", "permit", "preBind", "postBind")
 """Points at which a plugin records the calls of some scripts."""
 CLAIMING: Final = 0.2
@@ -112,7 +116,7 @@ def written_script(
     if recorded:
         lists |= {point: {"enabled": [{"name": "recorder-a"}]} for point in RECORDED}
         plugins.append({"name": "recorder-a", "answers": {}, "takes": taking("a"), "plainFilter": True, "events": []})
-    profile = {"schedulerName": NAME, "plugins": lists}
+    profiles = [{"schedulerName": one, "plugins": lists} for one in (NAME, SECOND)]
     return {
         "id": name,
         "gates": {"GenericWorkload": True},
@@ -121,7 +125,7 @@ def written_script(
             "kind": "KubeSchedulerConfiguration",
             "percentageOfNodesToScore": 100,
             "parallelism": 1,
-            "profiles": [profile],
+            "profiles": profiles,
         },
         "plugins": plugins,
         "steps": steps,
@@ -162,7 +166,7 @@ class _Maker:
         self.steps += [{"at": 0.013, "set": pod} for pod in self.residents()]
         for number in range(rng.choice((1, 1, 1, 2, 3) if not eventful else (1, 2, 3))):
             self.group(f"g{number}")
-        for _ in range(rng.randint(2, 10) if eventful else 0):
+        for _ in range(rng.choice(LENGTHS) if eventful else 0):
             self.at += rng.choice((0.0, 0.3, 1.1, 4.3))
             rng.choice(HAPPENINGS)(self, spare)
         until = round(self.at + rng.choice((40.0, 90.0)), 4)
@@ -230,7 +234,8 @@ class _Maker:
         size = rng.choices((rng.randint(1, 5), rng.randint(6, 16), rng.randint(17, 64)), (6, 3, 1))[0]
         least = rng.choice((1, max(size // 2, 1), max(size - 1, 1), size, size, size + 1, size + 3))
         self.groups[name] = written_group(name, None if rng.random() < 0.25 else least, **self.spec_of_group())
-        kinds = [self.kind(name) for _ in range(rng.choice((1, 1, 2, 3)))]
+        scheduler = SECOND if rng.random() < 0.1 else NAME
+        kinds = [self.kind(name, scheduler) for _ in range(rng.choice((1, 1, 2, 3)))]
         pods = [self.member(name, f"{name}-{number}", kinds) for number in range(size)]
         if rng.random() < 0.25:
             self.odd(rng.choice(pods))
@@ -254,10 +259,10 @@ class _Maker:
             spec["disruptionMode"] = {"single": {}}
         return spec
 
-    def kind(self, group: str) -> Thing:
+    def kind(self, group: str, scheduler: str) -> Thing:
         """Draw what members of one kind ask for."""
         rng = self.rng
-        spec: Thing = {"priority": self.priority}
+        spec: Thing = {"priority": self.priority, "schedulerName": scheduler}
         peers = {"labelSelector": {"matchLabels": {"app": group}}}
         affinity: Thing = {}
         if rng.random() < 0.3:
@@ -290,20 +295,21 @@ class _Maker:
             self.claim(name)
             made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
             made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
-        elif self.rng.random() < 0.04:
+        elif not drawn["port"] and self.rng.random() < 0.04:
             made["spec"]["nodeName"] = self.some_node()
         return made
 
     def odd(self, pod: Thing) -> None:
         """Give a member something that no other member has."""
         rng, spec = self.rng, pod["spec"]
+        spec["containers"][0].pop("ports", None)  # two pods with one host port on a node are counted differently
         what = rng.choice((*ODD, "placed", "terminating", "scheduler"))
         if what == "placed":
             spec["nodeName"] = self.some_node()
         elif what == "terminating":
             pod["metadata"] |= {"deletionTimestamp": "2000-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
         elif what == "scheduler":
-            spec["schedulerName"] = "somebody-else"
+            spec["schedulerName"] = rng.choice(("somebody-else", SECOND))
             spec |= {"nodeName": self.some_node()} if rng.random() < 0.5 else {}
         else:
             spec |= copy.deepcopy(ODD[what])
@@ -330,7 +336,7 @@ class _Maker:
 def _grow(maker: _Maker, _spare: list[str]) -> None:
     """Bring more members."""
     group = maker.some_group()
-    kinds = [maker.kind(group)]
+    kinds = [maker.kind(group, maker.members[group][0]["spec"]["schedulerName"])]
     for _ in range(maker.rng.choice((1, 1, 2, 5))):
         pod = maker.member(group, f"{group}-{len(maker.members[group])}", kinds)
         maker.members[group].append(pod)
