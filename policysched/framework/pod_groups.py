@@ -9,7 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from policysched.framework.binding import Undo
 from policysched.framework.plugin import Plugin
+from policysched.framework.post_filter import FailedDecision
 from policysched.framework.status import Status
 from policysched.model.objects import Pod, PodGroup
 from policysched.state.cluster import Cluster
@@ -56,3 +58,7 @@ class PodGroupPostFilterPlugin(Plugin, ABC):
             pods: The members of the attempt.
             cluster: The cluster.
         """
+
+    def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:  # noqa: ARG002 - for subclasses
+        """Return the requests to send for a member without a feasible node if its group is rejected."""
+        return ()

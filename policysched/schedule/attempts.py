@@ -266,9 +266,8 @@ class Attempts:
         pod = self._queue.latest(queued)
         fit_error, rejectors, pending = decision.fit_error(), decision.rejectors(), decision.pending()
         self._queue.note_decision(queued, rejectors)
-        engine, extenders = self._engines[queued.profile], profile.extending(pod)
-        failed = FailedCycle(decision, self._rng, extenders, engine.profile.victim_guards)
-        finding = run_post_filters(profile.post_filters, pod, failed, self._timing)
+        engine = self._engines[queued.profile]
+        finding = run_post_filters(profile.post_filters, pod, self.failed_cycle(queued, decision), self._timing)
         result = await at_point(self._timing, POST_FILTER, queued.profile, finding)
         if result.victims:
             self.shadows.look(engine.profile.shadow_guards, pod, self._cluster, result.victims)
@@ -283,6 +282,11 @@ class Attempts:
         if result.act is not None:
             self.start(pod.key, self._making_room(result.act(self._binder.handle)))
         self.fail(queued, failure, result.cleanups)
+
+    def failed_cycle(self, queued: QueuedPod, decision: Decision) -> FailedCycle:
+        """Return a decision without a feasible node as PostFilter plugins read it."""
+        extenders = self._profiles[queued.profile].extending(self._queue.latest(queued))
+        return FailedCycle(decision, self._rng, extenders, self._engines[queued.profile].profile.victim_guards)
 
     async def _making_room(self, work: Awaitable[bool | None]) -> None:
         timing, succeeded = self._timing, False

@@ -51,6 +51,7 @@ from policysched.framework import (
     default_normalize,
     unschedulable,
 )
+from policysched.framework.binding import Undo
 from policysched.framework.partial_plugins import AlwaysZeroScore
 from policysched.framework.pod_groups import PodGroupPostFilterPlugin
 from policysched.model.objects import AllocationResult, Pod, PodGroup, ResourceClaim
@@ -311,6 +312,10 @@ class DynamicResources(
     def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:  # noqa: ARG002
         """Return kube-scheduler's reason, which it reports for every pod group that does not fit."""
         return GROUP_DONE
+
+    def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:
+        """Return the deallocation of a claim that a member cannot use where it is allocated."""
+        return tuple(self.post_filter(pod, failed).cleanups) if has_claims(pod, failed.cluster) else ()
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Allocate the claims of the pod on its node and mark them as in flight."""

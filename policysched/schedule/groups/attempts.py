@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from policysched.framework import Client, Clock
+from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.klog import V3
 from policysched.model.objects import PodCondition, PodGroup
@@ -169,6 +170,7 @@ class GroupAttempts:
             cluster=self._cluster,
             profile=profile,
             decide=self._decide_member,
+            cleanups=self._cleanups,
             reserve=partial(self._binder.reserve, profile=profile),
             unreserve=partial(self._binder.unreserve, profile=profile),
             now=self._clock.monotonic,
@@ -179,6 +181,14 @@ class GroupAttempts:
     async def _decide_member(self, member: QueuedPod) -> Decision | None:
         member.tried_at = self._clock.monotonic()
         return await self._attempts.decide(member)
+
+    def _cleanups(self, member: QueuedPod, decision: Decision) -> tuple[Undo, ...]:
+        """Return the requests to send for a member without a feasible node if its group is rejected."""
+        plugins = self._profiles[member.profile].pod_group_post_filters
+        if not decision.cluster.nodes.count:
+            return ()
+        failed = self._attempts.failed_cycle(member, decision)
+        return tuple(one for plugin in plugins for one in plugin.cleanups(member.pod, failed))
 
     def _submit(self, outcome: GroupResult, members: Open) -> Sequence[Evaluated]:
         """Place the members that fit, and fail the others; return the placed members, which are to be bound."""
@@ -192,6 +202,8 @@ class GroupAttempts:
                     continue
             elif failure is not None:
                 self._fail(member, failure)
+                if one.cleanups and outcome.result is AttemptResult.UNSCHEDULABLE:
+                    self._attempts.start(member.pod.key, self._binder.undo(member.pod, one.cleanups))
             del members[member.identity]
         bound = {one.queued.identity for one in admitted}
         for identity in [identity for identity in members if identity not in bound]:

@@ -67,6 +67,8 @@ class Evaluated:
     """Duration of the evaluation."""
     placement: Placement | None = None
     failure: Failure | None = None
+    cleanups: tuple[Undo, ...] = ()
+    """The requests to send if its group is rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class Steps:
     profile: Profile
     decide: Callable[[QueuedPod], Awaitable[Decision | None]]
     """Runs the filters and scores for a member; None if the member was deleted or placed meanwhile."""
+    cleanups: Callable[[QueuedPod, Decision], tuple[Undo, ...]]
+    """Returns the requests to send for a rejected member if its group is rejected."""
     reserve: Callable[[AssumedPod], Status | None]
     unreserve: Callable[[AssumedPod], tuple[Undo, ...]]
     now: Callable[[], float]
@@ -177,12 +181,15 @@ class _Cycle:
         if decision is None:
             return None
         placement, failure = None, _failure_of(decision)
-        if failure is None:
+        cleanups: tuple[Undo, ...] = ()
+        if failure is not None and failure.result is AttemptResult.UNSCHEDULABLE:
+            cleanups = self._steps.cleanups(member, decision)
+        elif failure is None:
             assumed = AssumedPod(member.pod, decision.node, self._cluster, decision.state)
             placement = Placement(assumed, decision.evaluation.pod_resources)
             failure = self._place(member, placement, decision.row)
         seconds = self._steps.now() - began
-        return Evaluated(member, seconds, placement if failure is None else None, failure)
+        return Evaluated(member, seconds, placement if failure is None else None, failure, cleanups)
 
     def _place(self, member: QueuedPod, placement: Placement, row: int) -> Failure | None:
         """Assume a member and run its Reserve plugins; return the failure of Reserve."""

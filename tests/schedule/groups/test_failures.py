@@ -17,9 +17,9 @@ from policysched.model.objects import PodGroup
 from policysched.schedule.groups.cycle import CHANGED
 from tests.build import node
 from tests.groups import GATED, GATED_38, group, member
+from tests.plugins.dynamic_resources.objects import allocated, gpu_class, resource_slice
 from tests.plugins.dynamic_resources.objects import claim as device_claim
 from tests.plugins.dynamic_resources.objects import claiming as using_devices
-from tests.plugins.dynamic_resources.objects import gpu_class, resource_slice
 from tests.plugins.stored import claim, claiming, storage_class, volume
 from tests.schedule.groups.parts import PARENT, conditions, is_clean, members, messages, of_group, submit
 from tests.schedule.parts import refused
@@ -377,4 +377,20 @@ async def test_failed_write_of_a_shared_claim_leaves_it_to_the_other_members(mon
         await submit(stand, group(least=2), *pods)
         await stand.pass_time(30)
         assert sorted(stand.bound) == ["p0", "p1"]
+        assert is_clean(stand.scheduler.cluster)
+
+
+async def test_claim_that_a_member_cannot_use_is_deallocated_if_the_group_is_rejected() -> None:
+    async with running(node("n1", allocatable={"cpu": "1"}), node("n2"), release=GATED_38) as stand:
+        for one in (gpu_class(), resource_slice("n1", "d1"), resource_slice("n2", "d1")):
+            stand.scheduler.take(one)
+        stand.scheduler.take(allocated(device_claim("c"), "n1", "d1"))
+        pods = [member("p0"), of_group(using_devices("c", name="p1", requests={"cpu": 2}))]
+        await submit(stand, group(least=2), *pods)
+        assert stand.bound == {}
+        written = stand.scheduler.cluster.resource_claims.get("default/c")
+        assert written is not None
+        assert written.status.allocation is None
+        await stand.pass_time(30)
+        assert stand.bound["p1"] == "n2"
         assert is_clean(stand.scheduler.cluster)
