@@ -35,16 +35,16 @@ log = logging.getLogger(__name__)
 TURN: Final = 0.003
 """Time for consecutive scheduling cycles before the event loop runs other tasks. Units: seconds."""
 LISTENING: Final = 10.0
-"""Time for which changes are kept for a failed attempt while its requests are undone. Units: seconds."""
+"""Time for which the changes during a failed attempt are recorded while its requests are undone. Units: seconds."""
 MAX_BINDINGS: Final = 512
-"""Maximum number of bindings under way; beyond it, the next attempt waits. Bindings that wait for plugins, or for an
+"""Maximum number of running bindings; beyond it, the next attempt waits. Bindings that wait for plugins, or for an
 extender that binds, do not count."""
 COSTLY: Final = 0.03
-"""Duration from which a cycle is expensive: a rejected pod then stays in backoff until the end. Units: seconds."""
+"""Duration from which a cycle is expensive: a rejected pod then never leaves backoff early. Units: seconds."""
 
 
 class Attempts:
-    """Makes the scheduling attempts of all profiles.
+    """Runs the scheduling attempts of all profiles.
 
     Attributes:
         tasks: The bindings and other requests that are under way.
@@ -65,7 +65,7 @@ class Attempts:
         observers: Observers,
         timing: Timing | None,
     ) -> None:
-        """Create it.
+        """Create the object that runs scheduling attempts.
 
         Args:
             cluster: The cluster, in which pods are assumed.
@@ -133,7 +133,7 @@ class Attempts:
         self.start(queued.pod.key, self._binder.report_failure(queued.pod, failure))
 
     async def _fail_after(self, queued: QueuedPod, failure: Failure, outside: Iterable[Undo]) -> None:
-        """Complete requests, then end a failed attempt. After `LISTENING` seconds, any change brings the pod back."""
+        """Undo a failed attempt's requests, then end it; after `LISTENING` seconds, any change requeues the pod."""
         release = asyncio.get_running_loop().call_later(LISTENING, self._queue.release, queued)
         try:
             await self._binder.undo(queued.pod, outside)
@@ -145,7 +145,7 @@ class Attempts:
             await self._binder.report_failure(queued.pod, failure)
 
     async def finish(self, seconds: float) -> None:
-        """Wait until the requests under way have ended, then cancel the others.
+        """Wait until running bindings and status writes have ended, then cancel the remaining ones.
 
         Args:
             seconds: Maximum time.
@@ -165,7 +165,7 @@ class Attempts:
         return self._changes.count, self._cluster.nominations.stamp, engine.profile
 
     def _is_tried_now(self, queued: QueuedPod) -> bool:
-        """Return whether to run the cycle. Otherwise end the attempt: the pod is skipped, or a plugin puts it off."""
+        """Return whether to run the cycle; if the pod is skipped or a plugin delays it, end the attempt instead."""
         if self.skips(queued):
             self._queue.done(queued)
             return False
@@ -239,7 +239,7 @@ class Attempts:
         return failure is None
 
     async def bind(self, queued: QueuedPod, assumed: AssumedPod) -> None:
-        """Start the binding of an admitted pod; wait for the end of other bindings if `MAX_BINDINGS` are under way."""
+        """Start the binding of an admitted pod; first wait for the end of a binding if `MAX_BINDINGS` are running."""
         pod, profile = assumed.pod, self._profiles[queued.profile]
         if self._binder.will_wait(queued, assumed, profile):
             self.start(pod.key, self._binder.bind(queued, assumed, profile))
@@ -298,7 +298,7 @@ class Attempts:
                 timing.preempted(timing.now() - began, succeeded=succeeded)
 
     def start(self, key: str, work: Coroutine[Any, Any, None]) -> None:
-        """Start requests for a pod; a failure is logged.
+        """Start a task that sends requests for a pod; log its failure.
 
         Args:
             key: `namespace/name` of the pod.

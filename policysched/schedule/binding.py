@@ -80,22 +80,22 @@ REASONS = {AttemptResult.UNSCHEDULABLE: "Unschedulable", AttemptResult.ERROR: "S
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of an attempt."""
+    """The failure of a scheduling attempt."""
 
     result: AttemptResult
     message: str
     rejectors: frozenset[str] = NO_PLUGINS
-    """The plugins that rejected the pod, whose hints retry it; without any, the pod is retried after a backoff."""
+    """The plugins that rejected the pod, whose hints retry it; if empty, the pod is retried after a backoff."""
     pending: frozenset[str] = NO_PLUGINS
-    """The plugins that returned Pending."""
+    """The plugins that returned Pending, whose events retry the pod without a backoff."""
     node: str = ""
     """The pod's node, if its binding failed."""
     nominated: str | None = ""
-    """The pod's nominated node from now on; empty for none, None to keep it."""
+    """The nominated node to store for the pod; an empty string clears the nomination, None keeps it."""
     undo: tuple[Undo, ...] = ()
-    """Requests that undo what plugins wrote to the API server."""
+    """Requests that undo the writes of plugins to the API server."""
     is_nomination_stored: bool = False
-    """Whether the nominated node is already stored in the cluster."""
+    """Whether the cluster already has the nominated node."""
 
     @classmethod
     def of(cls, status: Status, node: str = "") -> Failure:
@@ -119,7 +119,7 @@ class Binder:
     """Runs binding cycles and reports failed attempts."""
 
     timing: Timing | None = None
-    """Records durations; None for none."""
+    """Records durations; None if they are not measured."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Binder:
         )
 
     def admit(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> Failure | None:
-        """Run Reserve and Permit for an assumed pod; a failure forgets the pod."""
+        """Run Reserve and Permit for an assumed pod; after a failure, remove the pod from its node and unreserve."""
         status = self._admit(queued, assumed, profile)
         if status is None:
             return None
@@ -183,7 +183,7 @@ class Binder:
         return None
 
     def _permit(self, queued: QueuedPod, assumed: AssumedPod, plugins: Iterable[PermitPlugin]) -> Status | Wait | None:
-        """Run Permit; return a rejection, or a Wait if plugins returned any."""
+        """Run Permit; return a rejection, a Wait for the plugins that returned one, or None."""
         waits: dict[str, Wait] = {}
         for one in plugins:
             answer = self._asked(PERMIT, one, partial(one.permit, assumed, self.handle), Wait)
@@ -211,13 +211,13 @@ class Binder:
         return measured(self.timing, plugin.name, point, answer_of, point, plugin, ask, *others)
 
     def unreserve(self, assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
-        """Run Unreserve; return the requests that undo what plugins wrote to the API server."""
+        """Run Unreserve; return the requests that undo the writes of plugins to the API server."""
         if not profile.reserving(assumed.pod, assumed.cluster):
             return ()
         return self.at(UNRESERVE, profile, unreserve, assumed, profile)
 
     async def undo(self, pod: Pod, undo: Iterable[Undo]) -> None:
-        """Send the requests that undo what plugins wrote to the API server; failures are logged."""
+        """Send the requests that undo the writes of plugins to the API server; log failures."""
         for one in undo:
             try:
                 await one(self.handle)
@@ -225,7 +225,7 @@ class Binder:
                 log.exception('an API request of Unreserve failed for pod "%s"', pod.key)
 
     def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
-        """Return whether the binding waits for plugins before its first request."""
+        """Return whether the binding waits for Permit or PreBind before the request that binds the pod."""
         return bool(pre_bind_groups(assumed, profile)) or queued.identity in self._waiting
 
     async def bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
@@ -269,11 +269,11 @@ class Binder:
             await self._awaited(POST_BIND, plugin, partial(plugin.post_bind, assumed, self.handle))
 
     async def _awaited(self, point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
-        """Await a plugin method, and record its duration; a cancellation before leaves no unawaited coroutine."""
+        """Await a plugin method and record its duration; after an early cancellation, do not create the coroutine."""
         return await awaited(self.timing, plugin.name, point, awaited_answer(point, plugin, ask))
 
     async def _nominate(self, queued: QueuedPod, node: str) -> None:
-        """Write the node of a pod whose binding waits into its status, so that other schedulers know it."""
+        """Write the chosen node of a pod whose binding waits into its nominatedNodeName, for other schedulers."""
         if queued.pod.status.nominated_node_name == node:
             return
         await self._conditions.write(queued.pod, PodStatusChange(nominated_node=node), first=True)
@@ -287,7 +287,7 @@ class Binder:
             waiting.reject("", why)
 
     def stop_waiting(self) -> None:
-        """Cancel all waits at Permit, at the end of the process."""
+        """Cancel all waits at Permit, because the process ends."""
         for waiting in self._waiting.values():
             waiting.cancel()
 
@@ -326,7 +326,7 @@ class Binder:
         return await at_point(self.timing, BIND, name, self._bind_at(assumed, profile))
 
     async def _bind_at(self, assumed: AssumedPod, profile: Profile) -> Status | None:
-        """Bind the pod by an extender, or by the first Bind plugin that does not skip it."""
+        """Bind the pod by an extender, or by the first Bind plugin that does not return SKIP."""
         for extender in profile.extending(assumed.pod):
             if extender.binds and (bound := await bound_by(extender, assumed)) is not None:
                 return None if bound.code is Code.SUCCESS else bound
@@ -337,7 +337,7 @@ class Binder:
         return Status(Code.ERROR, ("all Bind plugins skipped the pod",))
 
     async def _pre_bind(self, assumed: AssumedPod, groups: Sequence[Sequence[PreBindPlugin]]) -> Status | None:
-        """Run PreBind; if the binding is cancelled meanwhile, return the cancellation."""
+        """Run PreBind; return the cancellation if the binding is cancelled during PreBind."""
 
         def ask(plugin: PreBindPlugin) -> Coroutine[Any, Any, Status | None]:
             return self._awaited(PRE_BIND, plugin, partial(plugin.pre_bind, assumed, self.handle))
@@ -354,7 +354,7 @@ class Binder:
             del self._in_pre_bind[identity]
 
     async def _binding_failed(self, queued: QueuedPod, assumed: AssumedPod, failure: Failure) -> None:
-        """Forget the pod, requeue it, and requeue the pods that the freed resources may help.
+        """Remove the pod from its node and requeue it, and requeue the pods that the freed resources may help.
 
         If a plugin rejected the pod, its own departure does not retry it. If the pod was deleted meanwhile, its node
         was freed then, but its plugins' reservations are freed now.
@@ -390,7 +390,7 @@ class Binder:
         return True
 
     def store_nomination(self, queued: QueuedPod, failure: Failure) -> Failure:
-        """Store the nomination of a failed attempt now; `requeue` follows later, with the returned failure."""
+        """Store the nomination of a failed attempt, and return the failure for a later `requeue`."""
         self._note_nomination(self._queue.latest(queued), failure)
         return replace_field(failure, is_nomination_stored=True)
 
@@ -399,7 +399,7 @@ class Binder:
         self._cluster.nominations.set(pod, named)
 
     async def report_failure(self, pod: Pod, failure: Failure) -> None:
-        """Report why a pod is not scheduled: an Event, and its condition and nominated node if they change.
+        """Write an Event with the reason of a failure, and the pod's condition and nominated node if they change.
 
         Args:
             pod: The newest version of the pod.
@@ -416,7 +416,7 @@ class Binder:
             await self._conditions.write(pod, PodStatusChange(condition, nominated))
 
     def _renominate(self, pod: Pod, node: str) -> None:
-        """Change the nominated node of a member of a queued group, which may be tried before the watch returns it."""
+        """Set the nominated node of a member of a queued pod group before the watch returns the change."""
         queued = self._queue.get(pod_id(pod))
         if queued is not None and queued.pod is pod and queued.stage is Stage.IN_GROUP:
             queued.pod = replace(pod, status=replace(pod.status, nominated_node_name=node))
@@ -434,6 +434,6 @@ class Binder:
 
 
 def is_reported(pod: Pod, failure: Failure) -> bool:
-    """Return whether a pod's condition already has the reason and message of a failure."""
+    """Return whether a pod's condition PodScheduled already has the reason and message of a failure."""
     told = ("PodScheduled", "False", REASONS[failure.result], visible(failure.message))
     return any((one.type, one.status, one.reason, one.message) == told for one in pod.status.conditions)

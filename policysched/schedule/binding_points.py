@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def unreserve(assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
-    """Call Unreserve of all Reserve plugins in reverse order, also of plugins whose Reserve was not called.
+    """Call Unreserve of all Reserve plugins in reverse order, even of plugins whose Reserve was not called.
 
     Returns:
         The requests that undo what plugins wrote to the API server, in order.

@@ -12,7 +12,7 @@ NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 
 
 class ClusterChanges:
-    """The changes of a cluster.
+    """The changes of a cluster, of which each requeues pods.
 
     Attributes:
         count: Number of changes so far.
@@ -25,7 +25,7 @@ class ClusterChanges:
         self.latest = NOTHING
 
     def publish(self, change: Change, but: str = "") -> None:
-        """Take a change, and requeue the pods that it may help, except the pod `but`."""
+        """Record a change, and requeue the pods that the change may help, except the pod with the identity `but`."""
         self.count += 1
         if change.nothing:
             return
@@ -35,5 +35,5 @@ class ClusterChanges:
             self._queue.move(change, but)
 
     def update_time(self) -> None:
-        """Set the time of the cluster to now, for a cycle or queueing hints."""
+        """Set the cluster's time to the current time, for a cycle or queueing hints."""
         self._cluster.time.move(self._clock.now().timestamp())

@@ -22,7 +22,7 @@ TOO_LARGE: Final = f"the annotations of the policy would exceed {MAX_ANNOTATIONS
 
 
 class LastGoodWriter:
-    """Writes the annotation, and remembers why it could not be written."""
+    """Writes the annotation with a policy's generation in force, and stores why a write failed."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -34,7 +34,7 @@ class LastGoodWriter:
         return self._unkept.get(key, "")
 
     def forget(self, key: PolicyKey) -> None:
-        """Forget a deleted policy."""
+        """Remove the stored failure of a deleted policy."""
         self._unkept.pop(key, None)
 
     async def keep(self, entry: StoredPolicy) -> tuple[bool, str]:
@@ -64,7 +64,7 @@ class LastGoodWriter:
         return True, version
 
     def _failed(self, key: PolicyKey, reason: str, details: str) -> None:
-        """Remember a failure and log it: once per policy if its annotations are too large, otherwise once."""
+        """Store and log a failed write of the annotation: once per policy if it is too large, otherwise once."""
         known = {self.unkept(key)} if reason == TOO_LARGE else set(self._unkept.values())
         if reason not in known:
             log.warning('policy "%s": cannot store the generation in force; a restart may lose it: %s', key, details)

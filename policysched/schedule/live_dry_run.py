@@ -52,7 +52,7 @@ async def dry_run(
 async def _decided(
     engine: Engine, pod: Pod, rng: random.Random, update_time: Callable[[], None]
 ) -> tuple[Decision, PostFilterResult | None]:
-    """Decide; if the cluster changed while extenders were called, decide again about the latest state."""
+    """Decide about a pod; decide again if the cluster changed while extenders were called."""
     extenders = engine.profile.extending(pod)
     update_time()
     if not extenders:
@@ -70,7 +70,7 @@ async def _decided(
 
 
 def _node_of(pod: Pod, cluster: Cluster) -> str:
-    """Return the node of the placed pod of the same name; empty without one."""
+    """Return the node of the placed pod with the same name; empty if there is no such pod."""
     named = (one for one in cluster.pods.by_id.values() if one.pod.key == pod.key)
     placed = next(named, None)
     return "" if placed is None else cluster.nodes.names[placed.row]

@@ -40,12 +40,12 @@ class Attempt:
     queued: QueuedPod
     result: AttemptResult
     seconds: float
-    """Duration."""
+    """Duration of the attempt."""
     node: str = ""
     message: str = ""
     """Reason why the pod is not scheduled."""
     is_news: bool = True
-    """Whether the message differs from the pod's condition."""
+    """Whether the message differs from the message in the pod's condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +57,20 @@ class GroupAttempt:
     message: str
     """Reason why the group is not scheduled."""
     scheduled: int
-    """Number of members that are bound."""
+    """Number of members of the group that fit and are bound."""
     unschedulable: int
-    """Number of the other members."""
+    """Number of members of the group that are not bound."""
     algorithm_seconds: float
-    """Duration until the decision."""
+    """Duration of the group's cycle until the decision."""
     seconds: float
-    """Duration."""
+    """Duration of the group's attempt."""
 
 
 class Observer:
     """Receives events of the scheduler; every method does nothing by default."""
 
     def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
-        """Called when profiles or policies change, before the next cycle."""
+        """Called when profiles or policies are replaced, before the next cycle."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Called after a scheduling cycle."""
@@ -79,13 +79,13 @@ class Observer:
         """Called when victims of a preemption are chosen."""
 
     def on_attempt(self, attempt: Attempt) -> None:
-        """Called at the end of an attempt."""
+        """Called at the end of a scheduling attempt of a pod."""
 
     def on_group_attempt(self, attempt: GroupAttempt) -> None:
         """Called after the cycle of a pod group."""
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Called when a pod enters a queue, and when a pod group does, before its members.
+        """Called when a pod, or a pod group before its members, enters a queue.
 
         Args:
             queued: The pod or pod group.
@@ -107,7 +107,7 @@ Observers = Sequence[Observer]
 
 
 def notify(observers: Observers, say: Callable[[Observer], None]) -> None:
-    """Call every observer."""
+    """Call a method of every observer; log exceptions."""
     for one in observers:
         try:
             say(one)
@@ -123,7 +123,7 @@ class LogLines(Observer):
         """Numbers of evaluated and feasible nodes of the pods that are being bound."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Log the node of a decision."""
+        """Log the node that a decision selects."""
         if decision.row < 0 or not log.isEnabledFor(V2):
             return
         self._counts[queued] = (decision.evaluated_count, decision.feasible_count)
@@ -141,7 +141,7 @@ class LogLines(Observer):
             log.log(V5, "Pod moved to an internal scheduling queue", told)
 
     def on_attempt(self, attempt: Attempt) -> None:
-        """Log the result of an attempt."""
+        """Log the result of a scheduling attempt."""
         key, level = attempt.queued.pod.key, V2 if attempt.is_news else V4
         evaluated, feasible = self._counts.pop(attempt.queued, (0, 0))
         if attempt.result is AttemptResult.SCHEDULED:

@@ -18,9 +18,9 @@ from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 PATIENCE = 1.0
-"""Time until a write is cancelled if a newer write or the binding waits. Units: seconds."""
+"""Time after which a running write is cancelled if a newer write or the binding waits for it. Units: seconds."""
 _GONE = frozenset((404, 422))
-"""HTTP statuses for a deleted pod, or a new pod of the same name."""
+"""HTTP statuses of a write to a pod that was deleted or recreated under the same name."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class ConditionWrites:
         self._sent: dict[str, StatusWrite] = {}
 
     async def write(self, pod: Pod, change: PodStatusChange, *, first: bool = False) -> None:
-        """Write a change after the pod's earlier writes; a write that is not sent yet is merged with it.
+        """Write a change after the pod's earlier writes; merge it with a write that is not sent yet.
 
         Errors are logged: the next attempt writes again.
 
@@ -84,7 +84,7 @@ class ConditionWrites:
             await self._client.report_pod_status(pod, newest)
 
     async def settle(self, identity: str) -> None:
-        """Wait until no write of the pod is under way; cancel writes that are not sent or take too long."""
+        """Wait until no write of the pod is running; cancel writes that are not sent or take too long."""
         self._drop_unsent(identity)
         while (sent := self._sent.get(identity)) is not None:
             await _end(sent.task)
@@ -96,7 +96,7 @@ class ConditionWrites:
 
 
 async def _end(task: asyncio.Task[Any] | None) -> None:
-    """Wait for the end of a write; cancel it after `PATIENCE`."""
+    """Wait until a running write ends; cancel the write after `PATIENCE`."""
     if task is None:
         return
     _, late = await asyncio.wait((task,), timeout=PATIENCE)

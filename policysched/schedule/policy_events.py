@@ -17,9 +17,9 @@ from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.policy_status.status import effect
 
 MOST: Final = 10
-"""Maximum number of Events of a policy with individual texts within `WITHIN` seconds."""
+"""Maximum number of different Event texts about one policy within `WITHIN` seconds."""
 WITHIN: Final = 600.0
-"""Period of `MOST`. Units: seconds."""
+"""Period for which `MOST` limits the Events of a policy. Units: seconds."""
 COMBINED: Final = "(combined from similar events): the policy is edited repeatedly; see its status"
 
 
@@ -33,7 +33,7 @@ class PolicyEvents:
         self._recent: dict[PolicyKey, deque[float]] = {}
 
     def record(self, entry: StoredPolicy) -> None:
-        """Record an Event about a policy's newest generation, unless this process or an earlier one did."""
+        """Record an Event about a policy's newest generation, unless there already is an Event about it."""
         policy, active = entry.policy, entry.active.generation if entry.active is not None else 0
         of, status = policy.metadata, policy.status
         said = (of.uid, of.generation, active)
@@ -48,7 +48,7 @@ class PolicyEvents:
         self._client.record(PolicyEvent(policy, kind, reason, "Reloading", note, self._clock.now()))
 
     def forget(self, key: PolicyKey) -> None:
-        """Forget a deleted policy."""
+        """Drop the records of a deleted policy."""
         self._told.pop(key, None)
         self._recent.pop(key, None)
 
@@ -61,7 +61,7 @@ class PolicyEvents:
 
 
 def _outcome(entry: StoredPolicy, active: int) -> tuple[str, str, str]:
-    """Return type, reason and note."""
+    """Return type, reason and note of the Event about a policy's newest generation."""
     generation = entry.policy.metadata.generation
     if not entry.result.errors and entry.active is not None and active == generation:
         return "Normal", "PolicyActive", effect(entry.active)

@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 RETRY_AFTER = 1.0
 MAX_RETRIES = 5
 LONGEST_PAUSE = 60.0
-"""Longest pause between two equal status writes that another client overwrites. Units: seconds."""
+"""Longest pause between two equal status writes if another client overwrites the status. Units: seconds."""
 _MAX_DOUBLINGS = 10
 COUNT_EVERY = 60.0
-"""Time between two checks whether nodes have the values that policies read. Units: seconds."""
+"""Interval of checks on how many nodes each input of the policies exists. Units: seconds."""
 NEWS_GATHER = 3.0
-"""Delay of an early check, to collect more changes. Units: seconds."""
+"""Delay of a check after a change, to collect more changes. Units: seconds."""
 
 
 class Reloader:
@@ -66,7 +66,7 @@ class Reloader:
         """Called with a policy whose processing failed in the scheduler."""
 
     async def start(self, policies: Iterable[Policy]) -> None:
-        """Compile the policies of the first list, and put them in force together."""
+        """Compile the initial policies, and put them in force together."""
         given = list(policies)
         self._acting = {}
         for policy in given:
@@ -96,7 +96,7 @@ class Reloader:
         self._work.put_nowait(key)
 
     def use_profiles(self, profiles: Mapping[str, Profile], changed: frozenset[str], *, policies: bool) -> int:
-        """Replace profiles, with the policies in force; return how many pods are requeued.
+        """Replace profiles and combine them with the policies in force; return how many pods are requeued.
 
         Args:
             profiles: The new profiles by name.
@@ -108,11 +108,11 @@ class Reloader:
         return self._scheduler.use_profiles(profiles, self._in_force, changed)
 
     def check_soon(self) -> None:
-        """Check soon whether nodes have the values that policies read."""
+        """Check soon on how many nodes each input of the policies exists."""
         self._early.set()
 
     async def run(self, acting: asyncio.Event | None = None) -> None:
-        """Apply changes of policies, and write statuses in another task, until cancelled.
+        """Apply changes of policies and, in a separate task, write statuses, until cancelled.
 
         Args:
             acting: Set when statuses may be written: only the leader writes them.
@@ -135,7 +135,7 @@ class Reloader:
                 await asyncio.sleep(0)
 
     async def _write_for_ever(self, acting: asyncio.Event | None) -> None:
-        """Write statuses; a slow server does not delay changes of policies."""
+        """Write statuses until cancelled, without delaying changes of policies."""
         if acting is not None:
             await acting.wait()
         while True:
@@ -161,7 +161,7 @@ class Reloader:
             self._report(policy.key)
 
     async def _put_in_force(self, changed: frozenset[PolicyKey]) -> None:
-        """Put the store's policies in force, if some of them changed."""
+        """Put the stored policies in force if the generation of some policy changed."""
         if not changed:
             return
         self._swap(frozenset(map(plugin_name, changed)))
@@ -176,7 +176,7 @@ class Reloader:
             log.info('policy "%s" %s', key, effect(entry.active))
 
     def _report(self, key: PolicyKey) -> None:
-        """Check a policy's values on nodes, and write its status if it differs."""
+        """Count on how many nodes a policy's inputs exist, and write the policy's status if it differs."""
         self._look(key)
         self._write_soon(key)
 
@@ -185,7 +185,7 @@ class Reloader:
         self._due.set()
 
     def _look(self, key: PolicyKey) -> bool:
-        """Return whether a policy's values on nodes changed."""
+        """Count on how many nodes a policy's inputs exist; return whether the counts require a new status."""
         entry, news = self.store.get(key), False
         if entry is not None:
             try:
@@ -200,7 +200,7 @@ class Reloader:
         return news
 
     async def _count_for_ever(self) -> None:
-        """Check regularly whether nodes have the values that policies read, one policy at a time."""
+        """Count regularly on how many nodes each policy's inputs exist, one policy at a time, until cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(COUNT_EVERY):
@@ -255,7 +255,7 @@ class Reloader:
         await self._put_in_force(changed)
 
     def _swap(self, changed: frozenset[str]) -> None:
-        """Put the store's policies in force.
+        """Put the stored policies in force, replacing the policy set of the scheduler.
 
         If a new generation cannot be evaluated, the generation in force stays. If a generation in force can no longer
         be evaluated, it stays too: decisions fail then, and no pod is placed without it.
@@ -274,7 +274,7 @@ class Reloader:
         self.on_swap(policies)
 
     def _acts_alone(self, key: PolicyKey) -> bool:
-        """Return whether a policy can be evaluated alone; if not, a new generation is rejected."""
+        """Return whether a policy can be evaluated without other policies; if not, reject its new generation."""
         entry, acting = self.store.get(key), self._acting.get(key)
         if entry is None or entry.active is None or entry.active is acting:
             return True
@@ -305,7 +305,7 @@ class Reloader:
                 self._unwritten.setdefault(key, tries + 1)
 
     async def _settle(self, entry: StoredPolicy) -> bool:
-        """Write a policy's annotation and status if they differ; return whether no retry is needed."""
+        """Write a policy's annotation and status if they differ; return True if no retry is needed."""
         policy = entry.policy
         if policy.metadata.resource_version == self._superseded.get(policy.key):
             return True
@@ -328,7 +328,7 @@ class Reloader:
         return kept and written
 
     async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
-        """Write a status; return whether no retry is needed: after a conflict, the newer object causes a write."""
+        """Write a policy's status; return True if no retry is needed, as after a conflict with a newer object."""
         try:
             await self._client.set_policy_status(policy.key, version, status)
         except ApiError as error:
@@ -352,12 +352,12 @@ class _Repeats:
         """Last write, number of its repetitions, and end of the pause, by policy."""
 
     def must_wait(self, entry: StoredPolicy) -> bool:
-        """Return whether an equal write has to wait."""
+        """Return whether a write equal to the last write of a policy has to wait."""
         said, _, until = self._of.get(entry.policy.key, (None, 0, 0.0))
         return said == _said(entry) and self._clock.monotonic() < until
 
     def wrote(self, entry: StoredPolicy) -> None:
-        """Record a write to a policy."""
+        """Record a status write of a policy, to detect repeated equal writes."""
         now, key, said = self._clock.monotonic(), entry.policy.key, _said(entry)
         before, times, until = self._of.get(key, (said, 0, now))
         times = times + 1 if before == said and now < until + LONGEST_PAUSE else 1
@@ -376,7 +376,7 @@ def _said(entry: StoredPolicy) -> Hashable:
 
 
 class _Newest(asyncio.Queue[Policy | PolicyKey]):
-    """A queue with only the newest version of each policy, in the order of their first arrival.
+    """A queue of changed policies with only the newest version of each, in the order of their first change.
 
     Repeated edits of a policy do not delay other policies.
     """
@@ -403,4 +403,4 @@ def _log_failure(policy: Policy, error: Exception) -> None:
 
 
 def _nobody(_: PolicySet) -> None:
-    """Do nothing, as long as no function is set."""
+    """Do nothing: the callback until another function is set."""

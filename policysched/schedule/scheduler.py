@@ -53,12 +53,12 @@ from policysched.state.pod_groups import PodGroups
 
 log = logging.getLogger(__name__)
 AFTER_FAILURE = 1.0
-"""Pause after a failure that is not the failure of a pod. Units: seconds."""
+"""Pause after a failure of the scheduler that no single pod caused. Units: seconds."""
 PENDING_ADDED: Final = Change(Resource.PENDING_POD, Action.ADD)
 PENDING_UPDATED: Final = Change(Resource.PENDING_POD, Action.UPDATE_OTHER)
 PENDING_DELETED: Final = Change(Resource.PENDING_POD, Action.DELETE)
 LAST_WORDS: Final = 10.0
-"""Default of `Scheduler.last_words`. Units: seconds."""
+"""Default time for bindings to end at a shutdown. Units: seconds."""
 
 
 class Scheduler:
@@ -75,7 +75,7 @@ class Scheduler:
     """
 
     last_words: float = LAST_WORDS
-    """Time for bindings to end after the last cycle. Units: seconds."""
+    """Time for bindings to end after the last cycle, at a shutdown. Units: seconds."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - dependencies are passed in
         self,
@@ -121,7 +121,7 @@ class Scheduler:
         self._connect_plugins()
 
     def _grouped(self, client: Client) -> GroupAttempts | None:
-        """Return what makes the attempts of pod groups; None if pods are scheduled one by one."""
+        """Return the object that runs attempts of pod groups; None if pods are scheduled one by one."""
         groups, queue = self.cluster.pod_groups, self.queue
         if groups is None or not isinstance(queue, GroupQueue):
             return None
@@ -152,7 +152,7 @@ class Scheduler:
         return self._put_in_force(active, policies, changed, "SchedulingPolicyUpdate")
 
     def use_profiles(self, profiles: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str]) -> int:
-        """Replace profiles; profiles of other names stay.
+        """Replace the profiles of some names; profiles of other names stay unchanged.
 
         Args:
             profiles: The new profiles, with the same QueueSort plugin.
@@ -170,7 +170,7 @@ class Scheduler:
         return self._put_in_force(active, policies, changed, "ConfigurationUpdate")
 
     def join(self, policies: PolicySet) -> dict[str, Profile]:
-        """Return the profiles with policies, with results of rules that read no pod; the profiles in force stay."""
+        """Return copies of the profiles with some policies and evaluate their rules, without putting them in force."""
         return {name: policies.join(profile, self.cluster) for name, profile in self._profiles.items()}
 
     def _put_in_force(
@@ -203,21 +203,21 @@ class Scheduler:
         return await dry_run(engine, pod, policies, rng, self._changes.update_time)
 
     def plugin_watches(self) -> dict[str, PluginWatch]:
-        """Return the durations of out-of-tree plugins, by profile. Safe to call from any thread."""
+        """Return the durations of out-of-tree plugins, by profile; thread-safe."""
         return {name: profile.handle.watch for name, profile in self._profiles.items() if profile.handle is not None}
 
     def profiles_in_force(self) -> dict[str, Profile]:
-        """Return the profiles by name, with their policies."""
+        """Return the profiles by name, combined with the policies in force."""
         return {name: engine.profile for name, engine in self._engines.items()}
 
     @property
     def binding_count(self) -> int:
-        """Number of pods that are being bound. Safe to read from any thread."""
+        """Number of pods that are being bound; thread-safe."""
         return self._binder.under_way
 
     @property
     def kept_bytes(self) -> int:
-        """The memory of what is kept of pod classes. Units: bytes."""
+        """The memory of the cached results of pod classes. Units: bytes."""
         return sum(engine.classes.nbytes for engine in self._engines.values())
 
     def set_node(self, node: Node) -> None:
@@ -265,7 +265,7 @@ class Scheduler:
         self._nomination_ended(freed)
 
     def _add_member(self, pod: Pod, identity: str, groups: PodGroups) -> None:
-        """Add a pod, or take its new version, where pods may belong to groups; a new pod may complete a group."""
+        """Add or update a pod in a cluster with pod groups; a new pod may complete a group."""
         is_new = self.queue.get(identity) is None
         groups.await_pod(pod)
         self.queue.add(pod)
@@ -275,7 +275,7 @@ class Scheduler:
             self._changes.latest = PENDING_UPDATED
 
     def _nominated_before(self, pod: Pod, identity: str) -> Nomination | None:
-        """Return the nomination of a pod's last attempt that its new version removes."""
+        """Return the nomination from a pod's last attempt that the pod's new version no longer has."""
         queued = self.queue.get(identity)
         if queued is None:
             return None
@@ -338,7 +338,7 @@ class Scheduler:
         self._changes.publish(change)
 
     def _handle(self, act: Callable[[Any], None], obj: Any) -> None:
-        """Apply an object, and record the duration if it changed something."""
+        """Apply an object to the cluster, and record the duration if the cluster changed."""
         timing = self._timing
         if timing is None:
             act(obj)
@@ -352,13 +352,13 @@ class Scheduler:
                 engine.classes.relieve()
 
     def set_metric(self, answer: MetricAnswer) -> None:
-        """Take a metric source's answer."""
+        """Store the values that a metric source returned, and requeue the pods that they may help."""
         self._changes.update_time()
         self._changes.publish(self.cluster.metrics.take(answer))
 
     @property
     def is_busy(self) -> bool:
-        """Whether pods are active, or bindings and status writes are under way. Safe to read from any thread."""
+        """Whether pods are active, or bindings and status writes are running; thread-safe."""
         return bool(self.queue.counts().active or self.attempts.tasks)
 
     async def run(self) -> None:
@@ -375,7 +375,7 @@ class Scheduler:
             await self.attempts.finish(self.last_words)
 
     async def _try_pods(self) -> None:
-        """Make attempts for `TURN` seconds, or wait for a pod."""
+        """Run attempts for `TURN` seconds, or wait until a pod is ready."""
         turn_ends = self._clock.monotonic() + TURN
         while (queued := self.queue.pop()) is not None:
             if self.group_attempts is not None and isinstance(queued, QueuedPodGroup):

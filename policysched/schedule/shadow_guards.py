@@ -1,4 +1,4 @@
-"""`ShadowGuards`: counts and logs the chosen victims that policies in Shadow mode would have protected.
+"""`ShadowGuards`: counts and logs victims that policies in Shadow mode would have protected from preemption.
 
 Guards are evaluated for chosen victims only; a dry-run evaluates them for all candidates.
 """
@@ -21,23 +21,23 @@ log = logging.getLogger(__name__)
 
 
 MOST_SAID: Final = 32
-"""Maximum number of log lines per attempt; further victims are counted."""
+"""Maximum number of log lines per preemption; further victims are only counted."""
 
 
 class ShadowGuards:
-    """Counts victims by the policy that would have protected them."""
+    """Counts preemption victims by the policy that would have protected them."""
 
     def __init__(self) -> None:
         self.kept: Counter[str] = Counter()
         """Number of victims by the plugin name of the policy."""
 
     def keep(self, names: Set[str]) -> None:
-        """Remove the counts of all policies except some, given by plugin name."""
+        """Keep the counts of the policies with some plugin names, and remove all other counts."""
         for name in self.kept.keys() - names:
             del self.kept[name]
 
     def look(self, guards: Sequence[VictimGuard], pod: Pod, cluster: Cluster, victims: Sequence[Pod]) -> None:
-        """Evaluate the guards in Shadow mode for the victims of a pod; a guard that fails is logged."""
+        """Count and log the victims of a preemptor that policies in Shadow mode would protect."""
         going = [pod_id(one) for one in victims if one.metadata.deletion_timestamp is None]
         placed = [found for one in going if (found := cluster.pods.by_id.get(one)) is not None]
         told = 0
@@ -58,7 +58,7 @@ class ShadowGuards:
 def _kept(
     guard: VictimGuard, pod: Pod, cluster: Cluster, placed: Sequence[PlacedPod]
 ) -> Iterator[tuple[Pod, Callable[[], tuple[str, str]]]]:
-    """Yield the victims that a guard would protect, each with a function that returns reason and values."""
+    """Yield the victims that a guard would protect, each with a function that returns reason and read values."""
     if not placed:
         return
     try:

@@ -15,7 +15,7 @@ from policysched.framework import SKIP, Code, PostFilterResult, Status, Wait
 
 T = TypeVar("T")
 SAMPLE: Final = 10
-"""Plugins are measured in one of this number of decisions, as in kube-scheduler."""
+"""Number of decisions of which one has its plugins measured, as in kube-scheduler."""
 PRE_ENQUEUE: Final = "PreEnqueue"
 PRE_FILTER: Final = "PreFilter"
 FILTER: Final = "Filter"
@@ -25,7 +25,7 @@ SCORE: Final = "Score"
 CYCLE_POINTS: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
 """The extension points of a decision, in the order of `CycleTimes.seconds`."""
 PREPARED, FILTERED, PRE_SCORED, SCORED = range(4)
-"""Indexes of the points in `CYCLE_POINTS`."""
+"""Indexes of these extension points in `CYCLE_POINTS`."""
 NORMALIZE: Final = "ScoreExtensionNormalize"
 PLACEMENT_FEASIBLE: Final = "PlacementFeasible"
 POD_GROUP_POST_FILTER: Final = "PodGroupPostFilter"
@@ -44,10 +44,10 @@ class Timing(Protocol):
     """
 
     now: Callable[[], float]
-    """A monotonic clock."""
+    """A monotonic clock. Units: seconds."""
 
     def decided(self, profile: str, seconds: list[float]) -> None:
-        """Record the durations of `CYCLE_POINTS` of a decision without failures; 0 for points that were not reached."""
+        """Record the durations of the extension points of a successful decision; 0 for points that were not reached."""
 
     def point(self, point: str, status: Code, profile: str, seconds: float) -> None:
         """Record the duration of an extension point."""
@@ -84,24 +84,24 @@ class CycleTimes:
         """Durations of `CYCLE_POINTS` in the current decision; 0 for points that were not reached."""
 
     def begin(self) -> None:
-        """Start a decision."""
+        """Start measuring a decision."""
         self.by_plugin = self._count % SAMPLE == 0
         self._count += 1
         self.seconds = [0.0, 0.0, 0.0, 0.0]
         self._last = self._now()
 
     def resume(self) -> None:
-        """Continue after time that belongs to no point, such as calls of extenders."""
+        """Continue measuring after time that belongs to no extension point, such as calls of extenders."""
         self._last = self._now()
 
     def lap(self, place: int) -> None:
-        """Add the time since the last call to a point, given by its index in `CYCLE_POINTS`."""
+        """Add the time since the last call to an extension point, given by its index in `CYCLE_POINTS`."""
         now = self._now()
         self.seconds[place] += now - self._last
         self._last = now
 
     def measured(self, plugin: str | tuple[str, ...], point: str, ask: Callable[..., T], *arguments: Any) -> T:
-        """Call a plugin, and report its duration; of a block, an equal part for each name."""
+        """Call a plugin and report its duration; for a plugin block, report an equal part for each member."""
         names = (plugin,) if isinstance(plugin, str) else plugin
         began = self._now()
         answer = ask(*arguments)
@@ -114,14 +114,14 @@ class CycleTimes:
 def timed(
     times: CycleTimes | None, plugin: str | tuple[str, ...], point: str, ask: Callable[..., T], *arguments: Any
 ) -> T:
-    """Call a plugin or block, given by name or names; report its duration if the decision's plugins are measured."""
+    """Call a plugin or plugin block and return its result; report the duration if the decision is measured."""
     if times is None or not times.by_plugin:
         return ask(*arguments)
     return times.measured(plugin, point, ask, *arguments)
 
 
 def measured(timing: Timing, plugin: str, point: str, ask: Callable[..., T], *arguments: Any) -> T:
-    """Call a plugin and record the duration, unless it raises."""
+    """Call a plugin and record the duration, unless the plugin raises an exception."""
     began = timing.now()
     answer = ask(*arguments)
     timing.plugin(plugin, point, code_of(answer), timing.now() - began)
@@ -129,7 +129,7 @@ def measured(timing: Timing, plugin: str, point: str, ask: Callable[..., T], *ar
 
 
 async def awaited(timing: Timing | None, plugin: str, point: str, answer: Awaitable[T]) -> T:
-    """Await a plugin's result; record the duration if a `Timing` is set."""
+    """Await a plugin's result and return it; record the duration if `timing` is not None."""
     if timing is None:
         return await answer
     began = timing.now()
@@ -139,7 +139,7 @@ async def awaited(timing: Timing | None, plugin: str, point: str, answer: Awaita
 
 
 async def at_point(timing: Timing | None, point: str, profile: str, answers: Awaitable[T]) -> T:
-    """Await the result of an extension point; record the duration if a `Timing` is set."""
+    """Await the result of an extension point and return it; record the duration if `timing` is not None."""
     if timing is None:
         return await answers
     began = timing.now()
@@ -149,7 +149,7 @@ async def at_point(timing: Timing | None, point: str, profile: str, answers: Awa
 
 
 def code_of(answer: Any) -> Code:
-    """Return the code of a plugin's result; a result that is no status is a success."""
+    """Return the status code of a plugin's result; a result that is no status is a success."""
     if answer is None:
         return Code.SUCCESS
     if isinstance(answer, PostFilterResult):

@@ -1,4 +1,4 @@
-"""The scheduling cycle: feasible nodes of a pod, and the best of them.
+"""The scheduling cycle: finds the feasible nodes of a pod, and chooses the best node.
 
 `engine` decides, `record` describes a decision. Pods of a class share `class_results`, which refresh changed rows only.
 Each pod has an `evaluation`; `per_pod_results`, `nominated_pods` and `with_extenders` add results for one pod.

@@ -20,23 +20,23 @@ from policysched.state.cluster import Cluster
 CACHE_BYTES = 512 * 1024 * 1024
 """Limit for the size of the cached results, up to CACHE_NODES nodes. Units: bytes."""
 CACHE_NODES = 1 << 15
-"""Number of nodes above which the limit grows with the number of nodes."""
+"""Number of nodes above which the limit CACHE_BYTES grows with the number of nodes."""
 MOST_CACHES = 4
-"""Largest factor by which the limit grows."""
+"""Largest factor by which the limit CACHE_BYTES grows."""
 LARGEST = 4
 """Largest share of the limit for one class, as 1/LARGEST; results of larger classes are not cached."""
 BYTES_PER_KEY_BYTE = 20
-"""Size of a class's pod and of everything compiled from it, for each byte of the class's key. Units: bytes."""
+"""Estimated memory of a class's pod and of the data compiled from the pod, per byte of the class's key."""
 FORGOTTEN = 20_000
-"""Number of signatures of dropped pod counters at which `relieve` stops dropping classes."""
+"""Number of signatures in dropped pod counters at which `relieve` stops dropping pod classes."""
 GIVEN_UP = 64
-"""Largest number of classes that one call of `relieve` drops."""
+"""Largest number of pod classes that one call of `relieve` drops."""
 RECENT_PROFILES = 5
-"""Number of profiles, the newest included, whose results are kept for reuse; each also keeps its policies' results."""
+"""Number of newest profiles whose results are cached for reuse, along with the results of their policies."""
 
 
 class ClassCache:
-    """The cached results of pod classes.
+    """The cached results of pod classes, by the key of the class.
 
     Args:
         cluster: The cluster.
@@ -50,7 +50,7 @@ class ClassCache:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all results."""
+        """Drop all cached results."""
         self._nodes = nodes_allowed_for(self.cluster.nodes.count, self._nodes)
         self._capacity = self.cluster.nodes.columns.capacity
         limit = CACHE_BYTES * self._nodes // CACHE_NODES
@@ -59,7 +59,7 @@ class ClassCache:
         """The profiles whose results are kept, the newest last; the results hold the profiles."""
 
     def use(self, profile: Profile) -> None:
-        """Switch to another profile; results of a class are reused at its next pod."""
+        """Switch to another profile; results of a pod class are reused at the class's next pod."""
         self.profile = profile
         self._recent.append(ref(profile))
         recent = {id(one()) for one in self._recent}
@@ -67,7 +67,7 @@ class ClassCache:
             del self.cached[key]
 
     def key(self, pod: Pod) -> Hashable:
-        """Return the key of the pod's class."""
+        """Return the key of the pod's class under the current profile."""
         extra = self.profile.extra_key
         key = class_key(pod, None if extra is None else extra(pod, self.cluster))
         shared = self.profile.shared_keys(pod, self.cluster)
@@ -103,7 +103,7 @@ class ClassCache:
 
     @property
     def nbytes(self) -> int:
-        """The size of all cached results at their last measurement. Units: bytes."""
+        """The memory of all cached results at their last measurement. Units: bytes."""
         return int(self.cached.currsize)
 
     def relieve(self) -> None:
@@ -116,7 +116,7 @@ class ClassCache:
                 break
 
     def _earlier_results(self, found: ClassResults) -> EarlierResults | None:
-        """Return the results of the class under an earlier profile, None if they cannot be reused."""
+        """Return the results of the class under an earlier profile; None if no result can be reused."""
         earlier = found.profile
         if earlier is self.profile or earlier.extra_key != self.profile.extra_key:
             return None  # with another extra key, an equal key can stand for other pods
@@ -126,7 +126,7 @@ class ClassCache:
         return profile.stamps(self.cluster), self.cluster.nodes.columns.capacity
 
     def _keep(self, key: Hashable, results: ClassResults) -> None:
-        """Cache results, unless they are too large."""
+        """Cache the results of a pod class, unless they are too large."""
         if self._nodes != nodes_allowed_for(self.cluster.nodes.count, self._nodes):
             self.forget()
         results.measure()
@@ -147,7 +147,7 @@ class ClassCache:
 
 
 def nodes_allowed_for(nodes: int, before: int) -> int:
-    """Return the number of nodes for which the limit is computed: a power of two that rarely changes.
+    """Return the number of nodes for which the cache limit is computed: a power of two that rarely changes.
 
     Args:
         nodes: The number of nodes.
@@ -159,7 +159,7 @@ def nodes_allowed_for(nodes: int, before: int) -> int:
 
 
 def _length(key: Hashable) -> int:
-    """Return the length of a class's key, without the parts that policies and plugins add. Units: bytes."""
+    """Return the length of a pod class's key, without the parts that policies and plugins add. Units: bytes."""
     while isinstance(key, tuple):
         key = key[0]
     return len(key) if isinstance(key, bytes) else 0

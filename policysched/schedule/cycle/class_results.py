@@ -33,13 +33,13 @@ Results = FilterResults | ScoreResults
 Sums = Mapping[int, NDArray[np.signedinteger]]
 """Each row's sum of weighted scores by tier. Shapes: (C,)."""
 MANY = 8
-"""If more than 1/MANY of the rows changed, all rows are computed: slicing is faster than indexing."""
+"""If more than 1/MANY of the rows changed, all rows are evaluated, because slicing is faster than indexing."""
 BYTES = 2048
-"""Size of the results of a class without arrays and results of plugins. Units: bytes."""
+"""Memory of the results of a class besides its arrays and the results of plugins. Units: bytes."""
 MEASURED_EVERY = 32
-"""Number of refreshes after which the size is measured again."""
+"""Number of refreshes after which the memory is measured again."""
 WIDEST_NARROW_TOTAL = 2**31 - 1 - 2**24
-"""Largest sum of plugins' scores for which sums have 32 bits; the scores of policies add less than 2^24."""
+"""Largest sum of plugins' scores for which 32-bit integers are used; the scores of policies add less than 2^24."""
 
 log = logging.getLogger(__name__)
 
@@ -59,21 +59,21 @@ class ClassResults:
     filters: tuple[FilterResults, ...]
     """The results of the filters that do not skip the class, in the order of Filter."""
     first: NDArray[np.int16]
-    """The place of each row's first rejecting filter; FEASIBLE or ABSENT if there is none."""
+    """For each row, the place of the first filter that rejects it, or FEASIBLE, or ABSENT if there is no node."""
     feasible_count: int
     """Number of rows that pass all filters."""
     filter_failure: Status | None
-    """The status of a filter that failed on a node."""
+    """The status of a filter that failed on a node; None if no filter failed."""
     scores: tuple[ScoreResults, ...]
-    """The results of the score plugins that do not skip the class; current if a row is feasible, and after `score`."""
+    """The results of the score plugins that do not skip the class; outdated while no row is feasible."""
     score_failure: Status | None
-    """The status of a plugin that failed at PreScore. It fails a decision with more than one feasible node."""
+    """The status of a plugin that failed at PreScore, which fails decisions with more than one feasible node."""
     sums: dict[int, NDArray[np.signedinteger]]
-    """The sums of the scores without normalization, by tier, the highest first; `infeasible` for infeasible rows."""
+    """The weighted sums of scores without normalization, by tier, highest first; `infeasible` for infeasible rows."""
     known: dict[str, KnownAnswers]
-    """The cached answers of out-of-tree plugins that declare `reads`, by plugin and point."""
+    """The cached results of out-of-tree plugins that declare `reads`, by plugin and extension point."""
     nbytes: int
-    """The size at the last measurement, 0 before the first. Units: bytes."""
+    """The memory of the results at the last measurement; 0 before the first measurement. Units: bytes."""
 
     def __init__(
         self,
@@ -118,11 +118,11 @@ class ClassResults:
         self._incremental = [(one.plugin, one.state) for one in prepared if isinstance(one.plugin, Incremental)]
 
     def is_current(self, profile: Profile, stamps: Hashable) -> bool:
-        """Return whether `refresh` is enough for the next decision; otherwise all plugins have to prepare again."""
+        """Return whether `refresh` can update the results; otherwise all plugins have to prepare again."""
         return self.profile is profile and self._stamps == stamps and self._is_valid_for_namespaces()
 
     def _is_valid_for_namespaces(self) -> bool:
-        """Return whether the states of plugins are valid for the labels of namespaces."""
+        """Return whether the states of plugins are still valid after changes of namespace labels."""
         stamp = self.cluster.namespaces_stamp
         if self._namespaces_stamp == stamp:
             return True
@@ -135,7 +135,7 @@ class ClassResults:
         return True
 
     def measure(self) -> None:
-        """Estimate the size of the arrays and of the prepared states."""
+        """Estimate the memory of the arrays and of the prepared states."""
         results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
         results += sum(one.nbytes for one in self.known.values())
         sums = sum(one.nbytes for one in self.sums.values())
@@ -143,11 +143,11 @@ class ClassResults:
 
     @property
     def may_have_grown(self) -> bool:
-        """Whether the size has to be measured again."""
+        """Whether the memory has to be measured again."""
         return self._refreshes % MEASURED_EVERY == 1
 
     def handed_over(self, stamps: Hashable) -> EarlierResults | None:
-        """Return the refreshed results for the class under another profile; these results must not be used again.
+        """Return up-to-date results for reuse under another profile; this object must not be used again.
 
         Args:
             stamps: The present value of `Profile.stamps` of the profile of these results.
@@ -169,7 +169,7 @@ class ClassResults:
         return EarlierResults(self.profile, self.filters, self.scores, self.pre_filter.outcomes, scored=scored)
 
     def refresh(self) -> None:
-        """Evaluate the rows that changed: the filters, and the scores if a row is feasible."""
+        """Evaluate the filters on the rows that changed, and the scores if a row is feasible."""
         self._refreshes += 1
         journal, before = self.cluster.journal, self._position
         if self.pre_filter.rejection is not None or (journal.position == before and not self._following):
@@ -196,7 +196,7 @@ class ClassResults:
             self.score()
 
     def score(self) -> None:
-        """Make the scores current; `refresh` omits them while no row is feasible."""
+        """Evaluate the scores on the rows that changed; `refresh` omits scores while no row is feasible."""
         if self._scored_position == self._position:
             return
         changed = None if self._scored_position is None else self.cluster.journal.since(self._scored_position)
@@ -212,7 +212,7 @@ class ClassResults:
         return filters, tuple(name for one in self.scores for name in one.names)
 
     def _recompute(self, position: int, earlier: EarlierResults | None = None) -> None:
-        """Evaluate all rows.
+        """Evaluate the filters on all rows, and the scores if a row is feasible.
 
         Args:
             position: The journal's position up to which the results are current afterwards.
@@ -232,7 +232,7 @@ class ClassResults:
             self._score_all(earlier)
 
     def _score_all(self, earlier: EarlierResults | None = None) -> None:
-        """Score all rows, as of the verdicts' position."""
+        """Score all rows for the journal position at which the filters were evaluated."""
         nodes, self._scored_position = self.cluster.nodes, self._position
         capacity = nodes.columns.capacity
         for one in [one for one in self.scores if earlier is None or not earlier.reuse_scores(one)]:
@@ -258,7 +258,7 @@ class ClassResults:
             self._rank(self._or_all(scored))
 
     def _updated(self, results: Sequence[Results], changes: RowChanges, point: str) -> list[RowNumbers]:
-        """Evaluate plugins on the rows that changed in an aspect they read; return the rows with other results."""
+        """Evaluate plugins on the rows that changed in an aspect they read; return the rows with different results."""
         times = self._times
         due = [(one, rows) for one in results if (rows := changes.of(one.reads)) is not None]
         if times is None or not times.by_plugin:
@@ -270,19 +270,19 @@ class ClassResults:
             self._times.lap(place)
 
     def _or_all(self, rows: RowNumbers) -> Rows:
-        """Return the rows, or all rows if there are many."""
+        """Return `rows`, or a slice of all rows if `rows` are many."""
         size = self.cluster.nodes.size
         return rows if rows.size * MANY < size else slice(0, size)
 
     def _judge(self, rows: Rows) -> None:
-        """Find the first rejecting filter of rows."""
+        """Find for each of some rows the first filter that rejects the row."""
         judge(self.first, self.filters, self.cluster.nodes.present.data, rows)
         self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
         if self._failing:
             self.filter_failure = failure_of(self._failing, self.first[: self.cluster.nodes.size])
 
     def _rank(self, rows: Rows) -> None:
-        """Add up the scores without normalization of rows, tier by tier."""
+        """Add up the weighted scores without normalization of some rows, tier by tier."""
         infeasible = self.first[rows] != FEASIBLE
         for tier, adding in self._adding.items():
             sums = np.zeros(infeasible.size, self._dtype)
@@ -294,7 +294,7 @@ class ClassResults:
 
 
 def _by_tier(scores: Sequence[ScoreResults]) -> dict[int, list[ScoreResults]]:
-    """Return the scores that do not normalise by tier, the highest first; tier 0 always has an entry."""
+    """Group the scores without normalization by tier, the highest first; tier 0 always has an entry."""
     found: dict[int, list[ScoreResults]] = {0: []}
     for one in scores:
         added = found.setdefault(one.tier, [])

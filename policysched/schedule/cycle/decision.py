@@ -30,17 +30,17 @@ NO_NODES = "no nodes available to schedule pods"
 
 @dataclass(slots=True)
 class Decision:
-    """The outcome of one cycle."""
+    """The outcome of one scheduling cycle: the selected node, or why no node fits."""
 
     evaluation: Evaluation
     rejection: Status | None = None
-    """The PreFilter status that rejected the pod on every node."""
+    """The PreFilter status that rejected the pod on every node, if any."""
     failure: Status | None = None
-    """The Filter, PreScore or Score status of a failed plugin."""
+    """The status of the plugin that failed at Filter, PreScore or Score, if any."""
     row: int = -1
-    """The selected node's row, −1 if no node is feasible."""
+    """The row of the selected node, −1 if no node is feasible."""
     tied: RowNumbers = field(default_factory=lambda: NO_ROWS)
-    """The best rows, which have equal totals."""
+    """The rows with the highest total, if several rows have it."""
     feasible_count: int = 0
     nominated: bool = False
     """True if the pod fits its nominated node; no other node is then considered."""
@@ -48,28 +48,28 @@ class Decision:
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster."""
+        """The cluster in which the decision was made."""
         return self.evaluation.cluster
 
     @property
     def pod(self) -> Pod:
-        """The pod."""
+        """The pod that the decision is about."""
         return self.evaluation.pod
 
     @property
     def node(self) -> str:
-        """The selected node's name, empty if no node is feasible."""
+        """The name of the selected node; empty if no node is feasible."""
         return self.cluster.nodes.names[self.row] if self.row >= 0 else ""
 
     @property
     def best(self) -> list[int]:
-        """The best rows, which have equal totals."""
+        """The rows with the highest total."""
         rows: list[int] = self.tied.tolist()
         return rows
 
     @property
     def failed(self) -> bool:
-        """Whether a plugin failed, in contrast to a rejection."""
+        """Whether a plugin failed, as opposed to rejecting the pod."""
         return self.failure is not None or (self.rejection is not None and not self.rejection.rejects)
 
     @property
@@ -78,7 +78,7 @@ class Decision:
         return 1 if self.nominated else self.cluster.nodes.count
 
     def code_at(self, point: str) -> Code:
-        """Return the code of an extension point; a failure applies to the point at which the plugin failed."""
+        """Return the status code of an extension point, for metrics; a failure is the code of the failed point."""
         if self.rejection is not None:
             return self.rejection.code if point == PRE_FILTER else Code.SUCCESS
         if self.failure is None:
@@ -90,7 +90,7 @@ class Decision:
         return self.failure.code if point == failed_at else Code.SUCCESS
 
     def rejectors(self) -> frozenset[str]:
-        """Return the names of the plugins that rejected the pod; only changes that they accept wake it up."""
+        """Return the names of the plugins that rejected the pod; only their queueing hints retry the pod."""
         if self.cluster.nodes.count == 0:
             return frozenset()
         if self.rejection is not None:
@@ -110,7 +110,7 @@ class Decision:
 
     @property
     def state(self) -> CycleState:
-        """The state that out-of-tree plugins share during the attempt."""
+        """The CycleState that out-of-tree plugins share during the attempt."""
         cycle = self.evaluation.cycle
         return CycleState() if cycle is None else cycle.state
 
@@ -120,7 +120,7 @@ class Decision:
         return nominated[1] if nominated is not None and nominated[0] == row else self.evaluation.status(row)
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows that are rejected with a code."""
+        """Return the rows that are rejected with a status code."""
         mask = rejected_with(code, *self._rejections())
         nominated = self.rejected_nomination()
         if nominated is not None:
@@ -142,7 +142,7 @@ class Decision:
         return f"0/{total} nodes are available:" + (f" {', '.join(parts)}." if parts else "")
 
     def error(self) -> str:
-        """Return kube-scheduler's message about a failed plugin, empty if none failed."""
+        """Return kube-scheduler's message about a failed plugin; empty if no plugin failed."""
         if self.failure is not None and self.failure is self.evaluation.filter_failure:
             return filter_error(self.failure)
         if self.failure is not None and self.failure is not self.evaluation.score_failure:
@@ -154,7 +154,7 @@ class Decision:
         return f'running PreFilter plugin "{self.rejection.plugin}": {self.rejection.message}'
 
     def _rejections(self) -> tuple[NDArray[np.int16], Sequence[FilterResults]]:
-        """Return each row's first rejecting filter, and all filters. Shapes: (N,)."""
+        """Return for each row the place of the first rejecting filter, and all filters. Shapes: (N,)."""
         return self.evaluation.first[: self.cluster.nodes.size], self.evaluation.filters
 
     def _histogram(self) -> Counter[Status]:
@@ -174,7 +174,7 @@ class Decision:
         return counts
 
     def rejected_nomination(self) -> tuple[int, Status] | None:
-        """Return row and status of the pod's nominated node if the pod does not fit and PreFilter narrowed it away.
+        """Return row and status of the pod's nominated node if PreFilter excluded the node; None otherwise.
 
         The nominated node was evaluated before all others, so messages name the filter that rejected it.
         """
@@ -185,7 +185,7 @@ class Decision:
 
 
 def drawn(decision: Decision, rng: random.Random) -> Decision:
-    """Draw among the best nodes by name, so that a seed gives the same node for any order of the objects."""
+    """Draw among the nodes with the highest total in the order of names, so that a seed gives a reproducible node."""
     if len(decision.best) > 1:
         names = decision.cluster.nodes.names
         decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))

@@ -31,7 +31,7 @@ from policysched.state.cluster import Cluster
 
 
 class Engine:
-    """Decides for the pods of one profile over one cluster.
+    """Makes scheduling decisions for the pods of one profile in one cluster.
 
     Args:
         cluster: The cluster.
@@ -41,7 +41,7 @@ class Engine:
     """
 
     times: CycleTimes | None = None
-    """The durations of the extension points of the last decision, None without measurement."""
+    """The durations of the extension points in the last decision; None if they are not measured."""
 
     def __init__(self, cluster: Cluster, profile: Profile, rng: random.Random, timing: Timing | None = None) -> None:
         if timing is not None:
@@ -53,7 +53,7 @@ class Engine:
 
     @property
     def profile(self) -> Profile:
-        """The plugins and their weights."""
+        """The current profile: the plugins and their weights."""
         return self.classes.profile
 
     def use(self, profile: Profile) -> None:
@@ -61,7 +61,7 @@ class Engine:
         self.classes.use(profile)
 
     def beside(self, rng: random.Random) -> Engine:
-        """Return an engine with the same profile and cluster, but with its own cache and random source.
+        """Return an engine with the same profile and cluster, but a separate cache and random source.
 
         Its decisions do not affect this engine.
         """
@@ -81,7 +81,7 @@ class Engine:
         return self.choose(self.find(pod, key))
 
     def find(self, pod: Pod, key: Hashable = None) -> Evaluation:
-        """Return the evaluation of a pod, with its feasible nodes."""
+        """Evaluate the filters for a pod; return the evaluation, with its feasible nodes."""
         if self.times is not None:
             self.times.begin()
         found = Evaluation.of(pod, self.classes.results(pod, key, self.times))
@@ -94,7 +94,7 @@ class Engine:
         return found
 
     def _for_pod(self, evaluation: Evaluation, plugins: PerPodPlugins | None) -> Evaluation:
-        """Return the evaluation with the results that apply to its pod only."""
+        """Return the evaluation of a pod class extended by the results that apply to this pod only."""
         if plugins is not None:
             evaluation = with_per_pod_results(evaluation, plugins, self.times)
         if evaluation.rejection is not None:
@@ -107,7 +107,7 @@ class Engine:
         return with_out_of_tree_filters(with_nominated_pods(evaluation), cycle, self.times)
 
     def choose(self, evaluation: Evaluation) -> Decision:
-        """Choose among the feasible nodes of an evaluation; the cluster must not have changed since."""
+        """Choose the best feasible node of an evaluation; the cluster must not have changed since the evaluation."""
         if not self.cluster.nodes.count:
             return Decision(evaluation)
         if evaluation.rejection is not None:
@@ -127,7 +127,7 @@ class Engine:
         return Decision(evaluation, row=chosen, tied=tied, feasible_count=evaluation.feasible_count)
 
     def _best(self, evaluation: Evaluation) -> tuple[Evaluation, RowNumbers] | Status:
-        """Return the evaluation with all scores and its best rows, or the status of a failed plugin.
+        """Score the feasible nodes; return the evaluation with the best rows, or the status of a failed plugin.
 
         A single feasible node needs no scores.
         """

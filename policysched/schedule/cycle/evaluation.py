@@ -46,47 +46,47 @@ _OUT_OF_RANGE: Final = (
 
 
 class NominatedNode(NamedTuple):
-    """The node that is nominated for the pod; it is evaluated before all others."""
+    """The node that is nominated for the pod, which is evaluated before all other nodes."""
 
     row: int
     status: Status | None
-    """The status of the first filter that rejects the node, None if the pod fits."""
+    """The status of the first filter that rejects the node; None if the pod fits."""
 
 
 class Evaluation(NamedTuple):
-    """The results for a pod."""
+    """The results of all plugins for one pod."""
 
     pod: Pod
     of_class: ClassResults
-    """The results of the pod's class."""
+    """The results of the pod's class, which the evaluation extends."""
     pre_filter: PreFilter
-    """The outcome of PreFilter."""
+    """The outcome of PreFilter: prepared filters, narrowed nodes or a rejection."""
     filters: tuple[FilterResults, ...]
-    """The results of filters by place: nodes narrowed away, nominated pods, filters of the profile, extenders."""
+    """The results of filters by place: excluded by narrowing, nominated pods, filters of the profile, extenders."""
     first: NDArray[np.int16]
-    """The place of each row's first rejecting filter; FEASIBLE or ABSENT if there is none.
+    """For each row, the place of the first filter that rejects it, or FEASIBLE, or ABSENT if there is no node.
 
     Shapes: (C,) or (N,).
     """
     feasible_count: int
     """Number of rows that pass all filters."""
     filter_failure: Status | None
-    """The status of a filter that failed on a node."""
+    """The status of a filter that failed on a node; None if no filter failed."""
     score_failure: Status | None
-    """The status of a plugin that failed at PreScore. It fails a decision with more than one feasible node."""
+    """The status of a plugin that failed at PreScore, which fails decisions with more than one feasible node."""
     nominated_pods: PodsByRow
-    """The nominated pods for which this pod must leave room, by row."""
+    """The pods that are nominated to each row and for which this pod must leave room."""
     further_scores: tuple[ScoreResults, ...] = ()
     """The results of score plugins that apply to this pod only."""
     pending_scores: ScoreWeights = ()
     """The out-of-tree score plugins that are not called yet: they are called only if several nodes are feasible."""
     cycle: PodCycle | None = None
-    """The state that the out-of-tree plugins share, None without such plugins."""
+    """The state that the out-of-tree plugins share; None without out-of-tree plugins."""
     nominated_node: NominatedNode | None = None
 
     @classmethod
     def of(cls, pod: Pod, found: ClassResults) -> Evaluation:
-        """Return the evaluation of a pod to which only the results of its class apply."""
+        """Return the evaluation of a pod whose results are all those of its class."""
         return cls(
             pod,
             found,
@@ -106,7 +106,7 @@ class Evaluation(NamedTuple):
         failure: Status | None = None,
         **changes: Any,
     ) -> Evaluation:
-        """Return an evaluation with further results.
+        """Return a copy of the evaluation with additional results of filters and scores.
 
         Args:
             filters: Computed filters; a filter replaces an earlier filter with the same place, and rejects all nodes
@@ -131,7 +131,7 @@ class Evaluation(NamedTuple):
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster."""
+        """The cluster for which the pod is evaluated."""
         return self.of_class.cluster
 
     @property
@@ -146,17 +146,17 @@ class Evaluation(NamedTuple):
 
     @property
     def rejection(self) -> Status | None:
-        """The PreFilter status that rejects the pod on all nodes."""
+        """The PreFilter status that rejects the pod on all nodes, if any."""
         return self.pre_filter.rejection
 
     @property
     def narrowing(self) -> tuple[str, ...]:
-        """The names of the plugins that narrowed the nodes at PreFilter, sorted."""
+        """The names of the plugins that allowed only some nodes at PreFilter, sorted."""
         return self.pre_filter.narrowing
 
     @property
     def nominated_row(self) -> int | None:
-        """The row of the pod's nominated node if the pod fits there; no other node is then considered."""
+        """The row of the pod's nominated node if the pod fits on it, else None."""
         nominated = self.nominated_node
         if nominated is None or nominated.status is not None:
             return None
@@ -165,7 +165,7 @@ class Evaluation(NamedTuple):
 
     @property
     def scores(self) -> tuple[ScoreResults, ...]:
-        """The results of all score plugins that do not skip the pod; its own results replace those of its class."""
+        """The results of all score plugins that do not skip the pod; results of the pod replace those of its class."""
         if not self.further_scores:
             return self.of_class.scores
         own = {one.plugin.name for one in self.further_scores}
@@ -190,7 +190,7 @@ class Evaluation(NamedTuple):
         return feasible
 
     def best(self, times: CycleTimes | None = None) -> RowNumbers:
-        """Return the feasible rows with the highest total; a row must be feasible.
+        """Return the feasible rows with the highest total; at least one row must be feasible.
 
         The totals of a lower tier decide between rows with equal totals in all higher tiers.
         """
@@ -204,7 +204,7 @@ class Evaluation(NamedTuple):
         return NO_ROWS if best is None else best
 
     def ranking(self, tier: int = 0, times: CycleTimes | None = None) -> NDArray[np.signedinteger]:
-        """Return the totals of a tier in order to compare rows; infeasible rows have the lowest value.
+        """Return for each row the total score of a tier, with the lowest value for infeasible rows.
 
         Plugins that give all rows the same score are omitted, so these are not the totals of decision records.
         Shapes: (N,).
@@ -229,7 +229,7 @@ class Evaluation(NamedTuple):
         return total
 
     def score_out_of_range(self) -> Status | None:
-        """Return the error of the first plugin whose final score on a feasible row is not in 0 to 100.
+        """Return the error for the first plugin whose final score on a feasible row is outside 0 to 100; else None.
 
         Source: pkg/scheduler/framework/runtime/framework.go (RunScorePlugins).
         """
@@ -239,7 +239,7 @@ class Evaluation(NamedTuple):
         return None
 
     def trial(self, row: int) -> Trial:
-        """Return a what-if of a node, whether or not PreFilter narrowed it away; PreFilter must not reject the pod."""
+        """Return a simulation of a node with pods added or removed; the pod must not be rejected by PreFilter."""
         return Trial(self.cluster, self.plugin_filters(), row, self.nominated_pods.get(row, ()), self.cycle)
 
     def plugin_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -250,19 +250,19 @@ class Evaluation(NamedTuple):
         return filters, tuple(name for one in self.scores for name in one.names)
 
     def filter_parts(self) -> list[FilterResults | MemberCodes]:
-        """Return the results of filters that ever rejected a row; of a block, the results of its members."""
+        """Return the results of filters that ever rejected a row; of a plugin block, the results of its members."""
         return [part for one in self.filters if one.rejects_any for part in one.parts()]
 
     def score_parts(self) -> list[ScoreResults | MemberScores]:
-        """Return the results of scores; of a block, the results of its members."""
+        """Return the results of scores; of a plugin block, the results of its members."""
         return [part for one in self.scores for part in one.parts()]
 
     def plugin_filters(self) -> list[FilterResults]:
-        """Return the results of the profile's filters, without narrowing, nominated pods and extenders."""
+        """Return the results of the profile's filters, without nominated pods, extenders and PreFilter exclusions."""
         return [one for one in self.filters if one.is_of_profile]
 
     def filter_at(self, place: int) -> FilterResults:
-        """Return the results of the filter at a place."""
+        """Return the results of the filter with a place in the order of filters."""
         return next(one for one in self.filters if one.place == place)
 
     def status(self, row: int) -> Status:

@@ -23,7 +23,7 @@ from policysched.schedule.cycle.what_if import verdicts_on
 
 
 def with_nominations(evaluation: Evaluation) -> Evaluation:
-    """Return an evaluation with the nominated pods to leave room for, and with the pod's own nominated node.
+    """Return the evaluation with the nominated pods that need room, and with the node nominated for the pod itself.
 
     Args:
         evaluation: An evaluation that PreFilter does not reject.
@@ -61,7 +61,7 @@ def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
 
 
 def _rejections(evaluation: Evaluation, rows: RowNumbers) -> dict[int, Status]:
-    """Return the statuses of the rows where the pod does not fit together with the nominated pods."""
+    """Return for each row the status that rejects the pod together with the pods nominated to the row."""
     changed = ChangedRows(evaluation.cluster, rows, NO_ROWS, NO_ROWS).with_nominated(evaluation.nominated_pods)
     verdicts = verdicts_on(changed, evaluation.plugin_filters(), {}, evaluation.cycle)
     if verdicts is not None:

@@ -71,54 +71,54 @@ LEFT_OUT: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
         "rbd": _PER_POD,
     },
 }
-"""The fields that the key does not contain, with the reason; the key contains all other fields."""
+"""For each struct, the fields that the key of a pod class does not contain, with the reason."""
 S = TypeVar("S", bound=msgspec.Struct)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _EMPTY: Final = {struct: {name: getattr(struct(), name) for name in names} for struct, names in LEFT_OUT.items()}
 
-_NOTHING_TOLD: Final[Mapping[type[msgspec.Struct], Any]] = {
+_WITHOUT_KEY_FIELDS: Final[Mapping[type[msgspec.Struct], Any]] = {
     struct: struct() for struct, names in LEFT_OUT.items() if set(struct.__struct_fields__) == set(names)
 }
-"""What stands for objects of which the key has no more than that they are there."""
+"""For each struct of whose fields none is in the key of a pod class, an object with default values."""
 
 
-def _getter(struct: type[msgspec.Struct]) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
-    """Return what gives the fields of an object that are in the key."""
+def _key_fields_of(struct: type[msgspec.Struct]) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
+    """Return a function that returns the values of the fields of an object that are in the key of a pod class."""
     names = [name for name in struct.__struct_fields__ if name not in LEFT_OUT[struct]]
     return attrgetter(*names)
 
 
-_METADATA, _STATUS = _getter(Metadata), _getter(PodStatus)
+_METADATA, _STATUS = _key_fields_of(Metadata), _key_fields_of(PodStatus)
 _NO_STATUS: Final = _STATUS(PodStatus())
 _NO_VOLUME: Final = Volume()
 
 
 def class_key(pod: Pod, extra: Hashable = None) -> Hashable:
-    """Return the key of the pod's class; `extra` adds what policies read."""
+    """Return the key of the pod's class; `extra` contains additional values that policies read."""
     spec, status = pod.spec, _STATUS(pod.status)
     told: dict[str, Any] = {}
     if spec.volumes:
-        told["volumes"] = [one for one in _told(spec.volumes) if one != _NO_VOLUME]
+        told["volumes"] = [one for one in _with_key_fields(spec.volumes) if one != _NO_VOLUME]
     if spec.scheduling_group is not None:
         told["scheduling_group"] = None
     if spec.resource_claims:
-        told["resource_claims"] = _told(spec.resource_claims)
+        told["resource_claims"] = _with_key_fields(spec.resource_claims)
     if status == _NO_STATUS:
         status = ()
-        told["containers"] = _told(spec.containers)
+        told["containers"] = _with_key_fields(spec.containers)
         if spec.init_containers:
-            told["init_containers"] = _told(spec.init_containers)
+            told["init_containers"] = _with_key_fields(spec.init_containers)
     owner = None if spec.topology_spread_constraints else workload_owner(pod)
     key = _ENCODER.encode((_METADATA(pod.metadata), replace(spec, **told), status, owner))
     return (key, extra) if extra is not None else key
 
 
-def _told(structs: Sequence[S]) -> list[S]:
-    """Return objects of one kind without what the key leaves out."""
+def _with_key_fields(structs: Sequence[S]) -> list[S]:
+    """Return copies of objects in which the fields that pod classes do not distinguish have their default values."""
     if not structs:
         return []
     kind = type(structs[0])
-    if kind in _NOTHING_TOLD:
-        return [_NOTHING_TOLD[kind]] * len(structs)
+    if kind in _WITHOUT_KEY_FIELDS:
+        return [_WITHOUT_KEY_FIELDS[kind]] * len(structs)
     empty = _EMPTY[kind]
     return [replace(one, **empty) for one in structs]

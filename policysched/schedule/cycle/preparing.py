@@ -56,7 +56,7 @@ class PreFilter:
         times: CycleTimes | None = None,
         earlier: EarlierResults | None = None,
     ) -> PreFilter:
-        """Run PreFilter of the filters whose results apply to the whole pod class.
+        """Run PreFilter of the filters whose results apply to the whole pod class, and return the outcome.
 
         Args:
             cluster: The cluster.
@@ -78,7 +78,7 @@ class PreFilter:
         return made
 
     def settle(self, cluster: Cluster) -> None:
-        """Sort the filters, and insert the filter of the nodes that were narrowed away before them."""
+        """Sort the filters by place, and insert a filter that rejects the nodes that PreFilter excluded."""
         self.filters.sort(key=lambda one: one.place)
         if self._allowed is not None and self.rejection is None:
             narrowed = FilterResults(
@@ -87,7 +87,7 @@ class PreFilter:
             self.filters.insert(0, narrowed)
 
     def ends(self, place: int, plugin: FilterPlugin[Any], state: Any) -> bool:
-        """Note a plugin's answer; return whether it ends PreFilter by a rejection."""
+        """Record the result of a plugin at PreFilter; return whether it ends PreFilter by a rejection."""
         if state is SKIP:
             return False
         if isinstance(state, Status):
@@ -105,7 +105,7 @@ class PreFilter:
         return False
 
     def ends_with(self, place: int, name: str, outcome: Status | frozenset[str]) -> bool:
-        """Note a status or the names of the possible nodes; return whether it ends PreFilter by a rejection."""
+        """Record a status or the names of the only possible nodes; return whether it ends PreFilter by a rejection."""
         self.outcomes.append((place, name, outcome))
         if isinstance(outcome, Status):
             self.rejection = outcome.by(name)

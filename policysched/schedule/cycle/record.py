@@ -27,13 +27,13 @@ from policysched.schedule.cycle.results.rejections import FEASIBLE
 
 Record = dict[str, Any]
 MOST_EXPLAINED: Final = 20
-"""Number of nodes whose refused devices are listed; further nodes are omitted."""
+"""Largest number of nodes in a record for which the reasons against devices are listed."""
 
 
 def make_record(
     decision: Decision, policies: Sequence[ActivePolicy] = (), outcome: PostFilterResult | None = None
 ) -> Record:
-    """Describe a decision, before the cluster changes.
+    """Return the decision record of a decision; call it before the cluster changes.
 
     Args:
         decision: The decision.
@@ -68,7 +68,7 @@ def make_record(
 
 
 def _preemption(outcome: PostFilterResult) -> Record:
-    """Describe the node that preemption nominates with its victims, or the reason why there is none."""
+    """Return the record's part on preemption: nominated node and victims, or the reason why there is none."""
     if outcome.status is not None and not outcome.succeeded:
         message = outcome.status.message
         return {"preemption": {"message": message, **_details(outcome)}} if message else {}
@@ -86,7 +86,7 @@ def _details(outcome: PostFilterResult) -> Record:
 
 
 def _devices(decision: Decision) -> Record:
-    """List the devices that the pod's claims have or would get on the selected node."""
+    """Return the devices that the pod's claims have or would get on the selected node."""
     plugin = plugin_of_devices(decision)
     if plugin is None or decision.row < 0:
         return {}
@@ -95,7 +95,7 @@ def _devices(decision: Decision) -> Record:
 
 
 def _refused_devices(decision: Decision, rejected: Mapping[str, Any]) -> Record:
-    """List the reasons against the devices of the first nodes that lack devices for the pod's claims."""
+    """Return the reasons against the devices of the first nodes that lack devices for the pod's claims."""
     plugin = plugin_of_devices(decision)
     if plugin is None:
         return {}
@@ -111,7 +111,7 @@ def _refusal(claim: ResourceClaim, refusals: Refusals) -> Record:
 
 
 def plugin_of_devices(decision: Decision) -> DynamicResources | None:
-    """Return the profile's DynamicResources plugin, None if it has none."""
+    """Return the DynamicResources plugin of the decision's profile; None if it is not enabled."""
     plugins = decision.evaluation.profile.reserves
     return next((one for one in plugins if isinstance(one, DynamicResources)), None)
 
@@ -130,7 +130,7 @@ def _result(decision: Decision) -> str:
 
 
 def feasible_nodes(decision: Decision) -> Mask:
-    """Return the feasible nodes; only the nominated node if the pod fits there. Shapes: (N,)."""
+    """Return a mask of the feasible nodes; only the nominated node if the pod fits on it. Shapes: (N,)."""
     size = decision.cluster.nodes.size
     if decision.rejection is not None:
         return np.zeros(size, np.bool_)
@@ -145,7 +145,7 @@ def _status(status: Status) -> dict[str, Any]:
 
 
 def _rejected(decision: Decision) -> dict[str, Any]:
-    """Return the status of each rejected node; nodes with equal statuses share one dict."""
+    """Return the record's entry of each rejected node; nodes with equal statuses share one dict."""
     if decision.nominated:
         return {}
     nodes, evaluation = decision.cluster.nodes, decision.evaluation
@@ -170,13 +170,13 @@ class Columns:
 
     by_plugin: dict[str, list[int]]
     tiers: tuple[int, ...]
-    """The tiers of these plugins."""
+    """The tier of each of the plugins."""
     is_scored: bool
     """Whether any plugin scores."""
 
 
 def _columns(decision: Decision, feasible: Mask) -> Columns | None:
-    """Return the scores; None without a feasible node, or if a plugin failed."""
+    """Return the final scores of the feasible nodes; None without a feasible node, or if a plugin failed."""
     if not feasible.any() or decision.evaluation.score_failure is not None:
         return None
     evaluation = with_out_of_tree_scores(decision.evaluation)

@@ -1,4 +1,4 @@
-"""What-if: filter verdicts with pods added to or removed from nodes (PreFilterExtensions AddPod/RemovePod).
+"""What-if: results of filters with pods added to or removed from nodes (PreFilterExtensions AddPod/RemovePod).
 
 Preemption and simulations use what-ifs. A what-if changes neither the cluster nor cached results, and its cost does not
 depend on the number of nodes and pod classes. `Trial` evaluates one node, `verdicts_on` many nodes at once if all
@@ -34,11 +34,11 @@ from policysched.state.nominated.columns import PodsByRow
 from policysched.state.placed.pods import PlacedPod
 
 POD_ASPECTS: Final = int(ABOUT_PODS)
-"""ABOUT_PODS as a plain number, for faster comparisons."""
+"""The aspects of rows that pods change, as a plain integer for faster comparisons."""
 
 
 class Trial:
-    """One node with pods added or removed, for one pod. A trial is valid until the cluster changes.
+    """A simulation of one node with pods added or removed, for one pod; it is valid until the cluster changes.
 
     Args:
         cluster: The cluster.
@@ -68,7 +68,7 @@ class Trial:
                 self._with_nominated.add(pod)
 
     def remove(self, pod: Pod) -> None:
-        """Remove a pod that is placed on the node or was added to the trial.
+        """Remove from the simulated node a pod that is placed on the node or was added to the simulation.
 
         Raises:
             ValueError: The node has no such pod.
@@ -78,7 +78,7 @@ class Trial:
             self._with_nominated.remove(pod)
 
     def add(self, pod: Pod) -> None:
-        """Add a pod that was removed from the trial, or that is placed on no node.
+        """Add to the simulated node a pod that was removed from the simulation, or that is placed on no node.
 
         Raises:
             ValueError: The pod is already placed.
@@ -100,14 +100,14 @@ class Trial:
             self._with_nominated.restore_elsewhere(pod)
 
     def verdict(self) -> Status | None:
-        """Return the status of the first filter that would reject the node, None if the pod would fit.
+        """Return the status of the first filter that rejects the simulated node; None if the pod fits.
 
         The pod must fit with the nominated pods, and without them.
         """
         return self.verdict_with_nominated() or self._verdict(self._plain.changed, self._cycle())
 
     def verdict_with_nominated(self) -> Status | None:
-        """Return the status that rejects the pod with the nominated pods, None if the pod fits or there are none."""
+        """Return the status that rejects the pod together with the node's nominated pods; None if the pod fits."""
         changed, cycle = self._with_nominated, self._plain.cycle
         if changed is None:
             return None
@@ -120,7 +120,7 @@ class Trial:
         return self._verdict(changed, cycle)
 
     def _cycle(self) -> PodCycle | None:
-        """Return the cycle state for the evaluation without nominated pods.
+        """Return the CycleState for a simulation without nominated pods.
 
         It is a clone if pods are nominated to the node for which the pod need not leave room: the pod itself and pods
         of lower priority.
@@ -150,7 +150,7 @@ class Trial:
 
 
 class _OtherPods:
-    """The pods that a node would lose and gain, and a clone of the cycle state after AddPod and RemovePod."""
+    """The pods that a simulated node loses and gains, and a clone of the CycleState after AddPod and RemovePod."""
 
     __slots__ = ("_is_clone", "changed", "cycle", "failure")
 
@@ -190,7 +190,7 @@ class _OtherPods:
 def verdicts_on(
     changed: ChangedRows, filters: Sequence[FilterResults], nominated: PodsByRow, cycle: PodCycle | None
 ) -> RowVerdicts | None:
-    """Return the result of `Trial.verdict` on many rows; None if a filter has to be called row by row.
+    """Return the filter results of many simulated rows; None if a filter has to be called row by row.
 
     Args:
         changed: The rows with pods added or removed.
@@ -210,7 +210,7 @@ def verdicts_on(
 
 
 def _codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
-    """Return the codes of an in-tree filter on changed rows, None if it has to be called row by row.
+    """Return the reason codes of an in-tree filter on simulated rows; None if it has to be called row by row.
 
     Shapes: (R,).
     """
@@ -221,7 +221,7 @@ def _codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
 
 
 def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerdicts | None:
-    """Find the first filter that rejects each row; None if a filter has to be called row by row."""
+    """Find the first filter that rejects each simulated row; None if a filter has to be called row by row."""
     rejecting: list[tuple[FilterResults, Codes]] = []
     for one in filters:
         codes = None if isinstance(one, OutOfTreeResults) else _codes_on(one, changed)

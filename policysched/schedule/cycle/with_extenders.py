@@ -1,4 +1,4 @@
-"""A scheduling cycle with HTTP extenders: Filter and Prioritize calls; the only cycle that awaits.
+"""A scheduling cycle with HTTP extenders: the only cycle that awaits network calls.
 
 Filter extenders are called one after another for the feasible nodes, then Prioritize extenders all at once for the
 remaining nodes. The cluster may change during the calls. If it changed, the plugins are evaluated again afterwards, and
@@ -30,7 +30,7 @@ from policysched.schedule.cycle.results.plugin_results import EXTENDERS, FilterR
 log = logging.getLogger(__name__)
 NOT_ASKED = Status(Code.UNSCHEDULABLE, ("node(s) became feasible while extenders evaluated others",), EXTENDER)
 SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
-"""The status of a node that an extender omitted without a message."""
+"""The status of a node that an extender's answer omits without a message."""
 
 
 @dataclass(slots=True)
@@ -38,18 +38,18 @@ class Answers:
     """The answers of extenders, by name of the node."""
 
     found: Evaluation
-    """The evaluation whose feasible nodes the extenders were called for."""
+    """The evaluation whose feasible nodes were sent to the extenders."""
     passed: set[str] = field(default_factory=set)
     """The nodes that all extenders accept; a node in neither `passed` nor `rejected` was not evaluated."""
     rejected: dict[str, Status] = field(default_factory=dict)
     scores: dict[str, dict[str, int]] = field(default_factory=dict)
-    """The scores to add, by name of the extender and node. Scores of extenders with one name are summed."""
+    """The scores to add by extender and node; extenders with the same name are summed."""
     failure: str = ""
     """The message of a failed extender that is not ignorable; it ends the cycle."""
 
 
 async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answers:
-    """Call extenders for the feasible nodes: first for the nominated node if the pod fits there, else for all.
+    """Call extenders for the nominated node, and, if the pod does not fit on it, for all feasible nodes.
 
     Args:
         engine: The engine of the pod's profile.
@@ -87,7 +87,7 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answer
 
 
 def choose(engine: Engine, pod: Pod, answers: Answers, *, moved: bool = False) -> Decision:
-    """Choose among the nodes that all filters and extenders accept.
+    """Return the decision for the best node that all filters and extenders accept.
 
     Args:
         engine: The engine.
@@ -105,7 +105,7 @@ def choose(engine: Engine, pod: Pod, answers: Answers, *, moved: bool = False) -
 
 
 async def _filter(pod: Pod, names: Sequence[str], extenders: Sequence[Extender], answers: Answers) -> None:
-    """Call Filter of each extender for the nodes that all extenders before accept."""
+    """Call Filter of each extender for the nodes that all earlier extenders accept."""
     left = list(names)
     for extender in extenders:
         if not left:
@@ -135,7 +135,7 @@ def _status(name: str, failed: Mapping[str, str], unresolvable: Mapping[str, str
 
 
 async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extender], answers: Answers) -> None:
-    """Call Prioritize of all extenders at once; a failed extender adds no scores."""
+    """Call Prioritize of all extenders concurrently; a failed extender adds no scores."""
     asked = [one for one in extenders if one.prioritizes]
     found = await asyncio.gather(*(one.prioritize(pod, names) for one in asked), return_exceptions=True)
     for extender, scores in zip(asked, found, strict=True):
@@ -185,9 +185,9 @@ class ExtenderScore(RowScore[Scores]):
         self.name = name
 
     def score(self, state: Scores, rows: Rows) -> Scores:
-        """Return the scores."""
+        """Return the extender's scores of rows."""
         return state[rows]
 
     def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - no state is checked
-        """Return True, so that the range is not checked."""
+        """Return True, so that the scores of extenders are not checked for 0 to 100."""
         return True

@@ -37,14 +37,14 @@ from policysched.state.placed.pods import pod_id
 from policysched.state.pod_groups import group_key
 
 ADDED: Final = "UnschedulablePodAdd"
-"""Name of the event of a new pod, or of the object of its group, in logs and metrics."""
+"""Name, in logs and metrics, of the event that adds a pod or the object of its pod group."""
 FAILED: Final = "ScheduleAttemptFailure"
 _OUTSIDE: Final = frozenset((Stage.IN_GROUP, Stage.INCOMPLETE, Stage.PENDING))
-"""Stages of pods that are in no queue themselves."""
+"""Stages of pods that are not queued by themselves."""
 
 
 class EntityQueues(PodQueues):
-    """The subqueues of pods and pod groups. A group passes the gates if each of its members does."""
+    """The subqueues of pods and pod groups; a group passes the gates if each of its members does."""
 
     def enter_active(self, queued: QueuedPod, event: str) -> bool:
         """Make a pod or group active; return False if a PreEnqueue plugin gates it."""
@@ -55,7 +55,7 @@ class EntityQueues(PodQueues):
         return entered
 
     def join(self, group: QueuedPodGroup, member: QueuedPod, event: str) -> None:
-        """Add a member to a queued group; only the member passes the gates, as the others have passed before."""
+        """Add a member to a queued group; PreEnqueue runs for this member only, as other members passed it before."""
         group.add(member)
         if group.stage is Stage.UNSCHEDULABLE:
             self.list_anew(group)
@@ -72,7 +72,7 @@ class EntityQueues(PodQueues):
             self._entered(member, group.stage.value, event)
 
     def part(self, group: QueuedPodGroup, event: str) -> None:
-        """Gate a group that lacks its quorum after the deletion of a member; one of its other members shows it."""
+        """Gate a group that no longer has enough members, in the name of one of its remaining members."""
         first = group.members[0]
         if not self._admit(first):
             group.gate(first)
@@ -105,7 +105,7 @@ class GroupQueue(Queue):
     _queues: EntityQueues
 
     def __init__(self, clock: Clock, sort: QueueSortPlugin, cluster: Cluster, **options: Any) -> None:
-        """Create it like a `Queue`, for a cluster with pod groups."""
+        """Create the queue of a cluster with pod groups."""
         super().__init__(clock, sort, cluster, **options)
         self._groups: dict[str, QueuedPodGroup] = {}
         """The queued groups by key, without those in flight."""
@@ -114,7 +114,7 @@ class GroupQueue(Queue):
         self._incomplete, self._pending = HeldMembers(Stage.INCOMPLETE), HeldMembers(Stage.PENDING)
 
     def add(self, pod: Pod) -> None:
-        """Add a pending pod, or update a known one."""
+        """Add a pending pod, or update a pod that is already in the queue."""
         identity, key = pod_id(pod), group_key(pod)
         if not key or identity in self._pods:
             super().add(pod)
@@ -123,7 +123,7 @@ class GroupQueue(Queue):
         self._add_member(queued, key, ADDED)
 
     def update(self, pod: Pod) -> None:
-        """Take a new version of a pending pod; an unknown pod is added."""
+        """Store a new version of a pending pod; add the pod if it is unknown."""
         queued = self._pods.get(pod_id(pod))
         if queued is None or queued.stage not in _OUTSIDE:
             super().update(pod)
@@ -139,7 +139,7 @@ class GroupQueue(Queue):
             self._judge(Change(Resource.PENDING_POD, action, old, pod), group)
 
     def delete(self, identity: str) -> bool:
-        """Remove a pod. If its attempt is under way, the pod does not return to the queue."""
+        """Remove a pod; if its attempt is running, the pod does not return to the queue."""
         queued = self._pods.get(identity)
         if queued is None or queued.stage not in _OUTSIDE:
             return super().delete(identity)
@@ -154,7 +154,7 @@ class GroupQueue(Queue):
         return True
 
     def pop(self) -> QueuedPod | None:
-        """Start an attempt of the next pod or pod group.
+        """Start an attempt of the next pod or pod group, and return it.
 
         The caller ends the attempt of a pod, and of each member of a group, by `reject`, `fail` or `done`. Then it ends
         the attempt of the group by `end_group`.
@@ -186,7 +186,7 @@ class GroupQueue(Queue):
         return True
 
     def end_group(self, group: QueuedPodGroup, outcome: GroupOutcome) -> None:
-        """End the attempt of a popped group, after the attempts of its members that were not scheduled have ended.
+        """End the attempt of a popped group, after the attempts of its unscheduled members have ended.
 
         The group is queued again with its pending members: active at once if it was scheduled, in backoff otherwise.
         """
@@ -217,7 +217,7 @@ class GroupQueue(Queue):
             self._queues.requeue(again, QueueingStrategy.AFTER_BACKOFF, FAILED)
 
     def set_group(self, group: PodGroup) -> None:
-        """Take the object of a group, which the cluster has; pods that waited for the object are queued."""
+        """Store that a group's object exists or changed; queue the pods that waited for the object."""
         key = group.key
         queued = self._groups.get(key)
         if queued is not None:
@@ -227,7 +227,7 @@ class GroupQueue(Queue):
             self._add_member(member, key, ADDED)
 
     def remove_group(self, group: PodGroup) -> None:
-        """Take the deletion of the object of a group: its pods, except those in flight, wait for a new object."""
+        """Store that a group's object was deleted: its pods, except pods in flight, wait for a new object."""
         key = group.key
         queued = self._groups.pop(key, None)
         if queued is not None:
@@ -236,13 +236,13 @@ class GroupQueue(Queue):
             self._incomplete.add(key, member)
 
     def move_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> int:
-        """Requeue the pods and groups that some plugins rejected, because these plugins changed; return how many."""
+        """Requeue the pods and groups that some plugins rejected, because the plugins changed; return their number."""
         gated = [one for one in self._groups.values() if one.gated_by in plugins]
         self._moves.run(gated, partial(self._requeue, event))
         return len(gated) + super().move_rejected_by(plugins, event)
 
     def activate(self, identities: Iterable[str]) -> None:
-        """Make pods active without backoff; a member activates its group, unless the group is in flight."""
+        """Make pods active without backoff; a member makes its group active, unless the group is in flight."""
         for identity in identities:
             queued = self._pods.get(identity)
             if queued is None or queued.stage not in _OUTSIDE:
@@ -253,7 +253,7 @@ class GroupQueue(Queue):
                     self._queues.enter_active(group, "ForceActivate")
 
     def get_group(self, key: str) -> QueuedPodGroup | None:
-        """Return a queued group; None if it has no queued members, or is in flight."""
+        """Return a queued group; None if it has no queued members or is in flight."""
         return self._groups.get(key)
 
     def counts(self) -> QueueCounts:
@@ -277,7 +277,7 @@ class GroupQueue(Queue):
         return None if state is None else state.group
 
     def _add_member(self, member: QueuedPod, key: str, event: str) -> None:
-        """Add a pod to its queued group, or to a new one; otherwise the pod waits outside."""
+        """Add a pod to its queued group or a new group; without the group's object, the pod waits outside."""
         made = self._object(key)
         if made is None:
             self._incomplete.add(key, member)
@@ -299,7 +299,7 @@ class GroupQueue(Queue):
             self._queues.enter_active(group, event)
 
     def _remove_member(self, group: QueuedPodGroup, member: QueuedPod) -> None:
-        """Remove a pod from its queued group; if the pod gated the group, try to queue the others."""
+        """Remove a pod from its queued group; if the pod gated the group, try to make the group active."""
         group.remove(member)
         if not group.members:
             self._queues.leave(group)
@@ -310,7 +310,7 @@ class GroupQueue(Queue):
             self._queues.requeue(group, QueueingStrategy.AFTER_BACKOFF, ADDED)
 
     def _try_again(self, until: float, queued: QueuedPod) -> bool:
-        """Requeue a pod or group that waited for the maximum time; a group does not wait for other pods."""
+        """Requeue a pod or group that waited for the maximum time; a group does not yield to ready pods."""
         if not isinstance(queued, QueuedPodGroup):
             return super()._try_again(until, queued)
         requeued = super()._try_again(-math.inf, queued)
@@ -326,7 +326,7 @@ class GroupQueue(Queue):
         return verdict is not QueueingStrategy.SKIP and self._queues.requeue(queued, verdict, label(change))
 
     def _of_change(self, group: QueuedPodGroup, change: Change) -> QueueingStrategy:
-        """Return whether a change may help a gated group: the best answer for its members that a plugin rejected."""
+        """Return whether a change may help a gated group: the best result of the hints for its rejected members."""
         best = QueueingStrategy.SKIP
         for member in group.members:
             if member.rejectors or member.pending:
@@ -340,7 +340,7 @@ class GroupQueue(Queue):
 
 
 def _count(group: QueuedPodGroup, outcome: GroupOutcome) -> None:
-    """Count the failures of a group for its backoff."""
+    """Update the failure counts of a group, which determine its backoff, after an attempt."""
     if outcome is GroupOutcome.SCHEDULED:
         group.unschedulable_count = group.consecutive_errors = 0
     elif outcome is GroupOutcome.REJECTED:
@@ -351,7 +351,7 @@ def _count(group: QueuedPodGroup, outcome: GroupOutcome) -> None:
 
 
 def _counts(groups: Iterable[QueuedPodGroup], *, more: bool = False) -> QueueCounts:
-    """Return the number of groups in each queue, or of their members beyond the first."""
+    """Return the number of groups in each queue, or with `more` the number of their members beyond the first."""
     counts = Counter[Stage]()
     for group in groups:
         counts[group.stage] += len(group.members) - 1 if more else 1

@@ -1,4 +1,4 @@
-"""Queueing hints: whether a change is worth another attempt for a rejected pod.
+"""Queueing hints: whether a change may make a rejected pod schedulable.
 
 A pod is retried only if a plugin that rejected it reports that the change can help. If a hint fails, or no rejector is
 known, the pod is retried: a useless attempt is cheap, a forgotten pod is not.
@@ -47,7 +47,7 @@ class QueueingStrategy(Enum):
 
 
 class Interests:
-    """The gates, queueing hints and rejection listeners of a profile's plugins.
+    """The PreEnqueue plugins and the queueing hints of a profile's plugins.
 
     Args:
         pre_enqueue: The gates.
@@ -103,13 +103,13 @@ NO_INTERESTS = Interests()
 
 
 def _misses_taints(hints: Sequence[Hint]) -> bool:
-    """Return whether hints match added nodes but no change of taints."""
+    """Return whether hints match added nodes, but no change of a node's taints."""
     matched = reduce(or_, (hint.actions for hint in hints if hint.resource is Resource.NODE), Action(0))
     return bool(matched & Action.ADD) and not matched & Action.UPDATE_NODE_TAINT
 
 
 def index_of(hints: Sequence[Hint]) -> HintIndex | None:
-    """Return the index of a plugin's hints; None if a hint has no index."""
+    """Return the index of a plugin's hints; None if one of the hints has no index."""
     indexes = [hint.index for hint in hints]
     return None if None in indexes else indexes[0]
 
@@ -117,7 +117,7 @@ def index_of(hints: Sequence[Hint]) -> HintIndex | None:
 def judge(
     queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, timing: Timing | None = None
 ) -> QueueingStrategy:
-    """Return whether a change may help a rejected pod, by the matching hints of the plugins that rejected the pod."""
+    """Return whether a change may help a rejected pod, by the matching hints of the pod's rejectors."""
     if not queued.rejectors and not queued.pending:
         return QueueingStrategy.AFTER_BACKOFF
     if any(_helps(queued, plugin, change, matching, cluster, timing) for plugin in queued.pending):
@@ -151,7 +151,7 @@ def _helps(
 
 
 def label(change: Change) -> str:
-    """Return a change's name in kube-scheduler's metrics.
+    """Return the name of a change in kube-scheduler's metrics.
 
     Source: k8s.io/kube-scheduler/framework/types.go (ClusterEvent.Label).
     """

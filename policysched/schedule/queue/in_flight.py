@@ -1,4 +1,4 @@
-"""`InFlight`: pods whose scheduling attempt is under way, and the changes since the attempts began.
+"""`InFlight`: pods whose scheduling attempt is running, and the changes since their attempts began.
 
 A change during an attempt may help the pod, but the attempt may have missed the change. Changes are kept in order until
 the end of all attempts that began before them. If an attempt fails, its pod's queueing hints evaluate them.
@@ -27,27 +27,27 @@ class Occurrence:
 
     change: Change | None = None
     only: str = ""
-    """Identity of the only pod that it concerns; empty for all pods."""
+    """Identity of the only pod that a forced retry applies to; empty for all pods."""
     plugins: frozenset[str] = NO_PLUGINS
     pushes_all: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """A scheduling attempt under way."""
+    """A running scheduling attempt."""
 
     queued: QueuedPod
     since: int
-    """Number of the first occurrence that the attempt may have missed; -1 if none is kept for it."""
+    """Number of the first occurrence that the attempt may have missed; -1 if none is recorded for the attempt."""
     latest: Pod | None = None
-    """A version of the pod that arrived during the attempt."""
+    """The newest version of the pod that arrived during the attempt; None if none arrived."""
     deleted: bool = False
     due: float | None = None
-    """Time from which elapsed time alone may reverse a rejection; None without one. Units: seconds since 1970, UTC."""
+    """Time at which elapsed time alone may reverse the rejection, or None. Units: seconds since 1970, UTC."""
 
 
 class InFlight:
-    """Attempts under way by pod identity, oldest first, and the occurrences since the oldest."""
+    """Running attempts by pod identity, oldest first, and the changes since the oldest attempt began."""
 
     __slots__ = ("_first", "_flights", "_listening", "_occurrences")
 
@@ -60,63 +60,63 @@ class InFlight:
         """Number of the oldest occurrence that is kept."""
 
     def begin(self, queued: QueuedPod) -> None:
-        """Start an attempt; end an attempt of another pod with the same identity."""
+        """Start an attempt; end an attempt of an earlier pod with the same identity."""
         self.end(queued.identity)
         since = self._first + len(self._occurrences)
         self._flights[queued.identity] = Flight(queued, since)
         self._listening[queued.identity] = since
 
     def get(self, identity: str) -> Flight | None:
-        """Return the attempt of a pod."""
+        """Return the running attempt of a pod; None if there is none."""
         return self._flights.get(identity)
 
     def record(self, occurrence: Occurrence) -> None:
-        """Keep an occurrence for the attempts under way."""
+        """Record a change or a forced retry for the running attempts."""
         if self._listening:
             self._occurrences.append(occurrence)
 
     @property
     def is_recording(self) -> bool:
-        """Whether occurrences are kept for some attempt."""
+        """Whether changes are recorded for some attempt."""
         return bool(self._listening)
 
     def missed(self, flight: Flight) -> Iterator[Occurrence]:
-        """Return the occurrences that an attempt may have missed, oldest first."""
+        """Return the changes and forced retries that an attempt may have missed, oldest first."""
         recent = islice(self._occurrences, flight.since - self._first, None)
         return (item for item in recent if not item.only or item.only == flight.queued.identity)
 
     def release(self, identity: str) -> None:
-        """Stop keeping occurrences for an attempt that can no longer end in a rejection."""
+        """Stop recording changes for an attempt that can no longer end in a rejection."""
         if self._listening.pop(identity, None) is not None:
             self._flights[identity].since = -1
             self._prune()
 
     def end(self, identity: str) -> Flight | None:
-        """Remove and return an attempt."""
+        """Remove and return the running attempt of a pod; None if there is none."""
         flight = self._flights.pop(identity, None)
         if self._listening.pop(identity, None) is not None:
             self._prune()
         return flight
 
     def _prune(self) -> None:
-        """Drop the occurrences that no attempt needs."""
+        """Drop the recorded changes that no attempt needs any more."""
         oldest = next(iter(self._listening.values()), self._first + len(self._occurrences))
         while self._first < oldest:
             self._occurrences.popleft()
             self._first += 1
 
     def kept(self) -> tuple[Occurrence, ...]:
-        """Return the occurrences that are kept. Safe to call from any thread."""
+        """Return the recorded changes and forced retries; thread-safe."""
         return tuple(self._occurrences)
 
     @property
     def listening(self) -> int:
-        """Number of attempts for which occurrences are kept."""
+        """Number of attempts for which changes are recorded."""
         return len(self._listening)
 
     @property
     def occurrences(self) -> int:
-        """Number of occurrences that are kept."""
+        """Number of recorded changes and forced retries."""
         return len(self._occurrences)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""`Judging`: whether a change may help waiting pods or pods in flight, by the queueing hints of their plugins.
+"""`Judging`: whether a change may help waiting pods or pods in flight, by the queueing hints of their rejectors.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go (isPodWorthRequeuing, determineSchedulingHintForInFlightPod).
 """
@@ -17,10 +17,10 @@ TIME_PASSES = Change(Resource.TIME, Action.UPDATE_OTHER)
 
 
 class Judging:
-    """Evaluates the queueing hints of pods' profiles."""
+    """Evaluates queueing hints for waiting pods and pods in flight."""
 
     def __init__(self, clock: Clock, cluster: Cluster, queues: PodQueues, in_flight: InFlight) -> None:
-        """Create it.
+        """Create the evaluator of queueing hints.
 
         Args:
             clock: Limits the time for the changes that an attempt missed.
@@ -34,15 +34,15 @@ class Judging:
         self._queues, self._in_flight = queues, in_flight
 
     def interests(self, queued: QueuedPod) -> Interests:
-        """Return gates and hints of a pod's profile."""
+        """Return the PreEnqueue plugins and queueing hints of a pod's profile."""
         return self._queues.profiles.get(queued.profile, NO_INTERESTS)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Select the plugins that are `RetryControl`s in a pod's profile."""
+        """Return those plugins that control when rejected pods are retried (`RetryControl`)."""
         return plugins & self.interests(queued).listeners.keys()
 
     def listeners(self, queued: QueuedPod) -> list[RetryControl]:
-        """Return the `RetryControl`s among the plugins that rejected a pod."""
+        """Return the pod's rejectors that control when rejected pods are retried (`RetryControl`)."""
         known = self.interests(queued).listeners
         return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
 
@@ -51,7 +51,7 @@ class Judging:
         return judge(queued, change, self.interests(queued).matching(change), self._cluster, self.timing)
 
     def missed(self, flight: Flight) -> QueueingStrategy:
-        """Return whether the occurrences during a failed attempt may help its pod.
+        """Return whether a change during a failed attempt may help the attempt's pod.
 
         If their hints take longer than `CHUNK`, the answer is yes.
         """
@@ -72,7 +72,7 @@ class Judging:
         return best
 
     def _of_missed(self, queued: QueuedPod, occurrence: Occurrence) -> QueueingStrategy:
-        """Return whether an occurrence during a failed attempt may help its pod.
+        """Return whether one change or forced retry during a failed attempt may help the attempt's pod.
 
         A `RetryControl` compares a change with its notes about rejected pods. It had no note about a pod in
         flight, so every change that its hints match counts as helpful. Such changes may be frequent, so the pod stays

@@ -15,15 +15,15 @@ from policysched.framework import Clock
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 
 CHUNK: Final = 0.001
-"""Time that work on waiting pods may take before an attempt; at least one pod is handled. Units: seconds."""
+"""Time per scheduling attempt for handling waiting pods; at least one pod is handled. Units: seconds."""
 MOST_MOVES: Final = 8
 """Maximum number of unfinished moves. If there are more, the pods of all moves are retried without queueing hints."""
 Act = Callable[[QueuedPod], bool]
-"""Handles a waiting pod; returns whether the pod was requeued."""
+"""Function that handles a waiting pod and returns whether the pod was requeued."""
 
 
 class _Move(NamedTuple):
-    """Waiting pods, and the function that handles each of them."""
+    """Pods that wait to be handled after a change, and the function that handles each pod."""
 
     pods: deque[QueuedPod]
     act: Act
@@ -37,7 +37,7 @@ class Moves:
     __slots__ = ("_clock", "_moves", "_retry")
 
     def __init__(self, clock: Clock, retry: Act) -> None:
-        """Create it without work.
+        """Create an empty list of work.
 
         Args:
             clock: Measures chunks.
@@ -47,7 +47,7 @@ class Moves:
         self._moves: deque[_Move] = deque()
 
     def run(self, pods: Iterable[QueuedPod], act: Act) -> int:
-        """Handle a first chunk of pods now, and store the others; return how many of the chunk were requeued."""
+        """Handle a first chunk of pods now and queue the rest; return how many pods of the chunk were requeued."""
         left = deque(pods)
         moved = self._run_chunk(_Move(left, act, self._clock.monotonic()))
         if left:

@@ -35,13 +35,13 @@ from policysched.state.cluster_events import pod_difference
 from policysched.state.placed.pods import pod_id
 
 POD_POPPED: Final = "PodPopped"
-"""Name of an attempt in kube-scheduler's metric of events in flight."""
+"""Name of the start of an attempt in kube-scheduler's metric of events in flight."""
 SWEEP: Final = 30.0
 """Time between two searches for pods that waited for the maximum time. Units: seconds."""
 
 
 class Queue:
-    """All pending pods, including pods whose attempt is under way."""
+    """All pending pods, including pods whose attempt is running."""
 
     _make_queues: type[PodQueues] = PodQueues
 
@@ -67,7 +67,7 @@ class Queue:
         self._next_window, self._next_sweep = math.floor(now) + WINDOW, now + SWEEP
 
     def add(self, pod: Pod) -> None:
-        """Add a pending pod, or update a known one."""
+        """Add a pending pod, or update a pod that is already in the queue."""
         identity = pod_id(pod)
         if identity in self._pods:
             self.update(pod)
@@ -76,7 +76,7 @@ class Queue:
         self._queues.enter_active(queued, "UnschedulablePodAdd")
 
     def update(self, pod: Pod) -> None:
-        """Take a new version of a pending pod; an unknown pod is added."""
+        """Store a new version of a pending pod; add the pod if it is unknown."""
         queued = self._pods.get(pod_id(pod))
         if queued is None:
             self.add(pod)
@@ -104,14 +104,14 @@ class Queue:
             self._queues.reorder(queued)
 
     def renew(self, pod: Pod) -> None:
-        """Take a new version of a pod that is being bound; it wakes no pods."""
+        """Store a new version of a pod that is being bound; the change requeues no other pods."""
         identity = pod_id(pod)
         flight = self._in_flight.get(identity)
         if flight is not None and self._pods.get(identity, flight.queued) is flight.queued:
             flight.latest = pod
 
     def delete(self, identity: str) -> bool:
-        """Remove a pod. If its attempt is under way, the pod does not return to the queue."""
+        """Remove a pod; if its attempt is running, the pod does not return to the queue."""
         queued = self._pods.pop(identity, None)
         if queued is None:
             return False
@@ -122,7 +122,7 @@ class Queue:
         return True
 
     def pop(self) -> QueuedPod | None:
-        """Start an attempt of the next pod and return the pod; the caller ends it by `reject`, `fail` or `done`."""
+        """Start an attempt of the next pod and return the pod; `reject`, `fail` or `done` ends the attempt."""
         now = self._clock.monotonic()
         if now >= min(self._next_window, self._next_sweep, self._timers.due):
             self.flush()
@@ -136,7 +136,7 @@ class Queue:
         return queued
 
     def note_decision(self, queued: QueuedPod, rejectors: frozenset[str]) -> None:
-        """Record that a pod was rejected: from now on, time passing during its attempt may help it."""
+        """Record that a cycle rejected a pod, so that elapsed time during the rest of the attempt may help the pod."""
         flight = self._flight_of(queued)
         known = self._judging.interests(queued).listeners
         if flight is not None and known:
@@ -144,7 +144,7 @@ class Queue:
             flight.due = min((at for at in due if at is not None), default=None)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Select the plugins that are `RetryControl`s in a pod's profile."""
+        """Return those plugins that control when rejected pods are retried (`RetryControl`)."""
         return self._judging.listening(queued, plugins)
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
@@ -172,7 +172,7 @@ class Queue:
     def _note_failure(
         self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS
     ) -> Flight | None:
-        """Note a failure in its pod and return the attempt; None if the pod no longer exists.
+        """Record a failure in its pod and return the running attempt; None if the pod no longer exists.
 
         Raises:
             ValueError: No attempt of this pod is under way.
@@ -194,7 +194,7 @@ class Queue:
         return flight
 
     def put_off(self, queued: QueuedPod, plugin: str) -> None:
-        """End an attempt before its cycle: the pod waits for a change that the plugin's hints accept.
+        """End an attempt before its cycle: a plugin delays the pod until a change that the plugin's hints accept.
 
         The attempt does not count: the pod has no backoff and keeps its place in the queue.
         """
@@ -204,7 +204,7 @@ class Queue:
         self._queues.wait(queued, "ScheduleAttemptFailure")
 
     def fail(self, queued: QueuedPod) -> bool:
-        """End an attempt that failed with an error: its pod is retried after a backoff.
+        """End an attempt that failed with an error; the pod is retried after a backoff.
 
         Raises:
             ValueError: No attempt of this pod is under way.
@@ -212,11 +212,11 @@ class Queue:
         return self.reject(queued, NO_PLUGINS)
 
     def release(self, queued: QueuedPod) -> None:
-        """Stop keeping changes for a pod that no plugin can reject any more."""
+        """Stop recording changes for a pod in flight that no plugin can reject any more."""
         self._in_flight.release(queued.identity)
 
     def done(self, queued: QueuedPod) -> None:
-        """End an attempt whose pod does not return to the queue; without an attempt, do nothing."""
+        """End an attempt whose pod does not return to the queue; do nothing if no attempt is running."""
         if self._flight_of(queued) is None:
             return
         self._in_flight.end(queued.identity)
@@ -225,7 +225,7 @@ class Queue:
             del self._pods[queued.identity]
 
     def flush(self) -> None:
-        """End backoffs, judge the pods whose timer is due, and retry pods that waited for the maximum time."""
+        """End backoffs that are over, run the hints of due timers, and retry pods that waited for the maximum time."""
         now = self._clock.monotonic()
         if self._queues.end_backoffs(now, CHUNK):
             self._next_window = math.floor(now) + WINDOW
@@ -254,11 +254,11 @@ class Queue:
 
     @property
     def needs_changes(self) -> bool:
-        """Whether a change may help some pod, waiting or in flight."""
+        """Whether a change may help a pod that waits or is in flight."""
         return self._in_flight.is_recording or len(self._queues.waiting) > 0
 
     def move(self, change: Change, but: str = "", *, at_most: int | None = None) -> int:
-        """Requeue the waiting pods that a change may help, and keep the change for pods in flight.
+        """Requeue the waiting pods that a change may help, and record the change for pods in flight.
 
         Args:
             change: The change.
@@ -287,7 +287,7 @@ class Queue:
         return self._moves.run(concerned.values(), partial(self._judge, change))
 
     def move_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> int:
-        """Requeue the pods that some plugins rejected, because these plugins changed; return their number.
+        """Requeue the pods that some plugins rejected, because the plugins changed; return their number.
 
         Args:
             plugins: The names of the plugins.
@@ -316,17 +316,17 @@ class Queue:
                 self._queues.enter_active(queued, "ForceActivate")
 
     def latest(self, queued: QueuedPod) -> Pod:
-        """Return the newest version of a pod whose attempt is under way."""
+        """Return the newest version of a pod whose attempt is running."""
         flight = self._flight_of(queued)
         return (flight.latest if flight is not None else None) or queued.pod
 
     def _flight_of(self, queued: QueuedPod) -> Flight | None:
-        """Return a pod's attempt under way. An attempt of the same UID may belong to a deleted predecessor."""
+        """Return a pod's running attempt; an attempt with the same UID may belong to a deleted earlier pod."""
         flight = self._in_flight.get(queued.identity)
         return flight if flight is not None and flight.queued is queued else None
 
     def get(self, identity: str) -> QueuedPod | None:
-        """Return a pod, queued or in flight."""
+        """Return a pod that is queued or in flight; None if it is neither."""
         return self._pods.get(identity)
 
     def counts(self) -> QueueCounts:
@@ -334,7 +334,7 @@ class Queue:
         return self._queues.counts()
 
     def entity_counts(self) -> Mapping[str, QueueCounts]:
-        """Return how many entities are in each queue, by kind; an entity is a pod, or a pod group with its pods."""
+        """Return how many entities are in each queue, by kind; an entity is a pod, or a pod group with its members."""
         return {"pod": self.counts()}
 
     def held_counts(self) -> Mapping[str, int]:
@@ -343,12 +343,12 @@ class Queue:
 
     @property
     def in_flight(self) -> tuple[int, int]:
-        """Number of attempts under way, and of occurrences that are kept for them."""
+        """The number of running attempts, and of changes recorded for them."""
         return len(self._in_flight), self._in_flight.occurrences
 
     @property
     def profiles(self) -> Mapping[str, Interests]:
-        """Gates and hints by profile name; replaced as a whole when plugins or policies change."""
+        """PreEnqueue plugins and hints by profile name; replaced when plugins or policies change."""
         return self._queues.profiles
 
     @profiles.setter
@@ -360,15 +360,15 @@ class Queue:
         self._queues.use_backoff(backoff)
 
     def wake_with(self, on_ready: Callable[[], None]) -> None:
-        """Call a function whenever a pod becomes ready, or `next_wake` may have changed."""
+        """Set a function to call when a pod becomes ready or `next_wake` may have changed."""
         self._queues.on_ready = on_ready
 
     def measure_with(self, timing: Timing | None) -> None:
-        """Record the durations of hints and gates from now on; None stops it."""
+        """Set the object that records durations of hints and PreEnqueue; None stops the recording."""
         self._judging.timing = self._queues.timing = timing
 
     def rejections(self) -> Counter[tuple[str, str]]:
-        """Return how many waiting pods each plugin rejected, by plugin and profile. Safe to call from any thread."""
+        """Return how many waiting pods each plugin rejected, by plugin and profile; thread-safe."""
         counts: Counter[tuple[str, str]] = Counter()
         for queued in tuple(self._pods.values()):
             if queued.stage is not Stage.IN_FLIGHT:
@@ -376,27 +376,27 @@ class Queue:
         return counts
 
     def events_in_flight(self) -> Counter[str]:
-        """Return the number of occurrences in flight, by kube-scheduler's event names. Safe to call from any thread."""
+        """Return the number of recorded changes by kube-scheduler's event names; thread-safe."""
         counts = Counter(_event_of(one) for one in self._in_flight.kept())
         counts[POD_POPPED] = self._in_flight.listening
         return counts
 
     def report_to(self, on_queued: OnQueued) -> None:
-        """Call a function whenever a pod enters a queue."""
+        """Set a function to call when a pod enters a queue."""
         self._queues.on_queued = on_queued
 
     def _requeue(self, event: str, queued: QueuedPod) -> bool:
-        """Requeue a waiting pod without evaluating hints. `event` is the change's name in logs and metrics."""
+        """Requeue a waiting pod without evaluating hints; `event` is the name of the change in logs and metrics."""
         return self._queues.retry(queued, QueueingStrategy.AFTER_BACKOFF, event)
 
     def _try_again(self, until: float, queued: QueuedPod) -> bool:
-        """Requeue a pod that waited for the maximum time; until a time, it is tried after all other pods."""
+        """Requeue a pod that waited for the maximum time; before `until`, ready pods are tried first."""
         queued.yields_until = until
         queued.flushed = self._requeue("UnschedulableTimeout", queued)
         return queued.flushed
 
     def _judge(self, change: Change, queued: QueuedPod) -> bool:
-        """Requeue a waiting pod if a change may help it. If not, set its timer: elapsed time may help it now."""
+        """Requeue a waiting pod if a change may help it; otherwise set a timer, if elapsed time may help the pod."""
         verdict = self._judging.of_change(queued, change)
         if verdict is QueueingStrategy.SKIP:
             self._timers.set(queued, self._judging.listeners(queued))
@@ -414,7 +414,7 @@ def _event_of(occurrence: Occurrence) -> str:
 
 
 class Waiter:
-    """Waits until `Queue.pop` may return a pod."""
+    """Waits until `Queue.pop` can return a pod."""
 
     def __init__(self, queue: Queue, clock: Clock) -> None:
         self._queue, self._clock = queue, clock
@@ -422,11 +422,11 @@ class Waiter:
         queue.wake_with(self._event.set)
 
     def wake(self) -> None:
-        """End the wait for another reason, a shutdown for example."""
+        """End the wait although no pod is ready, for example for a shutdown."""
         self._event.set()
 
     async def wait(self) -> None:
-        """Wait until `pop` may return a pod, or `wake` is called; at once if that happened since the last wait."""
+        """Wait until `pop` can return a pod or `wake` is called; return at once if that happened already."""
         wake = self._queue.next_wake()
         delay = None if wake is None else wake - self._clock.monotonic()
         if delay is not None and delay <= 0:

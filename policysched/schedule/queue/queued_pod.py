@@ -19,18 +19,18 @@ class Stage(Enum):
     """The place of a pod in the queue."""
 
     NOWHERE = "nowhere"
-    """Deleted, bound, or being bound."""
+    """The pod is deleted, bound, or being bound."""
     ACTIVE = "active"
     BACKOFF = "backoff"
     UNSCHEDULABLE = "unschedulable"
-    """Waits for a change that can help, or for its gate."""
+    """The pod waits for a change that can help, or is gated."""
     IN_FLIGHT = "in flight"
     IN_GROUP = "in group"
-    """Is a member of a queued pod group."""
+    """The pod is a member of a queued pod group."""
     INCOMPLETE = "incomplete"
-    """Waits for the object of its pod group."""
+    """The pod waits for the object of its pod group."""
     PENDING = "pending"
-    """Waits for the end of the attempt of its pod group."""
+    """The pod waits for the end of the attempt of its pod group."""
 
 
 class QueuedPod(msgspec.Struct, eq=False, weakref=True):
@@ -40,40 +40,40 @@ class QueuedPod(msgspec.Struct, eq=False, weakref=True):
     """
 
     pod: Pod
-    """The newest version of the pod. During an attempt: the version at the start of the attempt."""
+    """The newest version of the pod; during an attempt, the version at the start of the attempt."""
     identity: str
     queued_at: float
-    """Time of its addition, or of the end of its last attempt."""
+    """Time at which the pod was added, or at which its last attempt ended."""
     attempts: int = 0
     tried_at: float = 0.0
-    """Start of its last attempt."""
+    """Start time of the pod's last attempt."""
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     first_attempt_at: float | None = None
-    """Time when it first became active."""
+    """Time at which the pod first became active."""
     rejectors: frozenset[str] = NO_PLUGINS
-    """The plugins that rejected it in its last attempt, or gated it since; empty after an error."""
+    """The plugins that rejected the pod in its last attempt, or gated it later; empty after an error."""
     pending: frozenset[str] = NO_PLUGINS
     """The plugins that returned Pending: if their queueing hints return Queue, the pod skips its backoff."""
     gated_by: str = ""
-    """The PreEnqueue plugin that gates it; empty if it is not gated."""
+    """The PreEnqueue plugin that gates the pod; empty if the pod is not gated."""
     is_put_off: bool = False
-    """Whether a plugin postponed its attempt."""
+    """Whether a plugin delayed the pod's attempt."""
     flushed: bool = False
-    """Whether it is retried only because it waited for the maximum time."""
+    """Whether the pod is only retried because it waited for the maximum time."""
     flushed_at: float = -math.inf
-    """Time of its last such retry; while it is gated, the next retry follows after the maximum time."""
+    """Time of the last retry for the maximum waiting time; the next retry of a gated pod is counted from it."""
     yields_until: float = -math.inf
-    """Until this time it is tried only if no other pod is ready."""
+    """Time until which the pod is only tried if no other pod is ready."""
     completes_backoff: bool = False
-    """Whether it stays in backoff until the end even if no other pod is ready; after expensive attempts."""
+    """Whether the pod never leaves backoff early, because its last attempt was expensive."""
     backoff_factor: float = 1.0
-    """Factor of its longest backoff; larger for pod groups."""
+    """Factor of the maximum backoff; larger for pod groups."""
     timer: float = math.inf
-    """Time when elapsed time alone may help it."""
+    """Time at which elapsed time alone may help the pod."""
     stage: Stage = Stage.NOWHERE
 
     @property
     def profile(self) -> str:
-        """The name of the profile that schedules it."""
+        """The name of the profile that schedules the pod."""
         return self.pod.spec.scheduler_name

@@ -1,4 +1,4 @@
-"""`QueuedPodGroup`: a pod group in the queue with its members; `HeldMembers`: members that wait outside of a group.
+"""`QueuedPodGroup`: a queued pod group with its members; `HeldMembers`: members that wait outside of a queued group.
 
 Source: pkg/scheduler/framework/types.go (QueuedPodGroupInfo), pkg/scheduler/backend/queue/pod_group_member_pods.go.
 """
@@ -24,20 +24,20 @@ class GroupOutcome(Enum):
 
 
 class QueuedPodGroup(QueuedPod, eq=False, weakref=True, kw_only=True):
-    """A pod group in the queue, which treats the group like a pod.
+    """A pod group in the queue; the queue treats it like a pod.
 
     The field `pod` is the member that gates the group, otherwise the first member, with the priority of the group.
     Plugins that reject the group are noted in its members.
     """
 
     key: str
-    """`namespace/name`."""
+    """The group as `namespace/name`."""
     group: PodGroup
     members: list[QueuedPod]
     """The pods of the group that are scheduled together, in the order in which they are evaluated."""
 
     def add(self, member: QueuedPod) -> None:
-        """Add a member at its place."""
+        """Add a member, in the order of evaluation."""
         insort(self.members, member, key=evaluation_key)
         member.stage = Stage.IN_GROUP
         self.represent()
@@ -49,18 +49,18 @@ class QueuedPodGroup(QueuedPod, eq=False, weakref=True, kw_only=True):
             self.represent()
 
     def gate(self, member: QueuedPod) -> None:
-        """Gate the group, because a plugin gates a member."""
+        """Gate the group, because a PreEnqueue plugin gates a member."""
         self.gated_by = member.gated_by
         self.represent()
 
     def represent(self) -> None:
-        """Set the pod that stands for the group in the queue."""
+        """Choose the member whose pod represents the group in the queue."""
         gating = (one for one in self.members if one.gated_by) if self.gated_by else iter(())
         self.pod = standing_for(self.group, next(gating, self.members[0]).pod)
 
 
 def standing_for(group: PodGroup, pod: Pod) -> Pod:
-    """Return a pod with the priority of its group."""
+    """Return a copy of a pod with the priority of its group."""
     return pod if pod_priority(pod) == group.priority else replace(pod, spec=replace(pod.spec, priority=group.priority))
 
 
@@ -75,7 +75,7 @@ class HeldMembers:
     __slots__ = ("_members", "_stage")
 
     def __init__(self, stage: Stage) -> None:
-        """Create it without members.
+        """Create an empty set of waiting members.
 
         Args:
             stage: The stage of its members.
@@ -89,7 +89,7 @@ class HeldMembers:
         self._members.setdefault(key, {})[member.identity] = member
 
     def discard(self, key: str, identity: str) -> None:
-        """Remove a member of a group if it is here."""
+        """Remove a member of a group if the member waits outside of it."""
         members = self._members.get(key, {})
         members.pop(identity, None)
         if not members:

@@ -30,16 +30,16 @@ log = logging.getLogger(__name__)
 
 
 WINDOW = 1.0
-"""Backoffs end at multiples of this time. Units: seconds."""
+"""Granularity of backoffs: they end at multiples of this time. Units: seconds."""
 _MAX_DOUBLINGS = 62
 Key = tuple[Any, ...]
 OnQueued = Callable[[QueuedPod, str, str], None]
-"""Called when a pod enters a queue, with the queue's name and the event's name."""
+"""Callback when a pod enters a queue, with the names of the queue and of the event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waiting time after failures: doubles with every failure, up to a maximum; a maximum of 0 disables it.
+    """Waiting time after failures: doubles with every failure up to a maximum; a maximum of 0 disables backoff.
 
     Units: seconds.
     """
@@ -48,13 +48,13 @@ class Backoff:
     maximum: float = 10.0
 
     def duration(self, count: int, factor: float = 1.0) -> float:
-        """Return the waiting time after the count-th failure; `factor` multiplies the maximum."""
+        """Return the waiting time after a number of failures; `factor` multiplies the maximum."""
         if count == 0:
             return 0.0
         return min(self.initial * 2.0 ** min(count - 1, _MAX_DOUBLINGS), self.maximum * factor)
 
     def last_window(self, queued: QueuedPod) -> float:
-        """Return the last whole second of a pod's backoff; minus infinity without one."""
+        """Return the last full second of a pod's backoff; minus infinity if the pod has no backoff."""
         count = queued.consecutive_errors or queued.unschedulable_count
         ends = queued.yields_until
         if count and self.maximum:
@@ -85,7 +85,7 @@ class PodHeap:
         self._tickets = count()
 
     def push(self, key: Key, queued: QueuedPod) -> None:
-        """Add a pod, or move a known pod to the place of its new key."""
+        """Add a pod, or move a pod in the heap to the place of its new key."""
         known = self._entries.get(queued.identity)
         if known is not None and known.key == key:
             return
@@ -105,7 +105,7 @@ class PodHeap:
             heapq.heapify(self._heap)
 
     def head(self) -> tuple[Key, QueuedPod] | None:
-        """Return the first pod and its key; the pod stays."""
+        """Return the pod with the smallest key and the key, without removing the pod."""
         while self._heap:
             key, _, entry = self._heap[0]
             if entry.queued is not None:
@@ -114,7 +114,7 @@ class PodHeap:
         return None
 
     def pop(self) -> QueuedPod | None:
-        """Remove and return the first pod."""
+        """Remove and return the pod with the smallest key."""
         while self._heap:
             entry = heapq.heappop(self._heap)[2]
             if entry.queued is not None:
@@ -163,7 +163,7 @@ class PodQueues:
         """Pods that stay in backoff until the end: after errors and expensive attempts."""
 
     def take_first(self) -> QueuedPod | None:
-        """Remove and return the first active pod. Without active pods, end the next backoff that may end early."""
+        """Remove and return the first active pod; if no pod is active, the first pod that may leave backoff early."""
         queued = self._active.pop()
         if queued is not None:
             return queued
@@ -187,7 +187,7 @@ class PodQueues:
         return True
 
     def requeue(self, queued: QueuedPod, verdict: QueueingStrategy, event: str) -> bool:
-        """Put a pod into the queue of a verdict; return whether it is active or in backoff."""
+        """Put a pod into the queue for a hint's result; return whether the pod is active or in backoff."""
         if verdict is QueueingStrategy.SKIP:
             self.wait(queued, event)
             return False
@@ -198,14 +198,14 @@ class PodQueues:
         return self.enter_active(queued, event)
 
     def retry(self, queued: QueuedPod, verdict: QueueingStrategy, event: str) -> bool:
-        """Requeue a waiting pod after a change; a pod that is gated again is reported as gated by the change."""
+        """Requeue a waiting pod after a change; if a plugin gates the pod again, report the change as the reason."""
         requeued = self.requeue(queued, verdict, event)
         if not requeued:
             self._entered(queued, "gated", event)
         return requeued
 
     def wait(self, queued: QueuedPod, event: str) -> None:
-        """Make a pod unschedulable or gated: it waits for a change."""
+        """Make a pod unschedulable, or gated if a plugin gates it; the pod waits for a change."""
         if queued.stage is not Stage.UNSCHEDULABLE:
             self._entered(queued, "gated" if queued.gated_by else "unschedulable", event)
             self.leave(queued)
@@ -214,7 +214,7 @@ class PodQueues:
         self.on_ready()  # a timer may make it ready: `next_wake` changes
 
     def list_anew(self, queued: QueuedPod) -> None:
-        """List a waiting pod again by its present version and rejectors."""
+        """Update the index entry of a waiting pod after its version or rejectors changed."""
         self.waiting.add(queued, self.profiles.get(queued.profile, NO_INTERESTS).indexes)
 
     def leave(self, queued: QueuedPod) -> None:
@@ -232,14 +232,14 @@ class PodQueues:
         queued.stage = Stage.NOWHERE
 
     def reorder(self, queued: QueuedPod) -> None:
-        """Move a changed pod to its new place in its queue; with an equal key it keeps its place."""
+        """Move a changed pod to its new place in its queue; with an equal key the pod keeps its place."""
         if queued.stage is Stage.ACTIVE:
             self._active.push(self._key(queued), queued)
         elif queued.stage is Stage.BACKOFF:
             self._push_backoff(queued)
 
     def end_backoffs(self, now: float, seconds: float) -> bool:
-        """Make the pods active whose backoff is over, until `seconds` have passed; return whether these were all."""
+        """Make pods active whose backoff is over, for at most `seconds`; return whether all were handled."""
         ends = self._clock.monotonic() + seconds
         for heap in (self._backing_off, self._completing):
             while (head := heap.head()) is not None and not self.backoff.holds(head[1], now):
@@ -263,7 +263,7 @@ class PodQueues:
 
     @property
     def completing_until(self) -> float:
-        """Time when the first backoff ends that does not end early; infinite without any."""
+        """Earliest end of a backoff that cannot end early; infinite if there is no such backoff."""
         head = self._completing.head()
         return math.inf if head is None else float(head[0][0]) + WINDOW
 
@@ -336,4 +336,4 @@ def _passes(gate: PreEnqueuePlugin, queued: QueuedPod, cluster: Cluster, timing:
 
 
 def _nobody() -> None:
-    """Do nothing, as long as no function is set."""
+    """Do nothing: the callback until another function is set."""

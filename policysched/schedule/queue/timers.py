@@ -1,4 +1,4 @@
-"""`Timers`: times from which elapsed time alone may help rejected pods, by rules that read a clock, an age or a metric.
+"""`Timers`: times at which elapsed time alone may help rejected pods, for rules that read a clock, age or metric.
 
 At its time, a pod is judged as after any other change. Wall clocks are set and machines sleep, so no timer is longer
 than a minute.
@@ -18,13 +18,13 @@ from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 
 log = logging.getLogger(__name__)
 MARGIN: Final = 0.05
-"""Delay added to each timer against rounding errors. Units: seconds."""
+"""Delay added to each timer, to compensate rounding errors. Units: seconds."""
 LONGEST: Final = 60.0
-"""Longest timer. Units: seconds."""
+"""Longest duration of a timer. Units: seconds."""
 
 
 class Timers:
-    """Times at which waiting pods are judged again."""
+    """Times at which hints are evaluated again for waiting pods."""
 
     __slots__ = ("_clock", "_cluster", "_heap", "_numbers")
 
@@ -37,20 +37,20 @@ class Timers:
 
     @property
     def due(self) -> float:
-        """The next time; infinite without any. Units: seconds of the monotonic clock."""
+        """The earliest time of a timer; infinite without timers. Units: seconds of the monotonic clock."""
         while self._heap and not _is_valid(*self._heap[0]):
             self._take_first()
         return self._heap[0][0] if self._heap else math.inf
 
     def set(self, queued: QueuedPod, filters: Iterable[RetryControl]) -> None:
-        """Set the timer of a pod to the first time at which a filter that rejected the pod may accept it."""
+        """Set the timer of a pod to the first time at which a filter that rejected the pod may accept the pod."""
         times = [self.retry_at(plugin, queued) for plugin in filters]
         time = min((one for one in times if one is not None), default=math.inf)
         if time < math.inf:
             self._set(queued, min(max(time - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
 
     def retry_at(self, plugin: RetryControl, queued: QueuedPod) -> float | None:
-        """Return when elapsed time alone may change a plugin's answer; if the plugin fails, after `LONGEST`.
+        """Return when elapsed time alone may change a plugin's result; if the plugin fails, in `LONGEST` seconds.
 
         Units: seconds since the epoch.
         """
@@ -61,7 +61,7 @@ class Timers:
             return self._clock.now().timestamp() + LONGEST
 
     def take_due(self) -> list[QueuedPod]:
-        """Remove and return the pods whose time has come; set the cluster's time to now."""
+        """Remove and return the pods whose timer is due; set the cluster's time to the current time."""
         now, taken = self._clock.monotonic(), []
         while self.due <= now:
             taken.append(self._take_first())
@@ -76,7 +76,7 @@ class Timers:
         return queued
 
     def _set(self, queued: QueuedPod, wait: float) -> None:
-        """Set a pod's timer, unless it has one that ends about as early."""
+        """Set a pod's timer, unless the pod has a timer that ends about as early."""
         now = self._clock.monotonic()
         if not now <= queued.timer <= now + wait + MARGIN:
             queued.timer = now + wait
@@ -84,5 +84,5 @@ class Timers:
 
 
 def _is_valid(due: float, _: int, queued: QueuedPod) -> bool:
-    """Return whether an entry is the timer of a pod that still waits."""
+    """Return whether a heap entry is the current timer of a pod that still waits."""
     return queued.timer == due and queued.stage is Stage.UNSCHEDULABLE

@@ -1,4 +1,4 @@
-"""`UnschedulablePods`: unschedulable and gated pods, indexed by the plugins that must accept a change for them.
+"""`UnschedulablePods`: unschedulable and gated pods, indexed by the plugins whose hints must accept a change.
 
 A gated pod is listed under its gate only. Other pods are listed under each plugin that rejected them, by the keys of
 the plugin's `HintIndex` if the plugin has one. So a change is evaluated only for the pods that it may concern.
@@ -19,22 +19,22 @@ from policysched.schedule.queue.queued_pod import QueuedPod
 
 log = logging.getLogger(__name__)
 MOST_KEYS: Final = 64
-"""Maximum number of index keys per pod and plugin. A pod with more keys is found by every change."""
+"""Maximum number of index keys per pod and plugin; a pod with more keys is found by every change."""
 Pods = dict[str, QueuedPod]
-"""Pods by identity."""
+"""Pods by pod identity."""
 
 
 @dataclass(slots=True)
 class _Listed:
-    """The pods that wait for one plugin."""
+    """The pods that wait for changes accepted by one plugin, by index key."""
 
     pods: Pods = field(default_factory=dict)
     by_key: dict[Hashable, Pods] = field(default_factory=dict)
     without_keys: Pods = field(default_factory=dict)
-    """Pods without index keys: every change finds them."""
+    """Pods without index keys, which every change finds."""
 
     def add(self, queued: QueuedPod, keys: Collection[Hashable] | None) -> None:
-        """Add a pod under its index keys; None adds it without keys."""
+        """Add a pod under its index keys; None adds the pod to those found by every change."""
         self.pods[queued.identity] = queued
         if keys is None:
             self.without_keys[queued.identity] = queued
@@ -53,7 +53,7 @@ class _Listed:
 
 
 class _Listing(NamedTuple):
-    """The places where a pod is listed."""
+    """The plugins and index keys under which a pod is stored."""
 
     profile: str
     keys: Mapping[str, Collection[Hashable] | None]
@@ -63,7 +63,7 @@ class _Listing(NamedTuple):
     indexes: Mapping[str, HintIndex]
 
     def is_current(self, queued: QueuedPod, indexes: Mapping[str, HintIndex], plugins: frozenset[str]) -> bool:
-        """Return whether a pod would be listed at the same places."""
+        """Return whether the pod is stored under its current plugins, version and indexes."""
         is_same = self.pod is queued.pod and self.indexes is indexes and self.profile == queued.profile
         return is_same and self.keys.keys() == plugins and self.gated == bool(queued.gated_by)
 
@@ -81,7 +81,7 @@ class UnschedulablePods:
         """Number of gated pods."""
 
     def add(self, queued: QueuedPod, indexes: Mapping[str, HintIndex]) -> None:
-        """Add a pod behind the others. A known pod is listed again if its version or its rejectors changed.
+        """Add a pod as the last one; store a known pod again if its version or rejectors changed.
 
         Args:
             queued: The pod.
@@ -103,7 +103,7 @@ class UnschedulablePods:
         self.gated += bool(queued.gated_by)
 
     def discard(self, identity: str) -> None:
-        """Remove a pod if it is listed."""
+        """Remove a pod if it is unschedulable or gated."""
         if self._pods.pop(identity, None) is None:
             return
         listing = self._listings.pop(identity)
@@ -115,12 +115,12 @@ class UnschedulablePods:
                 del self._listed[listing.profile, plugin]
 
     def held_by(self, profile: str, plugin: str) -> Mapping[str, QueuedPod]:
-        """Return the pods that wait for a plugin, by identity."""
+        """Return the pods that a plugin rejected or gates, by pod identity."""
         listed = self._listed.get((profile, plugin))
         return {} if listed is None else listed.pods
 
     def found_by(self, change: Change, profile: str, plugin: str, index: HintIndex | None) -> Mapping[str, QueuedPod]:
-        """Return the pods that wait for a plugin and that a change may concern, by identity.
+        """Return the pods that a plugin rejected or gates and that a change may affect, by pod identity.
 
         Args:
             change: The change.
@@ -168,7 +168,7 @@ def _keys(queued: QueuedPod, index: HintIndex | None) -> Collection[Hashable] | 
 
 
 def _keys_of_change(change: Change, index: HintIndex, listed: Mapping[Hashable, Pods]) -> Collection[Hashable] | None:
-    """Return the index keys that a change concerns; None if it concerns all keys or the index fails."""
+    """Return the index keys that a change may affect; None if it may affect all keys or the index fails."""
     try:
         return index.leads_to(change, listed)
     except Exception:

@@ -1,4 +1,4 @@
-"""Results of out-of-tree plugins for one pod: the plugins are called for the rows that passed all filters before.
+"""Results of out-of-tree plugins for one pod: the plugins are called for rows that passed earlier filters.
 
 Answers are cached with the pod's class only if the plugin declares what it reads.
 
@@ -60,7 +60,7 @@ class KnownAnswers:
 
     @property
     def nbytes(self) -> int:
-        """The size. Units: bytes."""
+        """The memory of the cached answers. Units: bytes."""
         return self.known.nbytes + self.values.nbytes
 
     def _refresh(self) -> None:
@@ -76,7 +76,7 @@ class KnownAnswers:
 
 
 class OutOfTreeResults(FilterResults):
-    """The reason codes of an out-of-tree filter for one pod; without codes until the filter is called."""
+    """The reason codes of an out-of-tree filter for one pod; empty until the filter is called."""
 
     __slots__ = ("_codes_of", "_known", "_statuses", "out_of_tree")
 
@@ -106,10 +106,10 @@ class OutOfTreeResults(FilterResults):
         return made
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Do nothing: the filter is called within the pod's cycle only."""
+        """Do nothing, because out-of-tree filters are only called in the cycle of a pod."""
 
     def reason(self, code: int) -> Status:
-        """Return the status of a code."""
+        """Return the status of a reason code."""
         return self._statuses[code - 1]
 
     def _code_of(self, status: Status) -> int:
@@ -121,7 +121,7 @@ class OutOfTreeResults(FilterResults):
 
 
 class GivenScores(RowScore[None]):
-    """A score plugin that returns given final scores.
+    """A score plugin whose final scores were computed before.
 
     Shapes: scores (N,), 0 for a row without a score.
     """
@@ -131,7 +131,7 @@ class GivenScores(RowScore[None]):
         self._scores = scores
 
     def score(self, state: None, rows: Rows) -> Scores:  # noqa: ARG002 - nothing is prepared
-        """Return the scores."""
+        """Return the scores that were computed before."""
         return self._scores[rows]
 
 
@@ -156,7 +156,7 @@ def call_scores(
     """
     scoring = []
     for plugin, weight in plugins:
-        measuring = _measuring(times, plugin, "pre_score")
+        measuring = _times_for(times, plugin, "pre_score")
         answer = timed(measuring, plugin.name, PRE_SCORE, plugin.pre_score, cycle, rows)
         if isinstance(answer, Status):
             return _failure('running PreScore plugin "{}": {}', plugin, answer)
@@ -170,7 +170,7 @@ def call_scores(
         given.append((plugin, weight, scores))
     results = []
     for plugin, weight, raw in given:
-        measuring = _measuring(times, plugin, "normalize_score")
+        measuring = _times_for(times, plugin, "normalize_score")
         final = timed(measuring, plugin.name, NORMALIZE, plugin.normalize_rows, cycle, rows, raw)
         if isinstance(final, Status):
             return _failure('running Normalize on Score plugins: plugin "{}" failed with: {}', plugin, final)
@@ -178,8 +178,8 @@ def call_scores(
     return results
 
 
-def _measuring(times: CycleTimes | None, plugin: OutOfTreePlugin, method: str) -> CycleTimes | None:
-    """Return the times if the plugin has the method and is to be measured."""
+def _times_for(times: CycleTimes | None, plugin: OutOfTreePlugin, method: str) -> CycleTimes | None:
+    """Return `times` if a call of the plugin's method should be measured, else None."""
     return times if times is not None and times.by_plugin and plugin.has(method) else None
 
 

@@ -49,20 +49,20 @@ from policysched.state.tables.interner import MISSING
 PRESENCE: Final = int(Aspect.PRESENCE)
 PRE_FILTER_RESULT = "PreFilterResult"
 NARROWED: Final = 1
-"""The place of the nodes that PreFilter narrowed away."""
+"""The place, among filters, of the rejections of nodes that PreFilter excluded."""
 WITH_NOMINATED_PODS: Final = 2
-"""The place of the rejections of nodes with the pods nominated to them."""
+"""The place, among filters, of the rejections of nodes whose nominated pods leave no room for the pod."""
 EXTENDERS: Final = 1 << 14
-"""The place of the rejections of extenders, after all filters of a profile. Places fit into 16 bits."""
+"""The place of the rejections of extenders, after all filters of a profile; places fit into 16 bits."""
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
-"""Largest weight of a score whose results have 32 bits; results of larger weights have 64 bits."""
+"""Largest weight of a score plugin whose results are stored in 32 bits; larger weights need 64 bits."""
 BYTES = 512
-"""Size of the results of a plugin without arrays. Units: bytes."""
+"""Memory of the results of a plugin besides the arrays. Units: bytes."""
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
 class RowChanges:
-    """The rows that changed and their changed aspects: two arrays (E,). A row may have several entries."""
+    """The rows that changed and their changed aspects, as two arrays (E,); a row may have several entries."""
 
     __slots__ = ("_aspects", "_common", "_rows", "_selected", "_touched")
 
@@ -75,7 +75,7 @@ class RowChanges:
         self._selected: dict[int, RowNumbers] = {}
 
     def of(self, reads: int) -> RowNumbers | None:
-        """Return the rows that changed in one of the aspects, None if there are none.
+        """Return the rows that changed in one of some aspects; None if there are no such rows.
 
         Calls with the same aspects return the same array, so that plugins can share results about it.
         """
@@ -95,23 +95,23 @@ def _selected(differs: Mask, rows: Rows) -> RowNumbers:
 
 
 def state_bytes(state: object, rows: int) -> int:
-    """Estimate the memory of a prepared state, without what follows from the size of the pod."""
+    """Estimate the memory of a prepared state, besides the memory that follows from the size of the pod."""
     return memory_of(state.arrays, rows) + state.nbytes if isinstance(state, SizedState) else 0
 
 
 class MemberCodes(NamedTuple):
-    """The reason codes of one member of a block that rejected a row."""
+    """The reason codes of one member of a plugin block, for a member that rejected a row."""
 
     plugin: BlockMember
     place: int
-    """The place of the block among the profile's filters."""
+    """The place of the plugin block among the profile's filters."""
     codes: Codes
     reason: Callable[[int], Status]
     rejects_any: bool = True
 
 
 class MemberScores(NamedTuple):
-    """The scores of one member of a block, before its weight."""
+    """The scores of one member of a plugin block, before multiplication by the member's weight."""
 
     plugin: BlockMember
     weight: int
@@ -125,12 +125,12 @@ class MemberScores(NamedTuple):
         return not np.count_nonzero(self.values)
 
     def final(self, feasible: Mask) -> Scores:
-        """Return the weighted scores; those of infeasible rows are undefined. Shapes: (N,) -> (N,)."""
+        """Return the weighted scores; values of infeasible rows are undefined. Shapes: (N,) -> (N,)."""
         return self.values[: feasible.size] * np.int64(self.weight)
 
 
 def member_names(plugin: Plugin) -> tuple[str, ...]:
-    """Return the names of a block's members; the name of another plugin."""
+    """Return the names of the members of a plugin block, or the plugin's name if it is no block."""
     return tuple([one.name for one in plugin.members]) if isinstance(plugin, PluginBlock) else (plugin.name,)
 
 
@@ -139,7 +139,7 @@ def _names(plugin: RowFilter[Any] | RowScore[Any], block: PluginBlock[Any] | Non
 
 
 class FilterResults:
-    """A filter's reason codes by row, with its prepared state."""
+    """A filter's reason codes by row, with the state that the filter prepared."""
 
     __slots__ = ("_capacity", "_incremental", "block", "codes", "place", "plugin", "reads", "rejects_any", "state")
 
@@ -157,11 +157,11 @@ class FilterResults:
         self.rejects_any = False
 
     def take_over(self, before: FilterResults) -> None:
-        """Reuse the codes of the same state under an earlier profile."""
+        """Copy the reason codes that the same state gave under an earlier profile."""
         self._capacity, self.codes, self.rejects_any = before._capacity, before.codes, before.rejects_any
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Evaluate all rows in use."""
+        """Evaluate the filter on all rows."""
         self._capacity = capacity
         self.rejects_any = False
         if not size:
@@ -173,39 +173,39 @@ class FilterResults:
             self.rejects_any = True
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Evaluate the rows that changed or are affected; return the rows with another code."""
+        """Evaluate the filter on changed rows and the rows these affect; return the rows whose code changed."""
         affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def follows_changes(self) -> bool:
-        """Whether codes may change without a change of any row."""
+        """Whether reason codes may change although no row changed."""
         return self._incremental is not None and self._incremental.follows_changes
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the block's members that apply to the class; the name of another plugin."""
+        """The names of the block's members that apply to the class, or the plugin's name if it is no block."""
         return _names(self.plugin, self.block, self.state)
 
     def parts(self) -> Sequence[FilterResults | MemberCodes]:
-        """Return the results by member."""
+        """Return the results of each member of a plugin block, or these results if the plugin is no block."""
         if self.block is None:
             return (self,)
         return [MemberCodes(one, self.place, codes, self.reason) for one, codes in self.block.rows_of(self.state)]
 
     @property
     def plugin_name(self) -> str:
-        """The name of the plugin or of extenders, empty for narrowed nodes and nominated pods."""
+        """The name of the plugin or of extenders; empty for nodes excluded by PreFilter and for nominated pods."""
         return self.plugin.name if self.place >= FIRST_PLACE else ""
 
     @property
     def is_of_profile(self) -> bool:
-        """Whether these are the results of a filter of the profile."""
+        """Whether these results belong to a filter of the profile."""
         return FIRST_PLACE <= self.place < EXTENDERS
 
     @property
     def nbytes(self) -> int:
-        """The size, with the plugin's state. Units: bytes."""
+        """The memory of the results and of the plugin's state. Units: bytes."""
         return BYTES + self.codes.nbytes + state_bytes(self.state, self._capacity)
 
     @property
@@ -218,11 +218,11 @@ class FilterResults:
         return self.named(self.plugin.reason(self.state, code))
 
     def named(self, status: Status) -> Status:
-        """Return a status with a plugin name, which blocks and given codes already have."""
+        """Return a status with the plugin's name, unless the status already has a plugin name."""
         return status if status.plugin else status.by(self.plugin.name)
 
     def _ask(self, rows: Rows) -> RowNumbers:
-        """Evaluate rows; return the rows with another code."""
+        """Evaluate the filter on rows; return the rows whose code changed."""
         codes = self.plugin.filter(self.state, rows)
         if not self.rejects_any:
             if not np.count_nonzero(codes):
@@ -235,7 +235,7 @@ class FilterResults:
 
 
 class ScoreResults:
-    """A score plugin's scores by row, with its prepared state: weighted final scores, raw scores if it normalises."""
+    """A score plugin's results by row: weighted final scores, or raw scores if the plugin normalizes."""
 
     __slots__ = (
         *("_capacity", "_incremental", "block", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
@@ -261,7 +261,7 @@ class ScoreResults:
         """Whether a final score may be outside 0 to 100."""
 
     def take_over(self, before: ScoreResults) -> bool:
-        """Reuse the scores of the same state under an earlier profile; return False if the weight is another one."""
+        """Copy the scores that the same state gave under an earlier profile; return False if the weight differs."""
         if before.weight != self.weight and not self.normalizes:
             return False
         self._capacity, self.flat, self.may_leave_range = before._capacity, before.flat, before.may_leave_range
@@ -269,7 +269,7 @@ class ScoreResults:
         return True
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Evaluate all rows in use."""
+        """Score all rows."""
         self._capacity = capacity
         self.flat = True
         self.may_leave_range = self.normalizes and not self.plugin.stays_in_range(self.state)
@@ -277,33 +277,33 @@ class ScoreResults:
             self._ask(slice(0, size))
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Evaluate the rows that changed or are affected; return the rows with another score, if it is final."""
+        """Score changed rows and the rows these affect; return the rows whose final score changed."""
         affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def nbytes(self) -> int:
-        """The size, with the plugin's state. Units: bytes."""
+        """The memory of the results and of the plugin's state. Units: bytes."""
         return BYTES + self.values.nbytes + state_bytes(self.state, self.values.size)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the block's members that apply to the class; the name of another plugin."""
+        """The names of the block's members that apply to the class, or the plugin's name if it is no block."""
         return _names(self.plugin, self.block, self.state)
 
     def parts(self) -> Sequence[ScoreResults | MemberScores]:
-        """Return the results by member."""
+        """Return the results of each member of a plugin block, or these results if the plugin is no block."""
         if self.block is None:
             return (self,)
         return [MemberScores(one, one.weight, one.tier, values) for one, values in self.block.rows_of(self.state)]
 
     @property
     def left_out(self) -> bool:
-        """Whether records leave the plugin out."""
+        """Whether decision records omit the plugin."""
         return self.plugin.leaves_out(self.state)
 
     def final(self, feasible: Mask) -> Scores:
-        """Return the weighted final scores; scores of infeasible rows are undefined.
+        """Return the weighted final scores; values of infeasible rows are undefined.
 
         Shapes: (N,) -> (N,).
         """
@@ -313,12 +313,12 @@ class ScoreResults:
         return np.zeros(feasible.size, np.int64) if found is None else found
 
     def added(self, feasible: Mask) -> Scores | None:
-        """Return the weighted final scores of a plugin that normalizes, None if all are 0."""
+        """Return the weighted final scores of a plugin that normalizes; None if all are 0."""
         normalized = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
         return None if normalized is None else normalized * self.weight
 
     def score_out_of_range(self, feasible: Mask) -> int | None:
-        """Return the lowest final score below 0 of a feasible row, or the highest above 100, before the weight.
+        """Return the lowest unweighted score below 0 or the highest above 100 of feasible rows; None if there is none.
 
         Returns:
             None if all scores are within 0 to 100.
@@ -335,7 +335,7 @@ class ScoreResults:
 
     @property
     def _width(self) -> type[np.signedinteger]:
-        """The integer type of the values: 32 bits hold 100 times a usual weight."""
+        """The integer type of the scores: 32 bits suffice for usual weights."""
         if self.normalizes:
             return np.int64
         return np.int64 if abs(self.weight) > WIDEST_NARROW_WEIGHT else np.int32
@@ -365,7 +365,7 @@ class ScoreResults:
 
 
 class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
-    """The filter that rejects the nodes that PreFilter narrowed away."""
+    """A filter that rejects the nodes that PreFilter excluded."""
 
     name = PRE_FILTER_RESULT
 
@@ -374,11 +374,11 @@ class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
 
     @staticmethod
     def prepare(allowed: frozenset[str], cluster: Cluster) -> tuple[frozenset[str], Cluster]:
-        """Return the state: the names of the possible nodes, whether or not they exist."""
+        """Return the state of the filter: the names of the allowed nodes, and the cluster."""
         return allowed, cluster
 
     def filter(self, state: tuple[frozenset[str], Cluster], rows: Rows) -> Codes:
-        """Reject all other nodes."""
+        """Reject all nodes that PreFilter does not allow."""
         allowed, cluster = state
         find = cluster.strings.find
         known = np.array([code for name in allowed if (code := find(name)) != MISSING], np.int32)
@@ -386,12 +386,12 @@ class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
         return outside.astype(np.int32)
 
     def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - it has one reason
-        """Return the status with the names of the plugins that narrowed."""
+        """Return the status with the names of the plugins that allowed only some nodes."""
         return self._status
 
 
 class GivenCodes(RowFilter[Codes]):
-    """A filter with given codes; its state is the array of codes by row.
+    """A filter whose codes were computed before; its state is the array of codes by row.
 
     Args:
         name: The name in statuses without a plugin name.
@@ -404,9 +404,9 @@ class GivenCodes(RowFilter[Codes]):
         self._statuses = statuses
 
     def filter(self, state: Codes, rows: Rows) -> Codes:
-        """Return the codes."""
+        """Return the codes that were computed before."""
         return state[rows]
 
     def reason(self, state: Codes, code: int) -> Status:  # noqa: ARG002 - all states have the same statuses
-        """Return the status of a code."""
+        """Return the status of a reason code."""
         return self._statuses[code - 1]

@@ -18,13 +18,13 @@ from policysched.state.tables.columns import counted, distinct, distinct_places
 
 FEASIBLE: Final = 0
 ABSENT: Final = -1
-"""The value of `first` for rows without a node."""
+"""The value in place of a rejecting filter's place for rows without a node."""
 _FEW: Final = 8
 """Number of rows up to which a loop over the rows is faster than array operations."""
 
 
 def judge(first: NDArray[np.int16], filters: Sequence[FilterResults], present: Mask, rows: Rows) -> None:
-    """Update the first rejecting filter of rows.
+    """Update for some rows which filter is the first that rejects the row.
 
     Shapes: first (C,), present (C,).
     """
@@ -37,7 +37,7 @@ def judge(first: NDArray[np.int16], filters: Sequence[FilterResults], present: M
 
 
 def with_rejections(first: NDArray[np.int16], rejecting: Iterable[FilterResults]) -> NDArray[np.int16]:
-    """Return the first rejecting filter of all rows with further filters.
+    """Return for all rows which filter is the first that rejects the row, considering additional filters.
 
     Shapes: first (N,) -> (N,).
     """
@@ -59,7 +59,7 @@ def _judge_many(first: NDArray[np.int16], filters: Sequence[FilterResults], pres
 
 
 def rejected_with(code: Code, first: NDArray[np.int16], filters: Sequence[FilterResults]) -> Mask:
-    """Return the rows that are rejected with a code.
+    """Return a mask of the rows that are rejected with a status code.
 
     Shapes: first (N,) -> (N,).
     """
@@ -83,7 +83,7 @@ def histogram(first: NDArray[np.int16], filters: Sequence[FilterResults]) -> lis
 
 
 def failure_of(filters: Iterable[FilterResults], first: NDArray[np.int16]) -> Status | None:
-    """Return the status of a filter that failed on a node that no earlier filter rejects.
+    """Return the status of a filter that failed on a node which no earlier filter rejects; None if none failed.
 
     Args:
         filters: The filters that may have failed.
