@@ -65,7 +65,7 @@ class Compiled:
 
 
 def compile_expression(text: str, environment: Environment, want: Want = Want.ANY) -> Compiled:
-    """Compile the text of one field."""
+    """Compile the expression in one field of a policy."""
     tree = parse(text)
     if isinstance(tree, Diagnostic):
         return Compiled(None, (suggestions.of_place(tree, text, environment.phase, score=want is Want.NUMBER),))

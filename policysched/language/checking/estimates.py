@@ -168,7 +168,7 @@ NO_YES: Final = (0.0, 1.0)
 """Range of a condition: 0 means not true, 1 true; (0, 0) is never true."""
 NEVER: Final = (0.0, 0.0)
 USUAL_SHARE: Final = (2.0**-40, 1.0 - 2.0**-40)
-"""Range assumed for a share of a resource, narrower than 1, so that such scores count as nearly equal."""
+"""Range assumed for a share of a resource; it is narrower than 1, so scores that are a share barely differ."""
 _SHARES: Final = frozenset({"free", "requested"})
 _SIGNED: Final = frozenset({"free", "priority"})
 """Fields that can be negative: free amounts of overcommitted nodes, and priorities."""

@@ -381,7 +381,7 @@ def _inner(node: Typed, frame: Frame) -> tuple[Floats | None, Mask]:
 
 
 def _domains(key: Typed, frame: Frame) -> tuple[Ids, int]:
-    """Return the domain of each row, numbered from 1 (0 for rows without one), and the number of domains.
+    """Return the topology domain of each row, numbered from 1 (0 for rows without a domain), and the number of domains.
 
     Shapes: (N,).
     """

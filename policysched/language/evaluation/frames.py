@@ -200,7 +200,7 @@ TESTS: Final = Content(np.int8, 2, 127)
 
 
 class Lookup:
-    """Lookup table for a function of one string: the result by string code."""
+    """Lookup table for a function of a string: the result by string code."""
 
     def __init__(self, content: Content, function: Callable[[str], float]) -> None:
         self._content = content

@@ -40,7 +40,7 @@ class ScalarFrame(Protocol):
 
     @property
     def feasible(self) -> Sequence[ScalarFrame]:
-        """The feasible nodes, including this one if it is feasible."""
+        """Frames of the feasible nodes; this frame's node is among them if it is feasible."""
 
     @property
     def now(self) -> float:
@@ -48,7 +48,7 @@ class ScalarFrame(Protocol):
 
     @property
     def nodes(self) -> Sequence[ScalarFrame]:
-        """All nodes, including this one."""
+        """Frames of all nodes, including the node of this frame."""
 
     @property
     def pods(self) -> Sequence[ScalarFrame]:
@@ -294,7 +294,7 @@ def _is_number(text: str) -> bool:
 
 
 def _version(text: str) -> Scalar:
-    """Return a version in canonical form (without `v`, leading zeros, trailing `.0`); None if it is not a version."""
+    """Return a version in canonical form (no `v`, leading zeros or trailing `.0`); None if it is no version."""
     version, _, build = text.removeprefix("v").partition("+")
     release, dash, pre = version.partition("-")
     if not set(build) <= _ALPHANUMERIC | {"."}:

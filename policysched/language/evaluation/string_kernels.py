@@ -27,7 +27,7 @@ _MOST_REMEMBERED: Final = 1024
 
 
 def parse_number(text: str) -> float:
-    """Return the number in a text; NaN if it is not a number, is too long or reaches 2^64."""
+    """Return the number that a text states; NaN if the text is not a number, is too long or reaches 2^64."""
     if len(text) > MAX_TEXT or _DECIMAL.fullmatch(text) is None:
         return math.nan
     value = float(text)

@@ -38,7 +38,7 @@ def _all(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def list_argument(checker: Checker, call: Call) -> Typed | None:
-    """Return the graph of a call's first argument if it is a list; report it otherwise."""
+    """Return the graph of a call's first argument if the argument is a list; report the argument otherwise."""
     node = checker.check(call.arguments[0])
     if node is not None and node.type.kind is not Kind.LIST:
         name = call.function.dotted
@@ -56,7 +56,7 @@ def _count(checker: Checker, call: Call, items: Typed) -> Typed | None:
 
 
 def extreme(checker: Checker, call: Call, items: Typed, unit: Unit | None) -> Typed | None:
-    """Check `min` or `max` over a list."""
+    """Check a call of `min` or `max` over a list, and return its graph."""
     argument = call.arguments[1]
     with checker.over_items(items.type):
         value = checker.quantity(argument, checker.check(argument, unit))
@@ -68,7 +68,7 @@ def extreme(checker: Checker, call: Call, items: Typed, unit: Unit | None) -> Ty
 
 
 def _reads_items_alone(checker: Checker, call: Call, node: Typed | None) -> bool:
-    """Return whether an expression over list items reads neither nodes nor placed pods; report it if it does."""
+    """Return whether an expression over list items reads neither nodes nor placed pods; report other expressions."""
     if node is not None and any(item.root in _OF_NODES for item in node.inputs):
         checker.report("E0308", call.arguments[1].span, "item", name=call.function.dotted)
         return False

@@ -120,7 +120,7 @@ class Checker(abc.ABC):
         self.item, self.reducing = before
 
     def condition(self, expr: Expr, *, inverted: bool = False, meant: str = "") -> Typed | None:
-        """Return the graph of an expression that must be a condition; report it if it is not.
+        """Return the graph of an expression that must be a condition; report the expression if it is not a condition.
 
         Args:
             expr: The expression.
@@ -134,7 +134,7 @@ class Checker(abc.ABC):
         return node
 
     def string(self, expr: Expr, of: Call | None = None) -> Typed | None:
-        """Return the graph of an expression that must be a string; report it if it is not.
+        """Return the graph of an expression that must be a string; report the expression if it is not a string.
 
         Args:
             expr: The expression.
@@ -183,7 +183,7 @@ class Function:
 
     @property
     def expected(self) -> str:
-        """The number of arguments in words."""
+        """The number of arguments that the function accepts, in words."""
         if self.most == self.least:
             return number_of_arguments(self.least)
         if self.most is None:
@@ -214,7 +214,7 @@ def over_cluster(checker: Checker, call: Call) -> str:
 
 
 def warn_of_no_peer(checker: Checker, expr: Expr, node: Typed) -> None:
-    """Report an argument of `node.pods.*` that reads fields but no `peer`."""
+    """Report an argument of a function over placed pods (`node.pods.*`) that reads fields but no field of `peer`."""
     if not node.inputs or any(item.root == "peer" for item in node.inputs):
         return
     own = [item.text for item in node.inputs if item.root == "pod" and ("peer", *item.path) in FIELDS]
@@ -255,7 +255,7 @@ def one_type(checker: Checker, call: Call, nodes: Sequence[Typed]) -> bool:
 
 
 def constant_text(checker: Checker, call: Call, index: int, node: Typed, *, must: bool = True) -> bool:
-    """Return whether a string is the same for every node and, if constant, not empty; report it if not."""
+    """Return whether a string is the same for every node and not an empty constant; report the string if not."""
     span, name = call.arguments[index].span, call.function.dotted
     if node.type.shape is not Shape.SCALAR:
         checker.report("E0308", span)

@@ -92,7 +92,7 @@ def _converted(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _text_test(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `starts_with`, `ends_with` and `contains`."""
+    """Check a call of `starts_with`, `ends_with` or `contains`, and return its graph."""
     nodes = strings(checker, call)
     if nodes is None:
         return None

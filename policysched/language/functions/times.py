@@ -49,7 +49,7 @@ def zones_by_letter() -> dict[str, tuple[str, ...]]:
 
 
 def local_time(now: float, zone: str) -> datetime:
-    """Return the local time in a zone.
+    """Return the local time in a time zone at a point in time.
 
     Args:
         now: Seconds since 1970, UTC.
@@ -86,7 +86,7 @@ def _clock(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _reading(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
-    """Check `hour` and `weekday`."""
+    """Check a call of `hour` or `weekday`, and return its graph."""
     texts = _constants(checker, call)
     zone = None if texts is None else _zone(checker, call, texts, 0)
     op = call.function.dotted

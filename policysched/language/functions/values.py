@@ -69,7 +69,7 @@ def where_true(condition: Typed, node: Typed) -> Typed:
 
 
 def _same_unit(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check a call of `abs`, `least` or `greatest`, whose result has the unit of its arguments."""
+    """Check a call of `abs`, `least` or `greatest`, whose value has the unit of its arguments; return its graph."""
     nodes = quantities(checker, call, unit)
     if nodes is None:
         return None
@@ -208,7 +208,7 @@ def _aggregate(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check a call of `min` or `max`: over a list if it has two arguments, otherwise over all nodes."""
+    """Check a call of `min` or `max`, over a list (two arguments) or over all nodes, and return its graph."""
     if len(call.arguments) == 1:
         return _aggregate(checker, call, unit)
     items = checker.check(call.arguments[0])
@@ -235,7 +235,7 @@ def _aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None) -> Type
 
 
 def _domain(checker: Checker, path: Path) -> Typed | None:
-    """Check the `by` key of an aggregate: a string field of the node."""
+    """Return the graph of an aggregate's `by` key; report a key that is not a string field of the node."""
     key = checker.check(path)
     if key is None:
         return None
@@ -267,13 +267,13 @@ def _count_pods(checker: Checker, call: Call, _: Unit | None) -> Typed | None:
 
 
 def _any_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `node.pods.any(c)`, which is compiled into `node.pods.count(c) > 0`."""
+    """Return the graph of a call `node.pods.any(c)`: the count of pods with `c` is greater than 0."""
     count = _count_pods(checker, call, unit)
     return count and make(Op.GT, (count, constant(0.0, NUMBER)), _over_nodes(BOOL))
 
 
 def _sum_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `node.pods.sum(x, c)`."""
+    """Check a call of `node.pods.sum(x, c)`, and return its graph."""
     node = _over_pods(checker, call, unit)
     return node and make(Op.SUM_PODS, (), _over_nodes(node.type).filled(), inner=(node,))
 
@@ -293,14 +293,14 @@ def _over_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
 
 
 def _all_pods(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `node.pods.all(c)`, which compares the number of pods with `c` with the number of pods."""
+    """Return the graph of a call `node.pods.all(c)`: the count of pods with `c` equals the count of all pods."""
     count = _count_pods(checker, call, unit)
     every = make(Op.COUNT_PODS, (), _over_nodes(NUMBER), inner=(constant(True, BOOL),))
     return count and make(Op.GE, (count, every), _over_nodes(BOOL))
 
 
 def _extreme_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Check `node.pods.min(x, c)` and `node.pods.max(x, c)`."""
+    """Check a call of `node.pods.min(x, c)` or `node.pods.max(x, c)`, and return its graph."""
     node = _over_pods(checker, call, unit)
     if node is None or node.type.unit is None:
         return None

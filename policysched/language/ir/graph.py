@@ -22,17 +22,17 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from policysched.language.ir.types import FIELDS, Kind, Type
 
 MAX_TEXT: Final = 4096
-"""Longest string that `concat` creates, or that `glob`, `number` and `version` read; beyond it the result is missing.
+"""Longest string that `concat` creates or that `glob`, `number` and `version` read; otherwise it is missing.
 Units: characters."""
 MAX_PARTS: Final = 1024
-"""Largest number of parts from `split`; beyond it the result is missing."""
+"""Largest number of parts that `split` returns; with more parts its value is missing."""
 ANY_LENGTH: Final = 1 << 30
 _LABEL: Final = 63
 _NAME: Final = 253
 
 
 class Length(NamedTuple):
-    """Smallest and largest number of characters of a string that is present."""
+    """Bounds for the number of characters of a string value."""
 
     least: int = 0
     most: int = 0
@@ -49,7 +49,7 @@ _FIELD_LENGTHS: Final[Mapping[str, Length]] = {
 
 
 class Op(enum.StrEnum):
-    """Operations that code refers to; other functions are identified by their names."""
+    """Names of the operations to which the code refers; other operations are identified by a function's name."""
 
     __hash__ = str.__hash__
 
@@ -117,7 +117,7 @@ AGGREGATES: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES, Op.AVG_NODES, Op.MI
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input of an expression: `Input("node", ("labels",), "gpu")`.
+    """An input that an expression reads: `Input("node", ("labels",), "gpu")` is `node.labels["gpu"]`.
 
     A key that is only known at run time is `*` here; the program then reads the input with the actual key.
     """
@@ -150,7 +150,7 @@ Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] |
 
 
 class Typed:
-    """One operation with its arguments.
+    """A node of an expression graph: one operation with its arguments and its type.
 
     Attributes:
         op: The operation.
@@ -205,7 +205,7 @@ _ABSENT: Final[Any] = object()
 
 
 def per_graph(look: Callable[[Typed], T]) -> Callable[[Typed], T]:
-    """Cache a function's result on each graph, for the life of the graph."""
+    """Make a function on graphs cache its result in each graph, for the life of the graph."""
 
     def found(root: Typed) -> T:
         answer: T = root.answers.get(look, _ABSENT)
@@ -223,7 +223,7 @@ _NODES: weakref.WeakValueDictionary[object, Typed] = weakref.WeakValueDictionary
 def make(
     op: str, args: Iterable[Typed], result: Type, data: Constant | Input = None, inner: tuple[Typed, ...] = ()
 ) -> Typed:
-    """Return the node of an operation; equal operations return the same object."""
+    """Return the graph node of an operation; equal operations return the same object."""
     arguments = tuple(args)
     # 1, 1.0 and True are equal and have equal hashes, so the key contains the class of a constant. -0.0 equals 0.0 and
     # NaN equals nothing, so the key contains the text of a float.
@@ -235,12 +235,12 @@ def make(
 
 
 def constant(value: Constant, result: Type) -> Typed:
-    """Return the node of a constant."""
+    """Return the graph node of a constant."""
     return make(Op.CONSTANT, (), result, value)
 
 
 def steps(root: Typed, *, inner: bool = False, known: Container[Typed] = ()) -> tuple[Typed, ...]:
-    """Return every node of one evaluation of a root once, arguments before their users.
+    """Return the graph nodes that evaluate a root, each once, arguments before the nodes that use them.
 
     Args:
         root: The graph.
@@ -347,22 +347,22 @@ class Program:
 
     @property
     def type(self) -> Type:
-        """Type of the value."""
+        """Type of the program's value."""
         return self.root.type
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """All inputs in the order of the text, without repeats."""
+        """All inputs that the program reads, in the order of the text, without repeats."""
         return self.root.inputs
 
     @property
     def is_local(self) -> bool:
-        """Whether a row's value depends only on that row."""
+        """Whether the value on a row depends only on that row, not on other nodes."""
         return self.root.local
 
     @property
     def gaps(self) -> str:
-        """Reasons for which the value can be missing although all inputs are present; empty if none is known."""
+        """Reasons for which the value can be missing although all inputs are present; empty if there are none."""
         found = dict.fromkeys(_GAPS[node.op](node) for node in steps(self.root) if node.op in _GAPS)
         return " or ".join(why for why in found if why)
 

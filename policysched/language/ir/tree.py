@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 
 class Span(NamedTuple):
-    """Offsets of code points in a text; the end is exclusive."""
+    """Start and end offset of a part of a text, in code points; the end is exclusive."""
 
     start: int
     end: int
 
 
 class LiteralKind(enum.Enum):
-    """Literal terminals of the grammar."""
+    """Kinds of literals in the grammar."""
 
     NUMBER = "NUMBER"
     PERCENT = "PERCENT"
@@ -69,7 +69,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list of literals."""
+    """A list of literals, such as `["a", "b"]`."""
 
     items: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
@@ -111,7 +111,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison; `not in` is one operator."""
+    """A comparison of two expressions, such as `a < b` or `a not in b`."""
 
     operator: str
     left: Expr
@@ -129,7 +129,7 @@ class Logic:
 
 
 class Keyword(enum.Enum):
-    """Keywords that can replace a guard."""
+    """Keywords that can replace the guard (condition) of a case."""
 
     ELSE = "else"
     MISSING = "missing"
@@ -137,7 +137,7 @@ class Keyword(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One line of a score's cases."""
+    """One case of a score, `guard -> value`."""
 
     guard: Expr | Keyword
     value: Expr

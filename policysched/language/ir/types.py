@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 
 class Kind(enum.Enum):
-    """Kind of a value."""
+    """Kind of a value: condition, quantity, string, version or list."""
 
     BOOL = "condition"
     STRING = "string"
@@ -35,7 +35,7 @@ class Unit(enum.Enum):
 
 
 class Shape(enum.IntEnum):
-    """Whether a value is one for all rows, one per node, or one per placed pod."""
+    """How many values an expression has: one for all nodes, one per node, or one per placed pod."""
 
     SCALAR = 0
     NODES = 1
@@ -43,7 +43,7 @@ class Shape(enum.IntEnum):
 
 
 class Gap(enum.IntEnum):
-    """Whether a value can be missing: never, because of the expression itself, or because of an input."""
+    """Whether a value can be missing: never, because of the operation itself, or because of an input."""
 
     NONE = 0
     OWN = 1
@@ -68,12 +68,12 @@ class Type:
 
     @property
     def optional(self) -> bool:
-        """Whether a value of this type can be missing."""
+        """Whether a value of the type can be missing."""
         return self.gap is not Gap.NONE
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a quantity without a unit."""
+        """Whether the type is a quantity without a unit."""
         return self.unit is Unit.NUMBER and self.kind is Kind.QUANTITY
 
     def like(self, other: Type) -> bool:
@@ -81,16 +81,16 @@ class Type:
         return self.kind is other.kind and self.unit is other.unit
 
     def over(self, *others: Type) -> Type:
-        """Return this type with the largest shape and gap of itself and the others."""
+        """Return this type with the largest shape and the largest gap among this type and other types."""
         shape = max(self.shape, *(other.shape for other in others))
         return replace(self, shape=shape, gap=max(self.gap, *(other.gap for other in others)))
 
     def filled(self, gap: Gap = Gap.NONE) -> Type:
-        """Return this type with another gap."""
+        """Return this type with the given gap: whether and why a value can be missing."""
         return replace(self, gap=gap)
 
     def at_least(self, gap: Gap) -> Type:
-        """Return this type with at least this gap."""
+        """Return this type with the given gap, unless its own gap is larger."""
         return replace(self, gap=max(self.gap, gap))
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ def quantity(unit: Unit) -> Type:
 
 
 def list_of(item: Type) -> Type:
-    """Return the type of a list of such items."""
+    """Return the type of a list whose items have the given type."""
     return Type(Kind.LIST, item.unit)
 
 
@@ -234,7 +234,7 @@ WELL_KNOWN_LABELS: Final[Mapping[str, str]] = {
     "region": "topology.kubernetes.io/region",
     "instance_type": "node.kubernetes.io/instance-type",
 }
-"""Label keys by the fields of `node` that read them."""
+"""Label keys by the field of `node` that reads the label, such as `zone`."""
 NODE_INFO: Final[Mapping[str, str]] = {
     "kubelet_version": "version of the kubelet, as in `v1.37.2`",
     "kernel_version": "version of the kernel, as in `6.8.0-45-generic`, which is older than 6.8.0: compare it "
@@ -243,7 +243,7 @@ NODE_INFO: Final[Mapping[str, str]] = {
     "container_runtime_version": "version of the container runtime, as in `2.1.4`",
     "os_image": "name of the operating system, as in `Ubuntu 24.04.3 LTS`",
 }
-"""Fields of a node's `status.nodeInfo`."""
+"""Descriptions of the fields of `node` that read `status.nodeInfo`, by field name."""
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 STATUSES: Final = ("True", "False", "Unknown")
 CHOICES: Final[Mapping[Names, tuple[str, ...]]] = {

@@ -13,7 +13,7 @@ _DURATIONS: Final = ("d", "h", "min", "s")
 
 
 def written(value: float, unit: Unit | None, *, time_units: int = len(_DURATIONS)) -> str:
-    """Format an amount.
+    """Format an amount in a unit of the language, such as `8Gi`.
 
     Args:
         value: The amount. Units: millicores, bytes or seconds; other amounts as they are.

@@ -21,7 +21,7 @@ from policysched.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Sentences, explanation and examples of a diagnostic code.
+    """Texts for a diagnostic code: sentences, explanation and examples.
 
     Attributes:
         title: The code in a few words.
@@ -52,7 +52,7 @@ class Message:
 
     @property
     def sentences(self) -> Mapping[str, tuple[str, str]]:
-        """All sentences with help by variant; the usual one has the empty name."""
+        """The message and the help of each variant of the code; the default variant has an empty name."""
         return {"": (self.message, self.help), **self.variants}
 
 
@@ -77,12 +77,12 @@ def _message(entry: dict[str, Any]) -> Message:
 
 Severity: TypeAlias = Literal["error", "warning"]
 WIDEST: Final = 120
-"""Longest part of a line that is shown. Units: characters."""
+"""Longest part of a source line that a printed diagnostic shows. Units: characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One error or warning about a text.
+    """An error or a warning about the text of an expression.
 
     Columns count code points from 1; `end_column` is exclusive and can equal `column` at the end of a text. `field` is
     empty until a caller that knows the object sets it. `case` is the index of the line in a score's cases.
@@ -100,12 +100,12 @@ class Diagnostic:
 
     @property
     def sort_key(self) -> tuple[int, int, int, int, str]:
-        """Sort key for the order of the text."""
+        """Key that sorts diagnostics by their position in the text."""
         return (-1 if self.case is None else self.case, self.line, self.column, self.end_column, self.code)
 
 
 class Position(NamedTuple):
-    """A position as in editors: line, start column and end column."""
+    """A position as editors show it: line, start column and end column."""
 
     line: int
     column: int
@@ -123,7 +123,7 @@ def locate(text: str, span: Span) -> Position:
 
 
 def diagnose(code: str, text: str, span: Span, variant: str = "", **values: object) -> Diagnostic:
-    """Create a diagnostic from the table of codes.
+    """Create a diagnostic for a position in a text, with the sentences that the code has.
 
     Args:
         code: The code, such as `E0301`.
@@ -148,7 +148,7 @@ def diagnose(code: str, text: str, span: Span, variant: str = "", **values: obje
 
 
 def render(diagnostic: Diagnostic, text: str, title: str) -> str:
-    """Return a diagnostic with its line of the text and carets under the position.
+    """Format a diagnostic with the source line and carets under the position.
 
     Invisible characters and those that change the direction of text are escaped; carets count shown columns.
     """
@@ -171,7 +171,7 @@ def render(diagnostic: Diagnostic, text: str, title: str) -> str:
 
 
 def _window(line: str, before: str, marked: str) -> tuple[str, str, str]:
-    """Cut a long line to the part around the mark.
+    """Cut a long source line to the part around the marked characters.
 
     Returns:
         The line, the part before the mark, and the marked part.

@@ -21,17 +21,17 @@ _OPERATOR: Final = re.compile(r"\b(?:and|or|not|in)\b|[-+*/<>=!?&|]")
 
 
 def without_tag(image: str) -> bool:
-    """Return whether an image has neither tag nor digest; images of pods always have one."""
+    """Return whether an image name has neither tag nor digest."""
     return bool(image) and not {":", "@"} & set(image.rpartition("/")[2])
 
 
 def is_list(text: str) -> bool:
-    """Return whether a source text is a list."""
+    """Return whether the text of an expression is a list."""
     return text in _LISTS or text.startswith(("split(", "["))
 
 
 def of_list(name: str, items: str, given: str = "") -> str:
-    """Return the suggestion for a function or method of a list.
+    """Return the suggestion for a call of a list function or method that the language does not have.
 
     Args:
         name: Name of the function or method.
@@ -55,19 +55,19 @@ def of_list(name: str, items: str, given: str = "") -> str:
 
 
 def operand(text: str) -> str:
-    """Return an expression as an operand: in parentheses if it contains an operator."""
+    """Return the text of an expression for use as an operand: in parentheses if it contains an operator."""
     plain = STRING.sub('""', text)
     whole = text.startswith("(") and text.endswith(")") and plain.count("(") == 1
     return f"({text})" if _OPERATOR.search(plain) and not whole else text
 
 
 def of_cluster(of: str, name: str, given: str) -> str:
-    """Return the suggestion for a function of `cluster.nodes` or `cluster.pods`: an aggregate."""
+    """Return the aggregate to suggest for a call of an unknown function of `cluster.nodes` or `cluster.pods`."""
     forms = table(f"of_cluster_{of}") if of in {"nodes", "pods"} else {}
     near = difflib.get_close_matches(name, forms, n=1, cutoff=0.75)
     return f"write `{forms[near[0]].replace('...', given or '...')}`" if near else ""
 
 
 def over_cluster(function: str, path: Names, given: str) -> str:
-    """Return the suggestion for a function called with a path of `cluster`; empty for other paths."""
+    """Return the suggestion for a function that is called with a path of `cluster`; empty for other paths."""
     return of_cluster(path[1], function, given) if path[:1] == ("cluster",) and len(path) == 2 else ""

@@ -21,7 +21,7 @@ _ELSE: Final = frozenset({"otherwise", "default", "_"})
 # Levels of Kubernetes objects that names in the language omit.
 _LAYERS: Final = frozenset({"metadata", "spec", "status", "resources", "node_info"})
 LONGEST_VALUE: Final = 60
-"""Longest value that a help repeats. Units: characters."""
+"""Longest value that a help text repeats. Units: characters."""
 # Names of the evaluated object in CEL.
 _OBJECTS: Final = frozenset({"object", "old_object", "self", "this", "resource"})
 _OF_NAMESPACES: Final = frozenset({"namespace_object", "namespace"})
@@ -32,7 +32,7 @@ _REGULAR: Final = ("match", "matches", "regex", "regexp", "re")
 _ARITHMETIC: Final = frozenset("+-*/")
 _SIGNS: Final = _ARITHMETIC | frozenset("=!<>?")
 _READ: Final = re.compile(r'(\w++(?:\.\w++)*+)(\["[^"]*"\])?')
-"""A field as written, with an optional key."""
+"""Pattern of a field in an expression, with an optional key."""
 # Free amounts are used more often in decisions than the others.
 _ORDER: Final = ("free", "allocatable", "requested", "requests")
 
@@ -43,7 +43,7 @@ def snake(name: str) -> str:
 
 
 def method(name: str, receiver: str, given: str, known: Collection[str], beside: str = "") -> str:
-    """Return the suggestion for a method of a value.
+    """Return the suggestion for a method call on a value, such as `node.name.startsWith("a")`.
 
     Args:
         name: Name of the method.
@@ -70,7 +70,7 @@ def method(name: str, receiver: str, given: str, known: Collection[str], beside:
 
 
 def _by_function(name: str, receiver: str, given: str, known: Collection[str]) -> str:
-    """Return the suggestion for a method of a value that is not a list: a function."""
+    """Return the function to suggest for a method call on a value that is not a list."""
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
     function = table("methods").get(name) or (name if name in known else next(iter(near), ""))
     if function == "has" and not given and (said := never_missing(receiver)):
@@ -83,12 +83,12 @@ def _by_function(name: str, receiver: str, given: str, known: Collection[str]) -
 
 
 def around(text: str, start: int, end: int) -> str:
-    """Return the characters before and after a part of a text, ignoring spaces."""
+    """Return the characters directly before and after a part of a text, ignoring spaces."""
     return text[:start].rstrip()[-1:] + text[end:].lstrip()[:1]
 
 
 def call(names: Names, known: Collection[str], given: str = "...", beside: str = "") -> str:
-    """Return the suggestion for a call of something that is not a function.
+    """Return the suggestion for a call of a name that is not a function.
 
     Args:
         names: The called path.
@@ -113,7 +113,7 @@ def call(names: Names, known: Collection[str], given: str = "...", beside: str =
 
 
 def _of_group(names: Names, name: str, given: str) -> str:
-    """Return the suggestion for a call of an unknown name under `node.pods`, `node.taints` or `pod.tolerations`."""
+    """Return the suggestion for an unknown function of `node.pods`, `node.taints`, `pod.tolerations` or `cluster.*`."""
     calls = [one[-1] for one in (*POD_FUNCTIONS, *FIELDS) if one[:-1] == names and is_called(one)]
     near = difflib.get_close_matches(name, calls, n=1)
     if names[:1] == ("cluster",) and (said := of_cluster(names[-1], name, given)):
@@ -161,7 +161,7 @@ def nothing(value: str, *, differs: bool) -> str:
 
 
 def never_missing(value: str, *, differs: bool = True) -> str:
-    """Return the suggestion for a test whether a field has a value, if it is never missing.
+    """Return the suggestion for a test whether a field is missing, if the field is never missing.
 
     Args:
         value: The field as written, with its key.
@@ -181,18 +181,18 @@ def never_missing(value: str, *, differs: bool = True) -> str:
 
 
 def keyed(names: Names, key: str) -> str:
-    """Return the suggestion for a key that was written as a name; empty if the field has no keys."""
+    """Return the suggestion for a key that was written as a name (`labels.gpu`); empty if the field has no keys."""
     found = FIELDS.get(names)
     return f"write `{written(names, key)}`" if found is not None and found.keyed and names not in GROUPS else ""
 
 
 def of_the_other(root: str, name: str) -> str:
-    """Return the suggestion if only pods, or only nodes, have a field."""
+    """Return the suggestion for a field of a pod that only nodes have, or of a node that only pods have."""
     return f'a {root} has no such field; write a label, as in `{root}.labels["{name}"]`'
 
 
 def presence(names: Names, key: str) -> str:
-    """Return the condition that tests for a key; empty if the field has no keys."""
+    """Return the condition that tests whether a field has a key; empty if the field has no keys."""
     if names == ("node", "taints"):
         return written((*names, "has"), key)
     found, read = FIELDS.get(names), written(names, key)
@@ -235,7 +235,7 @@ def field(path: Names, size: int, tail: str = "", key: str = "") -> str:
 
 
 def of_the_pod_alone(root: str, name: str) -> str:
-    """Return the message about a field that only the pending pod has, not `peer` or `victim`; otherwise empty."""
+    """Return the message about a field of `peer` or `victim` that only `pod` has; empty for other fields."""
     known = (*FIELDS, *GROUPS)
     own = name if ("pod", name) in known else table("renamed").get(name, name)
     if root not in _OTHERS or ("pod", own) not in known or (root, own) in known:
@@ -261,11 +261,11 @@ _OTHERS: Final = {
     "peer": ("placed pods", "the pod that is scheduled"),
     "victim": ("victims", "the pod that preempts"),
 }
-"""By variable: the pods that `peer` or `victim` stands for, and the pod that `pod` stands for in the same rule."""
+"""For `peer` and `victim`: which pods the variable stands for, and which pod `pod` stands for beside it."""
 
 
 def _of_a_namespace(name: str, key: str, root: str = "pod") -> str:
-    """Return the suggestion for a field of `pod.namespace`."""
+    """Return the suggestion for a field of the pod's namespace, such as `pod.namespace.labels`."""
     labels = of_the_pod_alone(root, "namespace_labels") or _write((root, "namespace_labels"), key)
     if name in {"name", "metadata"}:
         return f"write `{root}.namespace`" if key == "..." or name == "name" else labels
@@ -278,7 +278,7 @@ _INSIDE: Final[Mapping[Names, Callable[[str, str], str]]] = {
     ("peer", "namespace"): lambda name, key: _of_a_namespace(name, key, "peer"),
     ("victim", "namespace"): lambda name, key: _of_a_namespace(name, key, "victim"),
 }
-"""Functions that suggest fields for a name (with a key or further names) after certain paths."""
+"""Functions that suggest a field for unknown names after a path, by that path."""
 
 
 def foreign_root(path: Names, key: str = "...", roots: Names = ("pod", "node")) -> str:
@@ -304,7 +304,7 @@ def foreign_root(path: Names, key: str = "...", roots: Names = ("pod", "node")) 
 
 
 def without_layers(path: Names) -> Names:
-    """Return a path without the levels of Kubernetes objects that names omit."""
+    """Return a path without levels such as `spec` and `status`, which the language omits."""
     return tuple(one for one in path if one not in _LAYERS)
 
 
@@ -316,7 +316,7 @@ def without_root(path: Names) -> str:
 
 
 def group(names: Names, key: str = "") -> str:
-    """Return the suggestion for a name that only precedes other names, with an optional key."""
+    """Return the suggestion for a path that is no field but the beginning of longer fields."""
     if names == ("node", "pods"):
         *most, last = (f".{one[-1]}(...)" for one in POD_FUNCTIONS)
         return f"write node.pods{', '.join(most)} or {last}; the number of pods is `node.requested.pods`"
@@ -350,7 +350,7 @@ def _key_in(given: str) -> str:
 
 
 def _matched(value: str, given: str) -> str:
-    """Return the condition that matches a regular expression, if there is an equivalent."""
+    """Return the condition to use instead of a regular expression; empty if there is no equivalent."""
     found = STRING.fullmatch(given)
     text = found[1] if found else ""
     begins, ends = text.startswith("^"), text.endswith("$")
@@ -406,7 +406,7 @@ def _without_layers(path: Names, key: str = "...") -> str:
 
 
 def _of_spec(path: Names) -> str:
-    """Return the place in a policy's spec that has the meaning of a pod's field."""
+    """Return the field of a policy's spec that replaces a field of a pod's spec in an expression."""
     return table("of_spec").get(path[-1], "") if path[:1] in {("pod",), ("peer",)} else ""
 
 
@@ -424,7 +424,7 @@ def _renamed(parent: Names, name: str, behind: Names) -> str:
 
 
 def _deeper(parent: Names, name: str) -> list[Names]:
-    """Return fields of this name at a deeper level, as `cpu` in `node.free`."""
+    """Return the deeper fields below a path that end with a name, as `node.free.cpu` for `cpu`."""
     found = [names for names in FIELDS if names[: len(parent)] == parent and names[-1] == name]
     return sorted((names for names in found if names[-2] in _ORDER), key=lambda names: _ORDER.index(names[-2]))
 

@@ -1,4 +1,4 @@
-"""Suggestions in diagnostics: the nearest name for a misspelt one, and the conversion for a type error.
+"""Suggestions in diagnostics: the nearest name for a misspelt name, and the conversion for a type error.
 
 Functions use only names, types and inputs, and return one sentence, or an empty text if no suggestion is certain. Long
 texts are not compared with names. Of many names, only the most similar ones are compared exactly, so any text is cheap.
@@ -39,12 +39,11 @@ from policysched.language.messages.diagnostics import Diagnostic, message_table
 _LONGEST = 40
 _SEPARATOR = re.compile(r"[,;|]")
 _COMPARED = 16
-"""Largest number of names compared letter by letter, which takes a hundred times as long as comparing pairs of
-letters."""
+"""Largest number of names that are compared with a misspelt name letter by letter, which is slow."""
 
 
 def table(name: str) -> Mapping[str, str]:
-    """Return a table of `suggestions.toml`: suggestions by what the user wrote."""
+    """Return a table of the file `suggestions.toml`: the suggestion for each text that the user wrote."""
     return _tables()[name]
 
 
@@ -63,7 +62,7 @@ def _entries(entries: Mapping[str, str | list[str]]) -> Iterator[tuple[str, str]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the nearest known name; empty if none is near."""
+    """Return a sentence with the known name nearest to a misspelt name; empty if no name is near."""
     if len(name) > _LONGEST:
         return ""
     close = difflib.get_close_matches(name, sorted(_nearest(name, known)), n=1, cutoff=0.65)
@@ -71,7 +70,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def one_of(text: str, known: Sequence[str]) -> str:
-    """Return a sentence with the text that was probably meant, or with all possible texts."""
+    """Return a sentence with the possible text nearest to a wrong text, or with all possible texts."""
     same = [one for one in known if one.lower() == text.lower()]
     return did_you_mean(text, same or known).replace("`", '"') or "write one of " + ", ".join(
         f'"{one}"' for one in known
@@ -79,7 +78,7 @@ def one_of(text: str, known: Sequence[str]) -> str:
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Return the names that have most pairs of letters in common with one, relative to their length."""
+    """Return the known names that share most pairs of letters with a misspelt name."""
     names = list(known)
     if len(names) <= _COMPARED:
         return names
@@ -95,7 +94,7 @@ def _pairs(name: str) -> frozenset[str]:
 
 
 def shown(text: str) -> str:
-    """Return a text as messages quote it, cut if long."""
+    """Return a text for a quotation in a message, cut if it is long."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
@@ -103,7 +102,7 @@ _LABELS = frozenset({"labels", "annotations", "namespace_labels"})
 
 
 def difference(left: Typed, right: Typed, *written: Expr) -> str:
-    """Return how to give two values one type; `written` are their expressions."""
+    """Return the help text on how to give two values the same type; `written` are their expressions."""
     kinds = {left.type.kind, right.type.kind}
     if Kind.VERSION in kinds:
         return next((said for kind, said in table("version").items() if Kind(kind) in kinds), "")
@@ -120,7 +119,7 @@ def difference(left: Typed, right: Typed, *written: Expr) -> str:
 
 
 def _to_unit(number: Typed, other: Typed, written: Sequence[Expr]) -> str:
-    """Return how to give a number and a quantity one type; `written` are their expressions."""
+    """Return the help text on how to give a number and a quantity the same type; `written` are their expressions."""
     unit = cast("Unit", other.type.unit).value
     if said := undeclared(number, other):
         return said
@@ -137,7 +136,7 @@ def _to_unit(number: Typed, other: Typed, written: Sequence[Expr]) -> str:
 
 
 def _share(value: Typed) -> str:
-    """Return how to convert a quantity into a share, to compare it with a percentage."""
+    """Return the help text on how to convert a quantity into a share, to compare it with a percentage."""
     read = value.inputs[0] if value.op == Op.INPUT else None
     total = ("node", "allocatable", *read.path[1:]) if read is not None and len(read.path) > 1 else ()
     if read is None or total not in FIELDS or ("node", *read.path) == total:
@@ -146,7 +145,7 @@ def _share(value: Typed) -> str:
 
 
 def _of_let(number: Typed, parts: Sequence[Expr], unit: str) -> str:
-    """Return the suggestion to add a unit to a `let` that is the plain number next to a quantity."""
+    """Return the suggestion to add a unit to a `let` whose plain number is combined with a quantity."""
     if number.op != Op.CONSTANT or not isinstance(number.data, float) or abs(number.data) <= 1:
         return ""
     name = next((one.dotted for one in parts if isinstance(one, Path) and len(one.names) == 1), "")
@@ -168,7 +167,7 @@ def _is_percent(expr: Expr) -> bool:
 
 
 def undeclared(number: Typed, other: Typed) -> str:
-    """Return the suggestion to declare a unit for the metric in a plain number, from the quantity next to it.
+    """Return the suggestion to declare a unit for a metric whose plain number is combined with a quantity.
 
     Else empty.
     """
@@ -179,7 +178,7 @@ def undeclared(number: Typed, other: Typed) -> str:
 
 
 def minutes(exprs: Iterable[Expr]) -> str:
-    """Return how to write minutes, if amounts of some expressions were meant as minutes."""
+    """Return the help text on how to write minutes, if amounts (`5m`) were probably meant as minutes; else empty."""
     found = [one.text for one in itertools.chain.from_iterable(map(_amounts, exprs)) if one.text[-1] in "mM"]
     if not found:
         return ""
@@ -189,7 +188,7 @@ def minutes(exprs: Iterable[Expr]) -> str:
 
 
 _MOST_AMOUNTS = 3
-"""Largest number of amounts that a help repeats."""
+"""Largest number of amounts that a help text repeats."""
 _OF_ONE_UNIT = frozenset({Op.LEAST, Op.GREATEST, Op.ABS, Op.CLAMP})
 
 
@@ -203,14 +202,14 @@ def _amounts(expr: Expr) -> Iterator[Literal]:
 
 
 def _string(node: Typed, other: Typed) -> str:
-    """Return how to compare a string with a number or a condition."""
+    """Return the help text on how to compare a string with a number or a condition."""
     if other.type.kind is Kind.BOOL:
         return f'{_plural(node)} are strings; write `"{_truth(node, other)}"`' if other.op == Op.CONSTANT else ""
     return "write numbers without quotes" if node.op == Op.CONSTANT else to_number(node)
 
 
 def _truth(node: Typed, other: Typed) -> str:
-    """Return how a string field spells `true` or `false`."""
+    """Return the help text on how a string field spells `true` or `false`."""
     text = str(other.data).lower()
     read = node.inputs[-1] if node.op == Op.INPUT else None
     choices = CHOICES.get((read.root, *read.path), ()) if read is not None else ()
@@ -218,7 +217,7 @@ def _truth(node: Typed, other: Typed) -> str:
 
 
 def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
-    """Return how to convert a value into a condition.
+    """Return the help text on how to convert a value into a condition.
 
     Args:
         node: The value.
@@ -238,11 +237,11 @@ def to_condition(node: Typed, text: str, *, inverted: bool = False) -> str:
 
 
 Source: TypeAlias = Callable[[Expr], str]
-"""Returns an expression as a help shows it, with the necessary parentheses; empty if it is too long."""
+"""Function that returns an expression as a help text shows it, in parentheses where necessary; empty if too long."""
 
 
 def member_of(logic: Logic, index: int, source: Source) -> tuple[str, int]:
-    """Return the suggestion for `x == "a" or "b" or "c"`, and how many operands after the comparison belong to it.
+    """Return the suggestion for `x == "a" or "b" or "c"`, and how many operands after the comparison it replaces.
 
     Args:
         logic: The operands and their operator.
@@ -263,7 +262,7 @@ _LISTED: Mapping[tuple[str, str], str] = {
     ("!=", "or"): "not in",
     ("!=", "and"): "not in",
 }
-"""Operator of a list, by the comparison's operator and the word between the values."""
+"""List operator to suggest, by the comparison operator and by the word (`and`, `or`) between the values."""
 
 
 def _in_list(operator: str, value: Expr, items: Sequence[Expr], source: Source) -> str:
@@ -279,7 +278,7 @@ def _is_item(expr: Expr) -> bool:
 
 
 def one_of_several(comparison: Comparison, source: Source) -> tuple[str, Logic] | None:
-    """Return the suggestion for `x == ("a" or "b")` and its wrong part; None for other forms."""
+    """Return the suggestion for `x == ("a" or "b")` and the expression to mark as wrong; None for other comparisons."""
     for value, logic in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
         if isinstance(logic, Logic) and not isinstance(value, Logic):
             operator = _LISTED.get((_EQUALITY.get(comparison.operator, ""), logic.operator), "")
@@ -292,7 +291,7 @@ _EQUALITY: Mapping[str, str] = {"==": "==", "in": "==", "!=": "!=", "not in": "!
 
 
 def default_of(logic: Logic, expr: Expr, behind: Expr | None, source: Source) -> str:
-    """Return the suggestion for `x or "a"`: a value with a default."""
+    """Return the suggestion for `x or "a"`, by which the user probably meant a default value."""
     if logic.operator != "or" or not isinstance(expr, Path) or not isinstance(behind, Literal) or _quoted_name(behind):
         return ""
     is_text = behind.kind in (LiteralKind.STRING, LiteralKind.NUMBER)
@@ -322,7 +321,7 @@ def _opposite(expr: Expr) -> Expr:
 
 
 def quoted_condition(comparison: Comparison, left: Typed, right: Typed, source: Source) -> str:
-    """Return the suggestion for a condition compared with `"true"` or `"false"`; otherwise empty."""
+    """Return the suggestion for a condition compared with `"true"` or `"false"`; empty for other comparisons."""
     for node, other in ((left, right), (right, left)):
         if node.type.kind is Kind.BOOL and other.op == Op.CONSTANT and other.data in _TRUTHS:
             return instead_of_comparing(comparison, source)
@@ -330,14 +329,14 @@ def quoted_condition(comparison: Comparison, left: Typed, right: Typed, source: 
 
 
 def items(left: Type, right: Type) -> str:
-    """Return how to give the items of a list one type."""
+    """Return the help text on how to give the items of a list the same type."""
     if Kind.STRING in {left.kind, right.kind}:
         return "write all items in quotes or none"
     return "write all items in one unit"
 
 
 def constant(phase: str, value: str, expr: Expr) -> str:
-    """Return the effect of a condition that is the same for every node and pod, and its probable cause."""
+    """Return the help text on the effect and the probable cause of a condition that is the same everywhere."""
     quoted = next((text for text in map(_quoted_name, walk(expr)) if text), "")
     if quoted:
         return f"write `{quoted}` without quotes"
@@ -359,13 +358,13 @@ def _is_field(text: str) -> bool:
 
 
 def _plural(node: Typed) -> str:
-    """Return the plural for values of this kind: labels, annotations, these (strings)."""
+    """Return the plural noun for a value in a message: "labels", "annotations", or "these" for other strings."""
     read = node.inputs[-1] if node.op in {Op.INPUT, Op.KEYED} else None
     return read.path[0].removeprefix("namespace_") if read is not None and read.path[0] in _LABELS else "these"
 
 
 def to_number(node: Typed) -> str:
-    """Return how to convert a value into a number."""
+    """Return the help text on how to convert a value into a number."""
     if node.op == Op.WEEKDAY:
         return 'days are strings: "mon" "tue" "wed" "thu" "fri" "sat" "sun"'
     if node.type.kind is Kind.STRING and (plural := _plural(node)) != "these":
@@ -374,12 +373,12 @@ def to_number(node: Typed) -> str:
 
 
 def to_string(node: Typed) -> str:
-    """Return how to convert a value into a string."""
+    """Return the help text on how to convert a value into a string."""
     return "write it in double quotes" if node.op == Op.CONSTANT else table("string").get(node.type.kind.value, "")
 
 
 def of_place(error: Diagnostic, text: str, phase: str, *, score: bool) -> Diagnostic:
-    """Return a syntax error; for a case where none is allowed, with the allowed content of the field.
+    """Return a syntax error; if it is a case outside of a score, add what the field may contain.
 
     Args:
         error: The error.
@@ -397,19 +396,19 @@ def of_place(error: Diagnostic, text: str, phase: str, *, score: bool) -> Diagno
 
 
 def addition(operator: str, node: Typed) -> str:
-    """Return how to combine values that are not numbers."""
+    """Return the help text on how to combine values that cannot be added, because they are not numbers."""
     return "join strings with concat(...)" if operator == "+" and node.type.kind is Kind.STRING else to_number(node)
 
 
 def default(left: Typed, right: Typed, *written: Expr) -> str:
-    """Return how to give a value and its default one type; `written` are their expressions."""
+    """Return the help text on how to give a value and its default the same type; `written` are their expressions."""
     if right.type.kind is Kind.BOOL:
         return "`??` binds tighter than comparisons: write `(x < 1) ?? true`"
     return difference(left, right, *written)
 
 
 def member(left: Typed, right: Typed, listing: Expr) -> str:
-    """Return how to give a value the type of a list's items."""
+    """Return the help text on how to give a value the type of a list's items."""
     if left.type.kind is Kind.QUANTITY and right.type.unit is Unit.NUMBER and left.type.unit is not None:
         said = minutes((listing,)) if left.type.unit is Unit.DURATION else ""
         return said or table("unit")[left.type.unit.value]
@@ -421,7 +420,7 @@ def member(left: Typed, right: Typed, listing: Expr) -> str:
 
 
 def no_list(comparison: Comparison, left: Typed | None, right: Typed, source: Source) -> str:
-    """Return the suggestion for a value after `in` that is not a list: an item, part of a text, or text with items."""
+    """Return the suggestion for `x in y` where `y` is not a list but a string, a field or another value."""
     if left is None or not left.type.like(right.type) or right.type.kind is Kind.BOOL:
         return ""
     meant: tuple[Expr, ...]
@@ -444,7 +443,7 @@ def no_list(comparison: Comparison, left: Typed | None, right: Typed, source: So
 
 
 def _several(literal: Literal) -> tuple[Literal, ...]:
-    """Return the texts that one text lists, separated by commas, semicolons or bars; empty if it lists none."""
+    """Return the items of a text that lists several, separated by commas, semicolons or bars; else empty."""
     texts = [one.strip() for one in _SEPARATOR.split(literal.text)] if literal.kind is LiteralKind.STRING else []
     return tuple(replace(literal, text=one) for one in texts) if len(texts) > 1 and all(texts) else ()
 
@@ -459,7 +458,7 @@ def _call(name: str, *arguments: Expr) -> Call:
 
 
 def score(node: Typed) -> str:
-    """Return how to convert a value into a score."""
+    """Return the help text on how to convert a value into a score."""
     if node.type.kind is Kind.QUANTITY:
         return "write scale(x, lo, hi), or divide by a value of the same unit"
     return to_number(node)

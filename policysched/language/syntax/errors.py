@@ -39,7 +39,7 @@ _MEMBER: Final = re.compile(r"\.\s*+(\w++)\s*+(\(([^()]*+)\))?")
 _NAMES: Final = frozenset({"NAME", "DOT"})
 _BLANKS: Final = re.compile(r'("(?:[^"\\\n]|\\.)*+")|(?:\s|#[^\n]*+)++')
 LONGEST: Final = 80
-"""Longest part of the user's text that a help repeats. Units: characters."""
+"""Longest part of the user's text that a help text repeats. Units: characters."""
 _TEXT: Final = r'"(?:[^"\\\n]|\\["\\])*+"'
 _BRACES: Final = re.compile(rf"\{{\s*+({_TEXT}(?:\s*+,\s*+{_TEXT})*+)\s*+\}}")
 _ELVIS: Final = re.compile(rf"\?:\s*+({_TEXT}|[a-z0-9_.]++%?+(?:\[{_TEXT}\])?+(?:\([^()]*+\))?+)", re.IGNORECASE)
@@ -67,7 +67,7 @@ def behind_value(text: str, tokens: Sequence[Token], index: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return part of a text on one line, without comments."""
+    """Return a part of the text on a single line, without comments."""
     return _BLANKS.sub(lambda found: found[1] or " ", text).strip()
 
 
@@ -84,7 +84,7 @@ def wrong_field(path: Names) -> str:
 
 
 def names_of(tokens: Sequence[Token]) -> Names:
-    """Return the dotted names at the start of some tokens."""
+    """Return the names at the beginning of a sequence of tokens, up to a token that is neither a name nor a dot."""
     names = []
     for token in tokens:
         if token.type not in _NAMES:
@@ -94,7 +94,7 @@ def names_of(tokens: Sequence[Token]) -> Names:
 
 
 def _begin(tokens: Sequence[Token]) -> int:
-    """Return the position of the start of the value that ends the tokens: a path, a call, parentheses, or a text."""
+    """Return the index of the token at which the value that ends the tokens begins."""
     place, depth = len(tokens) - 1, 0
     if tokens[place].type in CONSTANTS:
         return place
@@ -108,14 +108,14 @@ _ARROWS: Final = frozenset({"ARROW", "ARROW_SIGN"})
 _ARROW_MEANT: Final = re.compile(
     r"(?:=+>?|-+\s*+>|[\u2013\u2014]\s*+>?|:|[\u21d2\u27f6\u279c\u2794\u279d\u27a1\ufe0f]++)\s*+(\d++(?:\.\d++)?+)\s*+\Z"
 )
-"""Replacements for the arrow of a case, with the number after them."""
+"""Pattern of symbols that were probably meant as the arrow of a case, and of the number after them."""
 _QUOTES: Final = {
     "'": "'", "`": "`", "\u201c": "\u201d", "\u201d": "\u201d", "\u201e": "\u201c", "\u201f": "\u201d",
     "\u2018": "\u2019", "\u2019": "\u2019", "\u201a": "\u2018", "\u201b": "\u2019", "\u00ab": "\u00bb",
     "\u00bb": "\u00ab", "\u2039": "\u203a", "\u203a": "\u2039", "\u300c": "\u300d",
     **{quote: quote for quote in "\u00b4\u2032\u2033\u02ba\u301d\u301e\uff02\uff07"},
 }  # fmt: skip
-"""Closing quotes by opening quotes, for quotes that the language does not have."""
+"""Closing quotes by opening quotes, for quotation marks that the language does not accept."""
 _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
 _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'write times in quotes, as in "22:00"'
@@ -130,7 +130,7 @@ _EQUALS: Final = re.compile(rf"\s*+(==|!=)\s*+({_PATH.pattern})")
 
 
 def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: Collection[str]) -> Diagnostic:
-    """Return the diagnostic of a token that is not accepted at its position."""
+    """Return the diagnostic for a token that the grammar does not accept at its position."""
     token = tokens[index]
     before = tokens[index - 1] if index else None
     minus = before if before is not None and before.type == "MINUS" and token.type in _ARROWS else None
@@ -158,7 +158,7 @@ def unexpected_token(text: str, tokens: Sequence[Token], index: int, accepted: C
 
 
 def _instead(tokens: Sequence[Token], index: int) -> str:
-    """Return the suggestion for syntax of other languages."""
+    """Return the suggestion for syntax that other languages have, such as `&&`; empty for other tokens."""
     token = tokens[index]
     if token.type == "BY" or (index and tokens[index - 1].type == "BY"):
         return "write `by` and a field after the brackets, as in sum(x) by node.zone"
@@ -173,7 +173,7 @@ def _instead(tokens: Sequence[Token], index: int) -> str:
 
 
 def _is_nothing(text: str, tokens: Sequence[Token], index: int) -> str:
-    """Return the condition for `x is null` or `x is not null`."""
+    """Return the condition to suggest for `x is null` or `x is not null`."""
     found = _IS_NOTHING.match(text, span_of(tokens[index]).start) if index else None
     if found is None or found[2].lower() not in table("nothing"):
         return ""
@@ -259,7 +259,7 @@ def _no_field(text: str, parent: Names, span: Span) -> Diagnostic | None:
 
 
 def _whole(text: str, before: Names, span: Span) -> tuple[Names, str]:
-    """Return all names of a path that continues after some names, and the key after it."""
+    """Return all names of a path that begins with the names `before`, and the key after them."""
     found = _PATH.match(text, span.start)
     if found is None or text.startswith("(", found.end()):  # the name of a method is not a field
         return before or (snake(text[span.start : span.end]),), "..."
@@ -267,7 +267,7 @@ def _whole(text: str, before: Names, span: Span) -> tuple[Names, str]:
 
 
 def _named(character: str) -> str:
-    """Return a character for a message; with its number and name if it is ambiguous or invisible."""
+    """Return a character for a message, with its code point and name if it is ambiguous or invisible."""
     if character.isascii() and character.isprintable():
         return f"`{character}`"
     number = ", ".join(filter(None, (f"U+{ord(character):04X}", unicodedata.name(character, "").lower())))
@@ -330,7 +330,7 @@ def _elvis(text: str, tokens: Sequence[Token], position: int) -> Diagnostic | No
 
 
 def _wrong_arrow(text: str, tokens: Sequence[Token], position: int, accepted: Collection[str]) -> str:
-    """Return the suggestion for a case with another symbol than an arrow between guard and number."""
+    """Return the suggestion for a case with a wrong symbol instead of the arrow."""
     found = _ARROW_MEANT.match(text, position)
     if found is None or not tokens or not _ARROWS & set(accepted):
         return ""
@@ -387,7 +387,7 @@ def _method(text: str, receiver: Names, span: Span) -> str:
 
 
 def _before(tokens: Sequence[Token]) -> Names:
-    """Return the names before a dot at the end of some tokens."""
+    """Return the names before a dot that ends the tokens; empty if the tokens do not end with a dot."""
     first = len(tokens)
     while first > 0 and tokens[first - 1].type in _NAMES:
         first -= 1
@@ -395,7 +395,7 @@ def _before(tokens: Sequence[Token]) -> Names:
 
 
 def _compared_with_nothing(text: str, tokens: Sequence[Token], end: int) -> str:
-    """Return the condition for `x == None` or `None == x`.
+    """Return the condition to suggest for `x == None` or `None == x`.
 
     Args:
         text: The text.

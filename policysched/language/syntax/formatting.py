@@ -48,7 +48,7 @@ _LEADING_ZEROS: Final = re.compile(r"^0+(?=[0-9])")
 
 
 def format_text(text: str, start: str = "expr") -> str | Diagnostic:
-    """Return the canonical form of a text, or its first syntax error.
+    """Return a text in canonical form, or the diagnostic of its first syntax error.
 
     A text with comments is returned unchanged, because the canonical form has none.
     """

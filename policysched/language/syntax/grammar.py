@@ -21,12 +21,12 @@ TABLES: Final = "grammar.json"
 
 
 def grammar_text() -> str:
-    """Return the grammar file of the package."""
+    """Return the text of the grammar file, `grammar.lark`."""
     return _shipped("grammar.lark")
 
 
 def make_parser(transformer: Transformer[Any, Any], tables: str | None = None) -> Lark:
-    """Return the parser.
+    """Return the Lark parser of the language, from precomputed tables if given.
 
     Args:
         transformer: Receives what the parser reduces.
@@ -41,7 +41,7 @@ def make_parser(transformer: Transformer[Any, Any], tables: str | None = None) -
 
 
 def make_tables() -> str:
-    """Compute the tables, as JSON."""
+    """Compute the tables of the Lark parser, as JSON."""
     grammar = grammar_text()
     data, memo = _build(grammar, None).memo_serialize([TerminalDef, Rule])
     return json.dumps({"of": _origin(grammar), "data": data, "memo": memo}, separators=(",", ":")) + "\n"

@@ -14,11 +14,11 @@ from policysched.language.syntax.terminals import VALUES
 OPENS_VALUE: Final = VALUES - {"MINUS", "LSQB", "NOT"}
 CONSTANTS: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION", "STRING", "TRUE", "FALSE"})
 MOST_ITEMS: Final = 4
-"""Largest number of list items that a help repeats."""
+"""Largest number of list items that a help text repeats."""
 
 
 def in_list(tokens: Sequence[Token], index: int) -> str:
-    """Return how to write a list, if one was meant."""
+    """Return the help text on how to write a list, if a list was probably meant; else empty."""
     kind, before = tokens[index].type, [one.type for one in tokens[:index]]
     if kind == "COMMA" and before[-2:-1] == ["IN"] and tokens[index - 1].type in VALUES:
         return f"write `in [{_items(tokens[index - 1 :])}]`"
@@ -36,7 +36,7 @@ def in_list(tokens: Sequence[Token], index: int) -> str:
 
 
 def _items(tokens: Sequence[Token], wanted: Collection[str] = ()) -> str:
-    """Return the values at the start of some tokens, separated by commas; only the first few of many.
+    """Return the values at the beginning of a sequence of tokens, separated by commas; `...` replaces further values.
 
     Args:
         tokens: Tokens that begin with the values.
@@ -55,7 +55,7 @@ def _items(tokens: Sequence[Token], wanted: Collection[str] = ()) -> str:
 
 
 def _bracket_of_in(tokens: Sequence[Token]) -> int:
-    """Return the position of an open parenthesis after `in`; 0 if there is none."""
+    """Return the index of an open parenthesis after `in`; 0 if there is none."""
     depth = 0
     for place in range(len(tokens) - 1, 0, -1):
         depth += (tokens[place].type == "RPAR") - (tokens[place].type == "LPAR")

@@ -57,13 +57,13 @@ def _lark() -> Lark:
 
 
 def load_grammar() -> None:
-    """Build the parser and load the messages now, so that the first text is not delayed."""
+    """Load the parser and the messages early, so that the first parsed text is not delayed."""
     _lark()
     message_table()
 
 
 def parse(text: str, start: str = "expr") -> Parsed:
-    """Parse a text.
+    """Parse a text of the language into a syntax tree, or return the diagnostic of its first error.
 
     Args:
         text: The text of one field, or of one case.
@@ -82,7 +82,7 @@ def parse(text: str, start: str = "expr") -> Parsed:
 
 
 def _tokens(text: str) -> tuple[list[Token], int | None]:
-    """Split a text into tokens; the second value is the position at which no token begins, or None."""
+    """Split a text into tokens; also return the position of a character that begins no token, else None."""
     tokens: list[Token] = []
     try:
         # Not Lark.lex, which builds a lexer for every text.
@@ -112,7 +112,7 @@ def _parse_tokens(text: str, tokens: list[Token], start: str, stopped_at: int | 
 
 
 def _accepted(tokens: list[Token], start: str) -> frozenset[str]:
-    """Return the accepted terminals, computed before the parser reduces for the unexpected token."""
+    """Return the terminals that the grammar accepts after some tokens."""
     parser = _lark().parse_interactive(start=start)
     for token in tokens:
         parser.feed_token(token)
@@ -120,7 +120,7 @@ def _accepted(tokens: list[Token], start: str) -> frozenset[str]:
 
 
 def _measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
-    """Return the diagnostic of a text with too many tokens or too deep nesting."""
+    """Return the diagnostic for a text with too many tokens or too deep nesting; None if the text is within limits."""
     if len(tokens) > MAX_TOKENS:
         span = Span(span_of(tokens[MAX_TOKENS]).start, len(text))
         return diagnose("E0107", text, span, "tokens", number=len(tokens), limit=MAX_TOKENS)
@@ -131,7 +131,7 @@ def _measure(tokens: Sequence[Token], text: str) -> Diagnostic | None:
 
 
 def _measure_tree(tree: Expr | Case, text: str) -> Diagnostic | None:
-    """Return the diagnostic of a tree that is too deep."""
+    """Return the diagnostic for a syntax tree that is too deep; None if the tree is within the limit."""
     roots = [tree] if not isinstance(tree, Case) else [tree.value, tree.guard]
     waiting = [(root, 0) for root in roots if not isinstance(root, Keyword)]
     while waiting:
@@ -168,7 +168,7 @@ def _depths(tokens: Sequence[Token]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A tree and its extent in the text, including parentheses."""
+    """A syntax tree with the start and end offset of its text, including parentheses."""
 
     node: Expr
     start: int
@@ -192,7 +192,7 @@ def _part(node: Expr, reach: Span) -> _Part:
 
 
 class _TreeBuilder(Transformer):  # type: ignore[type-arg]
-    """Builds the syntax tree, with one method per rule (or alias) of the grammar."""
+    """Builds the syntax tree while the text is parsed, with one method per rule of the grammar."""
 
     def single(self, children: Children) -> _Part | Token:
         return children[0]
@@ -227,7 +227,7 @@ class _TreeBuilder(Transformer):  # type: ignore[type-arg]
         return _part(Listing(tuple(_nodes(children)), _reach(children)), _reach(children))
 
     def group(self, children: Children) -> _Part:
-        """Extend the extent of a tree by its parentheses."""
+        """Extend the text of a tree by the parentheses around it."""
         return _part(_nodes(children)[0], _reach(children))
 
     def negation(self, children: Children) -> _Part:

@@ -39,7 +39,7 @@ TERMINALS: Final[Mapping[str, str]] = {
 
 
 def expectation(accepted: Collection[str]) -> str:
-    """Return the terminals that were expected, grouped by kind."""
+    """Return the expected terminals as text for a message, grouped by kind."""
     names: dict[str, None] = {}
     rest = set(accepted)
     if "LPAR" in rest and "STRING" in rest:
@@ -59,6 +59,6 @@ def expectation(accepted: Collection[str]) -> str:
 
 
 def span_of(token: Token) -> Span:
-    """Return the position of a token."""
+    """Return the start and end offset of a token."""
     start = token.start_pos or 0
     return Span(start, start + len(token))

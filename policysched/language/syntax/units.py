@@ -34,14 +34,14 @@ NUMERIC: Final = frozenset({"NUMBER", "PERCENT", "QUANTITY", "DURATION"})
 
 
 def is_apart_from(number: Token, word: str) -> bool:
-    """Return whether a word after a number and a space is, or resembles, a unit."""
+    """Return whether the word after a number and a space is a unit or resembles a unit."""
     folded = word.lower()
     known = word in _UNITS or folded in _FOLDED or folded.removesuffix("b") in _BYTES
     return number.type == "NUMBER" and bool(known or _LONG.fullmatch(folded) or _CORES.fullmatch(word))
 
 
 def apart(text: str, number: Token, unit: str, end: int) -> Diagnostic:
-    """Return the diagnostic of a number and its unit with a space between them."""
+    """Return the diagnostic for a space between a number and its unit."""
     right = unit if unit in _UNITS else "" if _CORES.fullmatch(unit) else _meant(unit)
     return diagnose("E0100", text, Span(span_of(number).start, end), "apart", number=number, unit=right)
 
@@ -66,7 +66,7 @@ def _instead_of(digits: str, unit: str) -> str:
 
 
 def _meant(unit: str) -> str | None:
-    """Return the unit that was probably meant: a size in bytes, a unit in another case, the start of a word."""
+    """Return the unit that was probably meant by an unknown unit; None if no unit is similar."""
     folded = unit.lower()
     if folded.endswith("b") and folded[:-1] in _BYTES:
         return _BYTES[folded[:-1]]
@@ -82,7 +82,7 @@ _OF_KEYS: Final = frozenset(string.ascii_letters + string.digits + "_./-")
 
 
 def _key(text: str, span: Span) -> Diagnostic | None:
-    """Return the diagnostic of a key without brackets that contains a number, such as `nvidia.com/mig-1g.5gb`."""
+    """Return the diagnostic for a key that contains a number and was written without brackets and quotes."""
     start, end = span.start, _KEY.match(text, span.start)
     while start and text[start - 1] in _OF_KEYS:
         start -= 1
@@ -104,7 +104,7 @@ def touch(before: Token, token: Token) -> bool:
 
 
 def number_meant(before: Token, token: Token, behind: Sequence[Token]) -> str:
-    """Return how to write a number, if one was meant."""
+    """Return the help text on how to write a number, if a number was probably meant; else empty."""
     joined = behind and behind[0].type in NUMERIC and touch(token, behind[0])
     if token.type == "DOT" and joined:
         return f"write `0.{behind[0]}`"
