@@ -1,4 +1,4 @@
-"""Fields of timestamps and durations: years, days, hours and others.
+"""CEL functions for the fields of timestamps and durations, such as `getFullYear()`.
 
 Source: cel-go v0.26 common/stdlib/standard.go, common/types/timestamp.go, common/types/duration.go.
 """

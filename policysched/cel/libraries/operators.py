@@ -304,4 +304,4 @@ SPENDING_OPERATORS: Final[dict[str, Operation]] = {
     "sort": _sort,
     "@sortByAssociatedKeys": _sort,
 }
-"""Like OPERATORS, with a budget as first argument, which pays for the sizes of the other arguments."""
+"""Operators whose first argument is a budget, which pays for the sizes of the other arguments."""

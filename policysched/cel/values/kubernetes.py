@@ -37,7 +37,7 @@ class Semver:
         return said + (f"+{'.'.join(self.build)}" if self.build else "")
 
     def order(self, other: Semver) -> int:
-        """Return -1, 0 or 1 if this version is lower than, equal to or higher than the other."""
+        """Return -1, 0 or 1 if this version is lower than, equal to or higher than another version."""
         mine, others = (self.major, self.minor, self.patch), (other.major, other.minor, other.patch)
         if mine != others:
             return 1 if mine > others else -1
