@@ -28,7 +28,7 @@ from policysched.model.objects.devices import FROM_CLAIM, FROM_CLASS
 
 
 class ResultMaker:
-    """Makes the allocations of claims on one node.
+    """Makes the allocations that are written into the claims of a pod on one node.
 
     Args:
         node: The node's name.

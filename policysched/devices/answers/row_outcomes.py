@@ -15,7 +15,7 @@ from policysched.devices.outcomes import BYTES_AN_OUTCOME, NO, YES, AllocationAn
 _MOST_LOGGED: Final = 1024
 """Largest number of changed rows in the log; above it, all rows are treated as changed."""
 _FEW_ROWS: Final = 32
-"""Size of a group up to which its rows are compared one by one, not as arrays."""
+"""Number of rows of a node group up to which the rows are compared one by one, not as arrays."""
 _LAST_ANSWER: Final = int(AllocationAnswer.INVALID_POOLS)
 """Largest code in `AllocationAnswer` that is not an error of the pod; larger codes are errors."""
 

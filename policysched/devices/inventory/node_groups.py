@@ -19,7 +19,7 @@ SeenPools = Mapping[PoolId, SeenPool | None]
 
 
 class MovedLog:
-    """Log of what must be evaluated again: a node group, or a pool view, which stands for all groups that see it.
+    """Log of node groups to evaluate again, and of pool views, which stand for all groups that see the view.
 
     Args:
         readers: The readers of the log; it stays empty while there are none.

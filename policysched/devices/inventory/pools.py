@@ -150,7 +150,7 @@ class Pool:
     def seen_as(
         self, numbers: Mapping[int, int], name: str, labels: Mapping[str, str], taken: Taken
     ) -> SeenPool | None:
-        """Return the pool as a node sees it, given the slices and devices that the node reaches (see `Reach`)."""
+        """Return the pool as a node sees it; `numbers` are the node's `Reach` numbers of slices and devices."""
         reached = self.reach.reached(numbers)
         local = {one: one.reached_from(name, labels) or 0 for one in self._local.get(name, ())}
         if local:

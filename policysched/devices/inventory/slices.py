@@ -87,7 +87,7 @@ class DeviceNodes:
 
     @property
     def demands(self) -> Collection[LabelValue] | None:
-        """Label values of which a node needs at least one to use a device; None if other nodes can use one too."""
+        """Label values of which a node needs at least one to use a device; None if nodes without them can."""
         if self.everywhere or self.by_name or self._others:
             return None
         return [(key, value) for key, by_value in self._by_label.items() for value in by_value]
