@@ -149,7 +149,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def _decoder(shape: type[T]) -> msgspec.json.Decoder[T]:
-    """Return the cached decoder of a type; creating one takes far longer than using it."""
+    """Return the cached decoder of a type; creating a decoder takes far longer than using it."""
     decoder = _DECODERS.get(shape)
     if decoder is None:
         decoder = _DECODERS[shape] = msgspec.json.Decoder(shape)

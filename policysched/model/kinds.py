@@ -249,8 +249,10 @@ RESOURCE_CLAIMS: Final = _of_devices(
     fill=fill_claim,
     tolerated=_NOT_SERVED,
 )
-"""A forbidden list of claims is an error, not an empty list, because claims hold devices; an unreadable claim keeps its
-devices."""
+"""Resource claims; a forbidden list of claims is an error, not an empty list, because claims hold devices.
+
+A claim that becomes malformed keeps its devices.
+"""
 POLICIES: Final[ApiKind[Policy]] = ApiKind(
     API_VERSION,
     KIND,
@@ -355,7 +357,7 @@ KINDS: Final[dict[str, ApiKind[Any]]] = {
         PODS,
     )
 }
-"""All kinds by their names in objects; pods are last, because they refer to the others."""
+"""All kinds by their names in objects; pods come last, because pods refer to objects of other kinds."""
 
 
 def kind_of(raw: Mapping[str, Any]) -> ApiKind[Any] | None:

@@ -20,8 +20,10 @@ from policysched.model.objects.pods import PodSpec, PodStatus
 
 Text = TypeVar("Text", str, str | None)
 MOST_TEMPLATES: Final = 16_384
-"""Largest number of templates whose last pod is known; beyond it all are forgotten. Pods of a namespace without a
-`generateName` are one template."""
+"""Largest number of pod templates for which the last decoded pod is remembered; above it all pods are forgotten.
+
+Pods of a namespace without a `generateName` are one template.
+"""
 
 
 class PodDecoder:

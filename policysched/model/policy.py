@@ -33,8 +33,10 @@ LAST_GOOD: Final = "policysched.io/last-good"
 COMPRESSED: Final = "zlib:"
 """Prefix of compressed values of the last-good annotation, before base64; other values are JSON."""
 LARGEST_LAST_GOOD: Final = 3 << 20
-"""Maximum size of the JSON in the annotation, which is the API server's limit for a request. Larger values are
-rejected. Units: bytes."""
+"""Maximum size of the JSON in the last-good annotation; a larger value is rejected. Units: bytes.
+
+The API server has the same limit for a request.
+"""
 MAX_ANNOTATIONS: Final = 256 << 10
 """Maximum size of all annotations of an object, including their names; the API server rejects more. Units: bytes."""
 

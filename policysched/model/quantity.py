@@ -38,8 +38,7 @@ _LARGEST_EXPONENT: Final = 400
 """Largest decimal exponent that is computed; above it every 64-bit result is the same."""
 
 _WRAPPING_SHIFTS: Final = (1, 2, 3, 6, 9)
-"""Powers of ten by which Go multiplies in one step, with wraparound; with other powers the result of an overflow is
-0."""
+"""Powers of ten for which a multiplication that overflows wraps around in Go; for other powers, Go returns 0."""
 
 _SYNTAX: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<zeros>0*+)(?P<whole>[0-9]*+)(?:\.(?P<fraction>[0-9]*+))?"

@@ -396,7 +396,7 @@ class ResourceClaimTemplateSpec(Struct, frozen=True):
 
 
 class ResourceClaimTemplate(Struct, frozen=True):
-    """A template from which each pod that names it gets its own claim."""
+    """A template; each pod that names the template gets a claim created from it."""
 
     metadata: Metadata = Metadata()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

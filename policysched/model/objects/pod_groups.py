@@ -10,7 +10,7 @@ from policysched.model.objects.pods import PodCondition
 
 
 class BasicSchedulingPolicy(Struct, frozen=True):
-    """The policy by which the pods of a group are scheduled in one cycle, each if it fits."""
+    """The policy by which the pods of a group are scheduled in one cycle, whether or not all of them fit."""
 
 
 class GangSchedulingPolicy(Struct, frozen=True):
@@ -31,7 +31,7 @@ class AllDisruptionMode(Struct, frozen=True):
 
 
 class DisruptionMode(Struct, frozen=True):
-    """How pods of a group may be evicted; without `all` they are evicted one by one."""
+    """How pods of a group may be evicted: all together if `all` is set, otherwise each pod separately."""
 
     all: AllDisruptionMode | None = None
 
