@@ -21,11 +21,12 @@ INT64: Final = range(-(2**63), 2**63)
 MOST_FIELDS: Final = 256
 """Largest number of fields of one object; an object with more fields is an error."""
 FIELDS_EACH: Final = 4
-"""Largest average number of fields of the objects in a list with unusual field names, per allowed object; more is an
-error."""
+"""Largest average number of fields per object in a list with unusual field names; more fields are an error."""
 FEW: Final = 200 << 10
-"""Largest `weight` of a text that is decoded without counting, which takes at most 40 ms. Half of it applies where
-items become structs, which are slower."""
+"""Largest estimated number of entries in JSON that is decoded without counting them, in at most 40 ms.
+
+Half of the number applies where items become structs, which are slower.
+"""
 T = TypeVar("T")
 SizedT = TypeVar("SizedT", bound=Sized)
 NULL = msgspec.Raw(b"null")
