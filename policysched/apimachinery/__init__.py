@@ -14,8 +14,10 @@ import msgspec
 Json = dict[str, Any]
 encode = msgspec.json.Encoder().encode
 MAX_DEPTH = 910
-"""Largest nesting of a decoded value; deeper values raise RecursionError. Every supported Python decodes and encodes
-this depth."""
+"""Largest nesting depth of a decoded value; a deeper value raises RecursionError.
+
+Every supported Python version decodes and encodes this depth.
+"""
 _decode = msgspec.json.Decoder().decode
 
 

@@ -240,15 +240,15 @@ class Registry:
         return iter(self._rows.values())
 
     def find(self, group: str, version: str, plural: str) -> ApiResource | None:
-        """Return the resource of a request path; None if it is not served."""
+        """Return the resource of a request path; None if the sandbox does not serve the path."""
         return self._rows.get((group, version, plural))
 
     def of_kind(self, kind: str, api_version: str = "") -> ApiResource | None:
-        """Return the resource of a kind and, if given, apiVersion; None if it is not served."""
+        """Return the resource of a kind and, if given, apiVersion; None if the sandbox does not serve the kind."""
         return next((row for row in self if row.kind == kind and api_version in ("", row.api_version)), None)
 
     def stored_as(self, key: str) -> ApiResource | None:
-        """Return the resource with a storage key; None if it is not served."""
+        """Return the resource with a storage key; None if the sandbox does not serve such a resource."""
         return next((row for row in self if row.key == key), None)
 
     def groups(self) -> dict[str, list[str]]:
