@@ -49,7 +49,7 @@ class ObjectSelectors:
 
 
 def compiled(stated: LabelSelector) -> ObjectSelector:
-    """Compile a selector."""
+    """Compile a label selector, or store the reason why it is invalid."""
     try:
         return ObjectSelector(stated, IndexedSelector(stated))
     except SelectorError as error:

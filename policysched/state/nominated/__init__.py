@@ -1,1 +1,1 @@
-"""Nominated pods, and what decisions about other pods read of them."""
+"""Nominated pods, and the columns of nominated pods that decisions about other pods read."""

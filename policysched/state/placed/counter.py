@@ -24,7 +24,7 @@ from policysched.state.tables.columns import Column
 WIDEST = 2**50
 """Largest weight of a pod in integer sums, so that sums of thousands of pods fit into 64 bits."""
 TERMS = 4
-"""Number of affinity terms whose evaluation takes as long as the other work of a counter per signature."""
+"""Number of affinity terms that take as long to evaluate as a counter's remaining work per signature."""
 BYTES_PER_SIGNATURE = 256
 """Estimated memory of one signature's weight. Units: bytes."""
 LEAST_DENSE, DENSE_SHARE = 256, 8

@@ -23,13 +23,17 @@ from policysched.state.placed.signature_values import Demand, SharedValue, Signa
 from policysched.state.tables.columns import Column, ColumnSet
 
 Facet = IndexKey | int | SharedValue
-"""A key under which counters are indexed: a namespace with a label of the counted pods, the number of an existing term
-of theirs, or a shared value."""
+"""Index key of a pod counter: a namespace and label, an existing term's number, or a value that its pods have.
+
+All pods that the counter counts have at least one of the counter's facets.
+"""
 MOST_KINDS = 2**20
 """Maximum number of signatures in the cached groupings (`PodKinds`); above it, all groupings are dropped."""
 CROWD = 2048
-"""Number of counters per placed pod, or of weights per new signature, from which `crowded` is set; a counter of many
-terms is counted several times."""
+"""Number of pod counters concerned by one placed pod or one new signature from which `crowded` is set.
+
+A counter with many terms is counted several times.
+"""
 MOST_TURNING = 16
 """Maximum number of counters that become dense because of one new signature, which takes time for each counter."""
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""`NodeTable`: the nodes as columns, one row per node; `ImageTable`: the images on nodes. Freed rows are reused.
+"""`NodeTable`: the nodes as columns, one row per node, with reuse of rows; `ImageTable`: the images on nodes.
 
 A row may have pods without a node: the node was deleted before its pods, or is not known yet. Such a row is not
 `present`, is not evaluated, and keeps its counts for the node. The order of rows never affects results.
