@@ -78,7 +78,7 @@ class Full:
         return replace(low, metadata=metadata, spec=spec, status=status)
 
     def disturb(self, number: int) -> None:
-        """Restart a pod on one node, so that no cached result is valid for it."""
+        """Delete and add a pod on one node, so that no cached result is valid for the node."""
         index = number * 7919 % self.cluster.nodes.count
         placed = self.cluster.pods.on_row(index)[0].pod
         self.cluster.remove_pod(placed.metadata.uid)

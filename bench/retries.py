@@ -36,7 +36,7 @@ ME = "default-scheduler"
 HOST = "kubernetes.io/hostname"
 NODES = 4
 SETTLING = 3.0
-"""Wait at the end without changes, for the last attempts. Units: seconds."""
+"""Wait after the last change, in which pending retries happen. Units: seconds."""
 PATIENCE = 120.0
 """Longest wait for the rejections. Units: seconds."""
 
@@ -159,7 +159,7 @@ def measure(name: str, start: Callable[[ControlPlane], Any], plane: ControlPlane
 
 
 def happen(api: Api, number: int) -> Iterator[None]:
-    """Yield after each of several changes that do not help any waiting pod."""
+    """Make several changes that help no waiting pod, and yield after each change."""
     home = f"n{number % NODES}"
     visitor: Json = {"labels": {"app": "visitor"}}
     api.create(pod(f"ordinary-{number}", scheduler=ME))

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 CLASSES: Final = 20
 SIZES: Final = {"nodes": 5_000, "placed pods": 10_000, "policies": 20}
-"""Sizes of what a series does not vary."""
+"""Numbers of nodes, placed pods and policies in a series of measurements that does not vary them."""
 SERIES: Final[dict[str, tuple[int, ...]]] = {
     "nodes": (1_000, 5_000, 20_000, 50_000),
     "placed pods": (10, 10_000, 50_000, 200_000),

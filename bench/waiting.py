@@ -106,7 +106,7 @@ def measure(
 
 
 def turned_away(one: Object) -> bool:
-    """Return whether a pod has been tried."""
+    """Return whether a scheduler has tried a pod and written the result into the pod's status."""
     return any(each["type"] == "PodScheduled" for each in one["status"].get("conditions", ()))
 
 

@@ -36,7 +36,7 @@ class UsageError(PolicyschedError):
 
 
 class SeveralProblemsError(UsageError):
-    """Several things that the user gave cannot be used.
+    """Several files, flags or objects of the user are invalid.
 
     Args:
         problems: One line for each.

@@ -1,4 +1,4 @@
-"""Load a certificate with its private key, and say in words why TLS rejects them. A leaf module."""
+"""Loading of a certificate with its private key, and reasons why TLS rejects the pair."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from policysched.visible import visible
 
 V1, V2, V3, V4, V5 = (logging.INFO - level for level in range(1, 6))
 HIGHEST: Final = logging.INFO - 1
-"""The highest verbosity with a level of its own; higher ones are treated as this one."""
+"""The highest distinct verbosity; a higher number has the same effect."""
 LIBRARIES_FROM: Final = 6
 """The lowest verbosity at which libraries log more than warnings."""
 OURS: Final = "policysched"
@@ -149,7 +149,7 @@ def _severity(record: logging.LogRecord) -> str:
 
 
 def _below(formatter: logging.Formatter, record: logging.LogRecord) -> Iterator[str]:
-    """Return the lines of a traceback or stack, each with a prefix that no record has."""
+    """Return the lines of a record's traceback and stack, with a prefix that distinguishes them from records."""
     texts = [formatter.formatException(record.exc_info)] if record.exc_info else []
     if record.stack_info:
         texts.append(formatter.formatStack(record.stack_info))

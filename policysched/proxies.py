@@ -1,4 +1,4 @@
-"""Which proxy a request goes through, by the environment: HTTP_PROXY, HTTPS_PROXY and NO_PROXY as Go reads them.
+"""Choice of the proxy for a request from HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which are read as Go reads them.
 
 The HTTP library has a reading of its own, which takes passwords from ~/.netrc besides and knows no networks in
 NO_PROXY. A leaf: it imports nothing of ours but errors.
@@ -21,7 +21,7 @@ USABLE: Final = frozenset(("http", "https"))
 
 
 def proxy_for(url: URL, environment: Mapping[str, str]) -> str | None:
-    """Return the proxy for requests to a URL, None where they go straight there.
+    """Return the proxy for requests to a URL, None for a direct connection.
 
     Raises:
         ConnectionProblemError: there is one that cannot be used.
@@ -44,7 +44,7 @@ def _either(environment: Mapping[str, str], name: str) -> str:
 
 
 def _is_exempt(url: URL, environment: Mapping[str, str]) -> bool:
-    """Return whether requests go straight there: to this machine, and to what NO_PROXY names."""
+    """Return whether requests to a URL use no proxy: requests to this machine and to hosts that NO_PROXY lists."""
     host, port = (url.host or "").lower(), str(url.port or "")
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
@@ -58,7 +58,7 @@ def _exceptions(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _covers(exception: str, host: str, port: str, address: Address | None) -> bool:
-    """Return whether an entry of NO_PROXY means a host: `*`, a network, an address or a domain."""
+    """Return whether an entry of NO_PROXY (`*`, a network, an address or a domain) matches a host."""
     if exception == "*":
         return True
     if "/" in exception:

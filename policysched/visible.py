@@ -1,4 +1,4 @@
-"""Escape untrusted text for output: characters that cannot be seen are written out, and long text is cut.
+"""Escaping of untrusted text for output: invisible characters are written as escapes, and long text is cut.
 
 Names, labels, messages and servers' answers come from anybody. Shown as they are, control characters move a terminal's
 cursor, line breaks forge lines of a log, and bidirectional or zero-width characters make a text read as another. Every
@@ -13,24 +13,24 @@ import unicodedata
 from typing import Any, Final
 
 LIMIT: Final = 4096
-"""How many characters of a text are shown where somebody may make it as long as he likes."""
+"""Length to which untrusted text is cut in output. Units: characters."""
 _NAMES: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _CATEGORIES: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 _BLANKS: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
-"""Characters that Unicode counts as letters, marks or symbols and that nobody sees."""
+"""Invisible characters that Unicode classifies as letters, marks or symbols."""
 _BLANK: Final = re.compile(f"[{_BLANKS}]")
 _COMMAND: Final = re.compile(r"^\s*(:):[A-Za-z]|(#)#\[")
-"""What a runner of GitHub's workflows takes for a command where it stands in a line of output: `::name` behind blanks
-alone, `##[name]` anywhere."""
+"""The beginning of a command to a GitHub Actions runner in a line of output: `::name`, also after spaces, at the
+start of a line, `##[name]` anywhere."""
 
 
 def is_hidden(character: str) -> bool:
-    """Whether a character cannot be seen or moves what stands around it; the space alone is not among them."""
+    """Return whether a character is invisible or moves the text next to it; a plain space is not hidden."""
     return unicodedata.category(character) in _CATEGORIES or _BLANK.match(character) is not None
 
 
 def escape(character: str) -> str:
-    r"""Write a character out, as `\n`, `\x1b`, `\u202e` or `\U000e0001`."""
+    r"""Return the escape of a character, such as `\n`, `\x1b`, `\u202e` or `\U000e0001`."""
     number = ord(character)
     if character in _NAMES:
         return _NAMES[character]
@@ -40,18 +40,18 @@ def escape(character: str) -> str:
 
 
 def cut(text: str, limit: int = LIMIT) -> str:
-    """Return a text as it is, cut where it is long; its whole length is said then."""
+    """Return a text unchanged if it is short; otherwise its beginning and the number of all its characters."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 
 
 def cut_bytes(text: str, limit: int, mark: str) -> str:
-    """Return a text of at most so many bytes in UTF-8, cut between two characters; a mark at its end says so."""
+    """Cut a text to a number of bytes in UTF-8, between two characters; append a mark if the text was cut."""
     encoded = text.encode()
     return text if len(encoded) <= limit else encoded[: limit - len(mark)].decode(errors="ignore") + mark
 
 
 def visible(text: str, limit: int | None = LIMIT) -> str:
-    """Return a text as one line that shows what is in it.
+    """Return a text as one line with hidden characters escaped, cut to a limit.
 
     Args:
         text: Anybody's text.
@@ -63,14 +63,14 @@ def visible(text: str, limit: int | None = LIMIT) -> str:
 
 
 def without_commands(text: str) -> str:
-    r"""Return a line in which a workflow's runner finds no command: `::error::x` is written `\x3a:error::x`."""
+    r"""Escape commands to a GitHub Actions runner in a line: `::error::x` is written `\x3a:error::x`."""
     if "::" not in text and "##[" not in text:
         return text
     return _COMMAND.sub(lambda found: found[0].replace(found[1] or found[2], escape(found[1] or found[2]), 1), text)
 
 
 def visible_lines(text: str, *, commands: bool = False) -> str:
-    """Return a text of our own making whose lines hold texts of others; its line feeds stay.
+    """Escape hidden characters in a text of several lines with untrusted parts; keep its line feeds.
 
     Args:
         text: The text.
@@ -81,7 +81,7 @@ def visible_lines(text: str, *, commands: bool = False) -> str:
 
 
 def visible_json(value: Any) -> str:
-    """Write JSON; what cannot be seen is escaped as JSON does it, so that any reader gets the value as it is."""
+    """Return a value as JSON, with hidden characters as JSON escapes, so that a parser gets the original value."""
     written = json.dumps(value, indent=2, ensure_ascii=False)
     return "\n".join(map(_json_line, written.split("\n")))
 

@@ -36,9 +36,9 @@ class Supply:
     count: int = 0
     """Number of slices, for kinds whose slices are for all nodes."""
     taken: int = 0
-    """Number of devices that other claims have, distributed round robin from the first node."""
+    """Number of devices allocated to claims of no measured pod, distributed round robin from the first node."""
     left: int | None = None
-    """Number of free devices at any number of nodes; other claims have all others. None: `taken` applies."""
+    """Number of free devices at any number of nodes; all further devices are allocated. None: `taken` applies."""
     classes: int = 0
     """Number of device classes, each with its own extended resource; 0: one class, for claims."""
 

@@ -85,7 +85,7 @@ class Devices:
         return len(self._free.get(node, ())) >= count or len(self._free[""]) >= count
 
     def take(self, node: str, count: int, key: Key | None = None) -> list[Device]:
-        """Take free devices for a node; a given claim is bound to that node from then on."""
+        """Take free devices of a node; with a claim, remember the node for further pods of the claim."""
         if key is not None:
             self._homes[key] = node
         free = self._free[node] if len(self._free.get(node, ())) >= count else self._free[""]
@@ -99,7 +99,7 @@ class Devices:
         await self._client.send("PATCH", _status_path(pod), body, STRATEGIC_PATCH)
 
     async def allocate(self, key: Key, pod: Named, node: str, taken: list[Device]) -> None:
-        """Write the allocation of a claim, or only the reservation of another pod if nothing was taken."""
+        """Write the allocation of a claim; if no device was taken, write only the reservation for a further pod."""
         path = f"{GROUP}/namespaces/{key[0]}/resourceclaims/{key[1]}"
         async with self._turns[key]:
             claim = self._claims[key]

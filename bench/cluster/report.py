@@ -49,14 +49,14 @@ class Report:
         return next(found, None)
 
     def compared(self, one: Figures, other: str, name: str) -> float | None:
-        """Divide a figure by that of another scheduler on the same workload."""
+        """Divide a figure by the figure of another scheduler on the same workload."""
         same = self.find(one.workload, other)
         if same is one:
             return None
         return ratio(getattr(one, name), getattr(same, name, None))
 
     def against(self, one: Figures, name: str) -> float | None:
-        """Divide a figure by that of the same scheduler on the baseline workload of this one."""
+        """Divide a figure by the figure of the same scheduler on the workload's baseline workload."""
         return ratio(getattr(one, name), getattr(self.find(_AGAINST.get(one.workload, ""), one.scheduler), name, None))
 
     def as_json(self) -> str:

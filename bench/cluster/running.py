@@ -190,7 +190,7 @@ def _coming(workload: Workload, state: State, watch: _Watch) -> Iterator[None]:
 
 @contextmanager
 def others(workload: Workload, state: State) -> Iterator[None]:
-    """Make the workload's changes during the block: churn, or edits of a policy."""
+    """Make the changes that a workload includes (churn, or edits of a policy) during the block."""
     churn, work = workload.churn, None
     if workload.edited:
         every, work = 1.0, _edits()

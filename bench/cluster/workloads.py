@@ -48,7 +48,7 @@ class PodSet:
     resources: int = 0
     """Number of extended resources, of which each pod requests one; 0: none."""
     waits: bool = False
-    """Whether the pods, though created before the run, have no node."""
+    """Whether the pods, created before the run, are pending instead of placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Workload:
     rate: float = 0.0
     """Rate of pod creations. Units: pods a second. 0: all pods exist before the scheduler starts."""
     against: str = ""
-    """Name of the baseline workload for ratios of the same scheduler."""
+    """Name of the baseline workload by whose figures this workload's figures of the same scheduler are divided."""
     schedulers: Sequence[str] = MAIN
     judged: bool = True
     """Whether the placements are checked by a replay; impossible if pods are deleted during the run."""
@@ -125,7 +125,7 @@ class Workload:
             yield _pod(self.measured, index, name, namespace)
 
     def standing(self) -> Iterator[list[Json]]:
-        """Yield all other objects in lists; each list depends only on earlier lists."""
+        """Yield the objects that are not measured pods, in lists; each list depends only on earlier lists."""
         labels = self.labels or {}
         yield [templates.namespace(name, labels) for name in self.namespaces]
         zones = self.zones or ("",)

@@ -155,7 +155,7 @@ def take_ephemeral_claims(cluster: Cluster, pod: Pod, admission: Admission) -> N
 
 
 def _is_of_pod(claim: PersistentVolumeClaim, pod: str) -> bool:
-    """Return whether a claim was created for a pod of this name, which a new pod replaces."""
+    """Return whether a claim was created for an existing pod of the same name as the pod to evaluate."""
     return any(one.controller and (one.kind, one.name) == ("Pod", pod) for one in claim.metadata.owner_references)
 
 

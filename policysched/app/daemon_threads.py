@@ -65,7 +65,7 @@ class Threads:
         self._turns = asyncio.Semaphore(most)
 
     async def call(self, function: Callable[..., T], *given: Any) -> T:
-        """Call a function when a thread is free."""
+        """Call a function in a thread, when the limit on concurrent calls permits, and return the result."""
         await self._turns.acquire()
         try:
             made = asyncio.get_running_loop().run_in_executor(None, function, *given)

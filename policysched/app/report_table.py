@@ -27,7 +27,7 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
 }
 """Short headers of the default plugins."""
 _LONGEST: Final = 12
-"""Longest name of a policy or plugin that is its own short header. Units: characters."""
+"""Longest name of a policy or plugin that is used whole as a short header. Units: characters."""
 
 
 class ReportTable(Table):

@@ -44,7 +44,7 @@ GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "config": ("Show or check scheduler configurations.", ("view", "check")),
     "plugin": ("Create a plugin.", ("new",)),
 }
-"""Commands with subcommands: help and subcommands."""
+"""Commands with subcommands: for each, its help text and its subcommands."""
 COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names)
 
 

@@ -26,7 +26,7 @@ _NAMES: Final = 34
 _EXAMPLE: Final = re.compile(r"Example: `(?P<command>.*)`\.?")
 EXIT_CODES: Final = "Exit codes:"
 NO_CHOICE: Final = {bool: "", int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
-"""Value names of flags without one, by the type of the flag."""
+"""Value names for the help of flags that define none, by the type of the flag."""
 
 
 def help_text(command: Any, context: Any) -> str:
@@ -69,7 +69,7 @@ def exit_codes(text: str) -> list[tuple[str, str]]:
 
 
 def value_name(one: Any) -> str:
-    """Return the value name of a flag or an argument for help: its own, its choices, or its type."""
+    """Return the value name of a flag or argument for help: the defined name, else its choices, else its type."""
     if one.metavar:
         return str(one.metavar)
     if getattr(one, "is_flag", False):

@@ -28,7 +28,7 @@ _LEAST_PROSE: Final = 32
 _PROSE: Final = 3
 """Number of words from which a text in the first column is treated as prose, not as a name."""
 PIPE_WIDTH: Final = 100
-"""Width beyond which headers are short if the output is no terminal, and largest width of the line below them there.
+"""For output to no terminal: width beyond which headers are shortened, and largest width of the line below headers.
 
 Units: columns.
 """

@@ -43,7 +43,7 @@ _SCALE: Final = MAX_NODE_SCORE // wire.MAX_PRIORITY
 
 
 class ObjectTexts(Protocol):
-    """Source of objects as the API server wrote them, without waiting."""
+    """Source of the JSON of pods and nodes as received from the API server; its methods never wait."""
 
     def pod(self, pod: Pod) -> bytes | None:
         """Return the JSON of a pod, or None if it was deleted."""
@@ -57,7 +57,7 @@ class NeededObjects:
     """The kinds of objects that an extender receives whole, not only by name."""
 
     pods: bool
-    """Pods that are being scheduled."""
+    """Whether the extender receives pods that are being scheduled as whole objects."""
     victims: bool
     nodes: bool
 
@@ -112,7 +112,7 @@ class HttpExtender:
         return not managed or any(_names(one, managed) for one in (*pod.spec.containers, *pod.spec.init_containers))
 
     async def filter(self, pod: Pod, nodes: Sequence[str]) -> FilterAnswer:
-        """Request which of the nodes the pod fits."""
+        """Send a filter request; return which of the nodes the pod fits."""
         body = await self._post(self._settings.filter_verb, self._arguments(pod, nodes))
         return wire.read_filter(body, nodes, by_name=self._settings.node_cache_capable, extender=self.name)
 
@@ -123,7 +123,7 @@ class HttpExtender:
         return {node: score * factor for node, score in wire.read_scores(body, len(nodes)).items()}
 
     async def preempt(self, pod: Pod, candidates: Mapping[str, NodeVictims]) -> dict[str, NamedVictims]:
-        """Request which preemption candidates remain, and the victims of each."""
+        """Send a preempt request; return the remaining candidate nodes with the victims on each."""
         body = await self._post(self._settings.preempt_verb, self._candidates(pod, candidates))
         return wire.read_victims(body, len(candidates), sum(len(one.pods) for one in candidates.values()))
 
@@ -229,7 +229,7 @@ class HttpExtender:
 
 
 def _checked(settings: ExtenderSettings) -> URL:
-    """Return the URL to which verbs are appended.
+    """Validate the extender's URL and return it in the form to which verbs are appended.
 
     Raises:
         UsageError: the prefix is not an http or https URL.
@@ -257,7 +257,7 @@ def _names(container: Container, managed: frozenset[str]) -> bool:
 
 
 async def _chunks(body: bytes, before: Callable[[], None]) -> AsyncIterator[bytes]:
-    """Yield a request in chunks, yielding to the event loop between them."""
+    """Yield a request in chunks, and yield to the event loop between two chunks."""
     before()
     for start in range(0, len(body), SEND_CHUNK):
         yield body[start : start + SEND_CHUNK]

@@ -36,7 +36,7 @@ class TlsSettings(Given, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ExtenderSettings:
-    """The configuration of one extender; an empty verb is not called."""
+    """The configuration of one extender; a verb with an empty path is never called."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -51,7 +51,7 @@ class ExtenderSettings:
     node_cache_capable: bool = False
     """Whether the extender knows the nodes, so that requests contain names only."""
     managed_resources: frozenset[str] = frozenset()
-    """Resources that the extender manages: only pods that request one are sent to it; if empty, all pods are."""
+    """Resources that the extender manages; only pods that request one of them are sent to it. Empty sends all pods."""
     ignorable: bool = False
 
 

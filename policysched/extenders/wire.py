@@ -77,7 +77,7 @@ class _FilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True)
 
 
 class _LongFilterResult(msgspec.Struct, rename="pascal", forbid_unknown_fields=True):
-    """ExtenderFilterResult, with countable keys."""
+    """An ExtenderFilterResult whose keys are counted against a limit while it is decoded."""
 
     nodes: _Nodes | None = None
     node_names: msgspec.Raw = NULL
@@ -113,14 +113,14 @@ class _PreemptionResult(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _counting_filter_result(nodes: Budget) -> Any:
-    """Return a `_LongFilterResult` whose decoding spends a budget by nodes."""
+    """Return a type to decode an ExtenderFilterResult into; every node spends the budget, which bounds the decoding."""
     items: Any = list[counting(_Named, nodes)] | None  # type: ignore[misc]
     struct: Any = msgspec.defstruct("Nodes", [("items", items, None)])
     return msgspec.defstruct("FilterResult", [("nodes", struct | None, None)], bases=(_LongFilterResult,))
 
 
 def _counting_preemption_result(pods: Budget) -> Any:
-    """Return a `_PreemptionResult` with countable keys whose decoding spends a budget by pods."""
+    """Return a type to decode an ExtenderPreemptionResult into; every pod spends the budget."""
     items: Any = list[counting(_Pod, pods)] | None  # type: ignore[misc]
     victims: Any = msgspec.defstruct("Victims", [("pods", items, None)], bases=(_Victims,))
     return msgspec.defstruct(
@@ -141,7 +141,7 @@ _FIELDS: Final = frozenset(("nodes", "nodenames", "failednodes", "failedandunres
 
 
 def _raises_extender_errors(read: Callable[P, T]) -> Callable[P, T]:
-    """Convert the errors of a function about unusable answers into ExtenderErrors."""
+    """Make a function raise ExtenderErrors in place of the errors that an unusable answer causes."""
 
     @wraps(read)
     def reading(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -220,11 +220,11 @@ def read_filter(body: bytes, requested: Sequence[str], *, by_name: bool, extende
 
 _Reasons: TypeAlias = Mapping[str, str | None] | Mapping[Key, str | None] | None
 _Filtered: TypeAlias = tuple[frozenset[str], _Reasons, _Reasons]
-"""Remaining nodes, and the reasons for failed and for unresolvable nodes."""
+"""A filter answer: the remaining nodes, and the reasons for failed and for unresolvable nodes."""
 
 
 def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None:
-    """Decode an answer with usual field names in one pass; None for any other answer."""
+    """Decode a filter answer with the usual case of field names in one pass; None for any other answer."""
     given: _FilterResult | _LongFilterResult
     try:
         if weight(body) <= FEW // 2:
@@ -240,7 +240,7 @@ def _filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered | None
 
 
 def _left(given: _FilterResult | _LongFilterResult, most: int, *, by_name: bool) -> Sequence[str] | None:
-    """Return the remaining nodes; None if they are not in the usual field."""
+    """Return the remaining nodes of a filter answer; None if they are not in the usual field."""
     if isinstance(given, _LongFilterResult):
         names = _node_names(given.node_names, most)
     else:
@@ -256,7 +256,7 @@ def _left(given: _FilterResult | _LongFilterResult, most: int, *, by_name: bool)
 
 
 def _any_case_filter_result(body: bytes, most: int, *, by_name: bool) -> _Filtered:
-    """Decode an answer with any case of field names, or raise an `ExtenderError` about its invalid part."""
+    """Decode a filter answer with any case of field names, or raise an `ExtenderError` about the invalid part."""
     fields = members(body, "the answer").items()
     given = {name: raw for name, raw in fields if name.lower() in _FIELDS}
     check_error(given)
@@ -288,7 +288,7 @@ def read_scores(body: bytes, requested: int) -> dict[str, int]:
 
 
 def _usual_scores(body: bytes, most: int) -> list[tuple[str, int]] | None:
-    """Decode scores with usual field names in one pass; None for any other answer."""
+    """Decode a prioritize answer with the usual case of field names in one pass; None for any other answer."""
     given: Sequence[_Score | None] | None
     try:
         given = _SCORES.decode(body) if weight(body) <= FEW // 2 else _counted_items(body, _Score, most)
@@ -322,7 +322,7 @@ def read_victims(body: bytes, requested: int, victims: int) -> dict[str, NamedVi
 
 
 def _usual_victims(body: bytes, most: int, room: int) -> dict[str, NamedVictims] | None:
-    """Decode candidates with usual field names in one pass; None for any other answer."""
+    """Decode a preempt answer with the usual case of field names in one pass; None for any other answer."""
     given: _PreemptionResult
     try:
         if weight(body) <= FEW // 2:
@@ -365,7 +365,7 @@ def read_binding(body: bytes) -> None:
 
 
 def check_error(answer: Mapping[str, msgspec.Raw]) -> None:
-    """Check whether an answer contains an error.
+    """Raise an ExtenderError if an extender's answer contains an error.
 
     Raises:
         ExtenderError: the answer contains an error, whose text this exception has.

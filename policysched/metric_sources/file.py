@@ -64,7 +64,7 @@ class FileSource:
             self._table = decode_table(self._data, self._path)
 
     def follow(self, wanted: Wanted) -> None:
-        """Set the followed metrics; answers for new or renamed ones are due at once."""
+        """Set the followed metrics; answers for new or renamed metrics are due at once."""
         before, self._wanted = self._wanted, dict(wanted)
         for key in before.keys() - wanted.keys():
             self._active_problems.forget(key)

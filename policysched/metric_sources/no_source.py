@@ -28,7 +28,7 @@ class NoSource:
         """Return at once, because no answer is due."""
 
     async def run(self, sink: MetricSink, _: Collection[str] = ()) -> None:
-        """Answer for each followed metric that there is no source."""
+        """Report to the sink, for each followed metric, that no source is configured."""
         while True:
             self._followed.clear()
             for key in self._wanted:

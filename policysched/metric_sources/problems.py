@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 LONGEST: Final = 200
 """Longest text from a server in a message; the rest is cut off. Units: characters."""
 READ: Final = 4096
-"""Part of a server's text that is processed at all. Units: characters."""
+"""Length to which a server's text is cut before it is processed. Units: characters."""
 
 NONE_FINITE: Final = "no value is a finite number"
 """Problem of a metric whose values are all NaN, infinite or not numbers."""
@@ -48,7 +48,7 @@ class DropReason(StrEnum):
     NO_LABEL = "no_label"
     NOT_FINITE = "not_finite"
     NO_NODE = "no_node"
-    """Its label names no node of the cluster, and the answer has too many such series."""
+    """The series' label names no node of the cluster, and the answer has too many series for unknown nodes."""
 
 
 class QueryError(PolicyschedError):
@@ -60,7 +60,7 @@ class QueryError(PolicyschedError):
 
 
 class ActiveProblems:
-    """The current problems by subject; the same problem of several subjects is logged once."""
+    """The current problems by subject (a metric or a query); equal problems of several subjects are logged once."""
 
     def __init__(self) -> None:
         self._now: dict[Hashable, str] = {}
@@ -82,7 +82,7 @@ class ActiveProblems:
 
 
 def values_of_others(samples: Collection[str], nodes: Collection[str]) -> str:
-    """Return the problem if no value is for a node of the cluster; empty if some value is."""
+    """Return the problem if no node of the cluster has a value; return an empty text if a node has a value."""
     if not samples or not nodes or any(name in nodes for name in samples):
         return ""
     return f'{NO_NODE_HAS_VALUE}; the values are for names such as "{one_line(min(samples))}"'

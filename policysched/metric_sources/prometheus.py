@@ -23,13 +23,13 @@ from policysched.model.policy import MetricAnswer, MetricKey
 
 log = logging.getLogger(__name__)
 AT_ONCE: Final = 8
-"""Largest number of concurrent queries; more wait."""
+"""Largest number of concurrent queries; further queries wait."""
 SLOW_AT_ONCE: Final = 3
-"""Largest number of concurrent queries that were slow the last time; more wait."""
+"""Largest number of concurrent queries whose last run was slow; further slow queries wait."""
 NEW_AT_ONCE: Final = 4
-"""Largest number of concurrent queries that never ran before; more wait."""
+"""Largest number of concurrent queries without an earlier run; further new queries wait."""
 SLOW: Final = 2.0
-"""Duration above which a query is slow; a new query is cancelled after it and repeated as a slow one. Units:
+"""Duration above which a query is slow; a new query is cancelled after it and repeated as a slow query. Units:
 seconds."""
 Keys = frozenset[MetricKey]
 
@@ -127,7 +127,7 @@ class PrometheusSource:
             await asyncio.sleep(max(0.0, self._interval - (self._clock.monotonic() - began)))
 
     async def _answers(self, query: str, keys: Keys, *, tried: bool) -> list[MetricAnswer]:
-        """Run one query, first with a short limit if it is new; errors become problems in the answers."""
+        """Run one query and return its answers, with errors as problems; a new query first gets a short timeout."""
         if not tried:
             async with self._room_of_new, self._room:
                 with suppress(TimeoutError):

@@ -153,7 +153,7 @@ class PrometheusClient:
 
 
 def _checked(text: str) -> URL:
-    """Return the server's URL.
+    """Parse and validate the server's URL.
 
     Raises:
         UsageError: the text is not a usable URL.
@@ -173,7 +173,7 @@ def _checked(text: str) -> URL:
 
 
 def _tls(url: URL, ca_file: Path | None) -> ssl.SSLContext | None:
-    """Return the TLS context with the given authorities; None for the system's authorities, or without TLS.
+    """Return a TLS context that trusts the CAs in a file; None for the system's CAs, or without TLS.
 
     Raises:
         UsageError: the file contains no certificate, or the URL is not https.
@@ -194,7 +194,7 @@ def _tls(url: URL, ca_file: Path | None) -> ssl.SSLContext | None:
 
 
 def _advice(text: str) -> str:
-    """Return which flag to check if an error says that the issuer of the server's certificate is not trusted."""
+    """Return a hint at a flag if an error is about an untrusted certificate issuer, otherwise an empty text."""
     unknown = any(one in text for one in _UNKNOWN_ISSUER)
     return "; check --prometheus-ca-file" if unknown else ""
 

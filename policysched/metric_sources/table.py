@@ -234,7 +234,7 @@ def _items(given: object, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _is_number(value: object, where: str) -> bool:
-    """Return whether a value is a number; False for None.
+    """Return True for a number and False for None; raise an error for any other value.
 
     Raises:
         UsageError: the value is neither a number nor None.

@@ -27,13 +27,13 @@ SLICE: Final = 1 << 17
 LARGEST_SERIES: Final = 1 << 18
 """Longest series; more is an error, because one series is decoded without yielding. Units: bytes."""
 MOST_WARNINGS: Final = 1 << 16
-"""Longest warnings of an answer; longer ones are not decoded. Units: bytes."""
+"""Largest size of an answer's warnings; larger warnings are not decoded. Units: bytes."""
 MOST_LABELLED: Final = 1000
-"""Number of series without the node label whose labels are collected for the message."""
+"""Largest number of series without the node label whose labels the problem's message lists."""
 MOST_LABELS: Final = 100
-"""Number of labels collected of each such series."""
+"""Largest number of labels that the problem's message lists per series without the node label."""
 LONGEST_NUMBER: Final = 400
-"""Longest text of a number; a longer one is not finite. Units: characters."""
+"""Longest text of a number; a longer text is treated as not finite. Units: characters."""
 OLD: Final = 60.0
 """Age of the newest sample above which the clocks are reported as different. Units: seconds."""
 
@@ -58,7 +58,7 @@ class Series(msgspec.Struct):
 
     metric: dict[str, str] = {}
     value: tuple[float, str] | None = None
-    """None for a histogram."""
+    """Value of the newest sample; None for a histogram."""
 
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
@@ -146,7 +146,7 @@ class Join:
         self._newest = -math.inf
 
     def take(self, part: Iterable[Series]) -> None:
-        """Add some series."""
+        """Add the next series of the answer."""
         for series in part:
             node = series.metric.get(self._key.node_label)
             if not node:

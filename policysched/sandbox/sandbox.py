@@ -1,4 +1,4 @@
-"""The whole sandbox: starts and stops its parts; and ready-made nodes.
+"""`Sandbox`: starts and stops the in-memory API server with its controllers. Also creates standard nodes.
 
 It listens on loopback only, because there is no authentication: every client may do everything.
 """
@@ -193,7 +193,7 @@ def _request(
 
 
 def load_rank(obj: Mapping[str, Any]) -> int:
-    """Return the position of a kind in the loading order: definitions, namespaces and classes come first."""
+    """Return the position of an object's kind in the loading order: definitions, namespaces and classes come first."""
     return _ORDER.get(obj.get("kind", ""), len(_ORDER))
 
 

@@ -1,4 +1,4 @@
-"""`scheduling` and `TestedScheduler`: a scheduler with the default plugins and one more, which a test drives."""
+"""`scheduling` and `TestedScheduler`: a scheduler with the default plugins and the plugin under test."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def scheduling(
     clock: FakeClock | None = None,
     kube_version: str = AUTO,
 ) -> Iterator[TestedScheduler]:
-    """Run a scheduler with the default plugins and one more, enabled at all its points.
+    """Run a scheduler with the default plugins and the plugin under test, enabled at all its extension points.
 
     Args:
         factory: The plugin's class, or another factory.

@@ -33,7 +33,7 @@ NAVIGATION: Final = ROOT / "mkdocs.yml"
 LONGEST_DESCRIPTION: Final = 160
 """Longest description of a page, in characters; search engines cut longer ones."""
 BUDGETS: Final = {"README.md": 900, "docs/inside/reliability.md": 2_500, "docs/inside/performance.md": 3_000}
-"""Largest number of words of some documents; more is a problem."""
+"""Largest number of words of some documents; a longer document is a problem."""
 ALL_WORDS: Final = 40_000
 """Largest number of words of all pages in docs/ that are not generated; more is a problem."""
 _TARGET: Final = re.compile(r"^([a-z][\w-]*):", re.M)
@@ -55,7 +55,7 @@ class Problem(NamedTuple):
 
 
 def heads(paths: Iterable[Path]) -> Iterator[Problem]:
-    """Check that each page has a description and one title."""
+    """Yield a problem for each page without a description or with no or several titles."""
     for path in paths:
         lines = path.read_text("utf-8").splitlines()
         try:

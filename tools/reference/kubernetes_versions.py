@@ -18,7 +18,7 @@ PAGE: Final = ROOT / "docs" / "reference" / "kubernetes-versions.md"
 WITNESSES: Final = ROOT / "tests" / "oracle" / "witnesses"
 _SOURCE: Final = re.compile(r"\s*Source: (?P<source>.+)\.\s*\Z", re.DOTALL)
 NO_DIFFERENCE: Final = frozenset({"version", "is_preview", "generic_workload"})
-"""Fields of a release that name the release."""
+"""Fields of a release that the table of differences leaves out."""
 HEAD: Final = """---
 description: Which Kubernetes versions policysched follows, how to choose one, and every difference between them.
 ---
@@ -143,7 +143,7 @@ def _value(value: Any, before: Any) -> str:
 
 
 def _witness(field: str) -> str:
-    """Return the witnesses of a field: cases of the oracle, else the test that names it."""
+    """Return the oracle cases that verify the difference of a field, or else the file of a test that does."""
     files = sorted(one.stem for one in WITNESSES.glob("*.yaml") if one.stem.partition("-")[0] == field)
     if files:
         return ", ".join(f"`{one}`" for one in files)

@@ -30,7 +30,7 @@ WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711", "W0712"})
 """Warnings about a whole policy, which are suppressed while parts of it have errors."""
 Object = Mapping[str, Any]
 FindAbsent: TypeAlias = Callable[[CompiledPolicy], Iterable[Diagnostic]]
-"""Warns about labels, resources and values that no node has."""
+"""Function that returns warnings about labels, resources and values in a policy that no node has."""
 
 
 def check(policies: Objects) -> list[Finding]:
@@ -54,7 +54,7 @@ def check(policies: Objects) -> list[Finding]:
 
 
 def check_documents(documents: Iterable[Document], find_absent: FindAbsent | None = None) -> list[Finding]:
-    """Find what is wrong with the policies among documents; others are left alone."""
+    """Return the findings about the policies among documents; ignore documents of other kinds."""
     return [
         found
         for document in documents
@@ -66,7 +66,7 @@ def check_documents(documents: Iterable[Document], find_absent: FindAbsent | Non
 def repeated_policies(
     documents: Iterable[Document], apart: Callable[[Document], Hashable] = lambda _: ()
 ) -> Iterator[UsageError]:
-    """Yield an error for each policy whose name an earlier policy has: only one of them can be in force.
+    """Yield an error for each policy whose name an earlier policy has; only one policy of a name can be in force.
 
     Args:
         documents: Objects of any kind.
@@ -85,7 +85,7 @@ def repeated_policies(
 def findings(
     policy: Object, document: Document | None = None, find_absent: FindAbsent | None = None
 ) -> Iterator[Finding]:
-    """Find what is wrong with one policy.
+    """Return the errors and warnings of one policy.
 
     Raises:
         UsageError: the object is not a SchedulingPolicy.
@@ -122,12 +122,12 @@ def _diagnostics(policy: Object, find_absent: FindAbsent | None) -> Iterator[Dia
 
 _LAYOUT: Final = frozenset("\n\t\r")
 _SPEECH: Final = ".message"
-"""End of the path of texts for people, in which other spaces than the plain one are legitimate."""
+"""Last parts of the paths of fields with texts for people, which may contain spaces other than U+0020."""
 CODE: Final = "W0706"
 
 
 def hidden_characters(policy: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Yield a warning about the first invisible character in each text of a policy, with the number of others."""
+    """Yield a warning per text of a policy about its first invisible character and the number of further ones."""
     for field, text in _texts(policy.get("spec"), "spec"):
         if text.isascii() and visible(text, None) == text:
             continue

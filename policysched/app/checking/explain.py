@@ -42,7 +42,7 @@ class Explained:
         return "warning" if self.code.startswith("W") else "error"
 
     def says(self) -> Iterator[str]:
-        """Yield the findings about the example, each with its text."""
+        """Yield the findings about the explanation's example, each with its text."""
         policy = as_policy(self.example)
         find_absent = _find_absent(self.nodes) if self.nodes else None
         texts = {one.field: one.text for one in expressions(policy)}

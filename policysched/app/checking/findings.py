@@ -131,7 +131,7 @@ class Finding:
 
     @property
     def end_column(self) -> int:
-        """Column after the last one."""
+        """Column after the last column of the finding."""
         return self.diagnostic.end_column
 
     @property
@@ -207,7 +207,7 @@ def policy_key(policy: Object) -> PolicyKey:
 
 
 def explained(one: Diagnostic, document: Document | None) -> Diagnostic:
-    """Add a hint about YAML if the parsed text is shorter than the text in the file."""
+    """Add a hint to an expression's error if YAML parses a part of the expression as a comment."""
     node = document.node(one.field) if document else None
     if document is None or node is None or not one.code.startswith("E01"):
         return one

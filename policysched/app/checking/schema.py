@@ -61,7 +61,7 @@ _SCORE: Final = re.compile(r"spec\.scores\[\d+\]\.\w+")
 _CASE: Final = "a case has the form `guard → number`"
 _AS_CASE: Final = re.compile(r"->|→")
 _LINE: Final = re.compile(r"(\w+)\s*[:=]\s*(.+)", re.DOTALL)
-"""A `let` written on one line."""
+"""Pattern of a `let` item that a user wrote as one text, such as `name: expression`."""
 _ARMS: Final = ("value", "score", "then", "points", "weight")
 _GUARDS: Final = ("when", "if", "guard", "condition", "expression", "require")
 MOST: Final = 100
@@ -77,7 +77,7 @@ _RULES: Final = "write `filters` to reject nodes, `scores` to prefer nodes"
 
 @cache
 def _words() -> Mapping[str, Mapping[str, str]]:
-    """Return the tables of `schema.toml`: the meant word for each wrong word."""
+    """Return the tables of `schema.toml`: for each word that users write wrongly, the correct word."""
     tables = tomllib.loads(resources.files(__package__).joinpath("schema.toml").read_text("utf-8"))
     return {
         name: {word: meant for meant, words in table.items() for word in words.split()}

@@ -29,7 +29,7 @@ _LENGTHS: Final = ("lease_duration", "renew_deadline", "retry_period")
 
 
 def read_flags(given: Mapping[str, Any]) -> ElectionFlags:
-    """Return the values of flags; absent ones are None.
+    """Return the values of the leader election flags; the value of an absent flag is None.
 
     Raises:
         UsageError: a value is invalid.

@@ -27,7 +27,7 @@ from policysched.reading.durations import go_duration, nanoseconds
 KIND: Final = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 POLICIES: Final = "SchedulingPolicy"
-"""Name of the plugin that stands for all policies."""
+"""Name that a configuration uses for all policies, as if they were one plugin."""
 ALL: Final = "*"
 QPS: Final = 50
 """Default number of requests per second."""

@@ -57,7 +57,7 @@ def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin, release: Release = D
 
 
 def list_faults(plugins: Plugins, acts_at: PointsByPlugin, release: Release = DEFAULT) -> Iterator[Fault]:
-    """Yield invalid fields with reasons."""
+    """Yield the invalid fields of a profile's plugin lists, with reasons."""
     yield from _name_faults(plugins, acts_at)
     points = {point: _expanded(point, plugins, acts_at) for point in _sets(plugins)}
     yield from _repeats(points)
@@ -99,14 +99,14 @@ def _meant(name: str, known: Iterable[str]) -> str:
 
 
 def _repeats(points: Mapping[str, list[str]]) -> Iterator[Fault]:
-    """Yield plugins that multiPoint enables twice; other points were checked before."""
+    """Yield an error for each plugin that multiPoint enables twice."""
     found = {name for names in points.values() for name in names if names.count(name) > 1}
     for name in sorted(found):
         yield f"plugins.{MULTI_POINT}.enabled", f"{name} is listed twice"
 
 
 def _expanded(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> list[str]:
-    """Return the plugins at a point: first its own that multiPoint has too, then those only in multiPoint."""
+    """Return the plugins at a point, first plugins in both its list and multiPoint, then plugins only in multiPoint."""
     own = _sets(plugins)[point]
     specific = list(dict.fromkeys(one.name for one in own.enabled))
     if own.disables(ALL):
@@ -119,7 +119,7 @@ def _expanded(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> list[str
 
 
 def _weights(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[tuple[str, int]]:
-    """Yield the weights at a point: from its own list, otherwise from multiPoint, otherwise 1."""
+    """Yield plugins and weights at a point: weights from the point's list, otherwise from multiPoint, otherwise 1."""
     seen: set[str] = set()
     stated: Iterable[ListedPlugin] = (*_sets(plugins)[point].enabled, *plugins.multi_point.enabled)
     for one in stated:

@@ -45,7 +45,7 @@ from policysched.plugins.registry import DEFAULT_ORIGIN, MULTI_POINT
 
 DEFAULT_NAME = "policysched"
 NO_PLUGINS: Final = PluginRegistry()
-"""Registry of additional plugins if there are none."""
+"""An empty registry: no plugins besides the default plugins."""
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "queue_sort": ("less", "key"),
     "pre_filter": ("pre_filter", "prepare_filter"),
@@ -54,7 +54,7 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "score": ("score", "score_nodes"),
     "reserve": ("reserve", "unreserve"),
 }
-"""Methods of extension points whose plugins can have other methods than one of the point's name."""
+"""Methods by extension point, for points with other methods than one method with the name of the point."""
 
 
 def default_profile(
@@ -136,7 +136,7 @@ def configured_profiles(
 
 
 def _placed(parts: _Parts, read: ReadConfiguration, index: int) -> Iterator[Fault]:
-    """Yield the errors of a profile with positions in the file, whose multiPoint lacks the default plugins."""
+    """Yield a profile's errors with the list indexes of the file, whose multiPoint does not list default plugins."""
     everywhere = parts.given.plugins.multi_point.enabled
     stated = read.multi_point(index)
     for place, why in parts.faults():
@@ -249,17 +249,17 @@ class _Parts:
         return (one for one in named if isinstance(one, PodGroupPostFilterPlugin))
 
     def _placement_feasible(self) -> Iterable[PlacementFeasiblePlugin]:
-        """Return the plugins at PlacementFeasible; if that is no point of configurations, all enabled ones."""
+        """Return the plugins at PlacementFeasible: all that have the point, if configurations cannot list it."""
         is_point = "placementFeasible" in self._lists.points
         named = self._at("placementFeasible") if is_point else self._plugins.values()
         return (one for one in named if isinstance(one, PlacementFeasiblePlugin))
 
     def _names(self, point: str) -> list[str]:
-        """Return the names of the plugins that are enabled at a point, except those without code."""
+        """Return the names of the plugins enabled at a point, without plugins that are part of the engine."""
         return [name for name in self._lists.points[point] if not isinstance(self._plugins[name], EnginePart)]
 
     def _at(self, point: str) -> list[Any]:
-        """Return the plugins that are enabled at a point, except those without code."""
+        """Return the plugins enabled at a point, without plugins that are part of the engine."""
         return [self._plugins[name] for name in self._names(point)]
 
     def _scores_at(self, point: str) -> list[Score]:
@@ -273,7 +273,7 @@ class _Parts:
         return tuple(filter_only(one) if self._lacks(one.name, "preFilter") else one for one in self._at("filter"))
 
     def _prepared(self, filters: tuple[Filter, ...]) -> tuple[Filter, ...] | None:
-        """Return the order in which filters are prepared; None for the order in which they run."""
+        """Return the filters in the order of their PreFilter calls; None if it is the order of the Filter calls."""
         first = self._names("preFilter")
         if [one.name for one in filters if one.name in first] == first:
             return None
@@ -287,7 +287,7 @@ class _Parts:
         return [(self._scoring(plugin), self._lists.weights[plugin.name]) for plugin in self._scores_at("score")]
 
     def _scoring(self, plugin: Score) -> Score:
-        """Return what scores for a plugin if some of its other points are disabled."""
+        """Return a Score plugin as it behaves if its PreFilter, Filter or PreScore is disabled."""
         if plugin.scores_after_pre_filter and self._lacks(plugin.name, "preFilter"):
             return FailingScore(plugin.name, "preFilter")
         if plugin.scores_after_filter and self._lacks(plugin.name, "filter"):

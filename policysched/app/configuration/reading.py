@@ -90,7 +90,7 @@ class ReadConfiguration:
 
     completed: Configuration
     stated: Configuration
-    """The configuration without defaults that depend on the whole file."""
+    """The configuration as written, without defaults that depend on the whole file."""
     source: _Source
     release: Release
     """The release whose defaults the configuration has."""
@@ -110,10 +110,10 @@ class _Source:
     """The source of a configuration."""
 
     stated: Mapping[str, Any]
-    """The content in the form of v1."""
+    """The content, converted to v1."""
     document: Document | None
     left_out: Mapping[str, Sequence[int]]
-    """For lists with dropped items: the indexes of the remaining items."""
+    """By path of each list with dropped items: the original indexes of the remaining items."""
 
     def error(self, found: Iterable[Fault]) -> ConfigurationError:
         return ConfigurationError([self._placed(*one) for one in found])

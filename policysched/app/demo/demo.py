@@ -34,7 +34,7 @@ _DISKS: Final = {"piworknode001": "ssd", "piworknode002": "ssd", "piworknode003"
 
 
 class Narrator(Protocol):
-    """Interface that prints the demo."""
+    """Interface of the object that prints the texts, tables and progress of a demo."""
 
     def say(self, text: str) -> None:
         """Print lines."""

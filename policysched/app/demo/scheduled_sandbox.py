@@ -51,7 +51,7 @@ _PATHS: Final = {
 
 
 class Api:
-    """A client for objects of a few kinds, for the demo itself; the scheduler has its own client."""
+    """Client with which a demo creates, reads and changes objects of a few kinds; the scheduler uses another client."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

@@ -128,7 +128,7 @@ class Simulation:
     """A cluster built from plain objects, a pod to schedule, and the profile and policies that decide."""
 
     objects: Sequence[Object]
-    """The objects of the cluster, each on its own."""
+    """The objects of the cluster; Lists are split into their items."""
     classes: PriorityClasses
     raw: Object
     """The pod, completed as by an API server."""
@@ -179,7 +179,7 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     plugins: PluginRegistry | None = None,
     kube_version: str = AUTO,
 ) -> Simulation:
-    """Build the simulation of a pod on a cluster; the arguments are those of `dry_run`.
+    """Build the simulation of a pod on a cluster from the arguments of a dry-run.
 
     Raises:
         UsageError: an object is malformed, or the configuration has no profile for the pod.
@@ -251,7 +251,7 @@ def _under(profile: Profile, wanted: Pod) -> tuple[Profile, Pod]:
 
 
 def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
-    """Yield each object, and the items of lists.
+    """Yield each object that is no List, and the items of Lists.
 
     Raises:
         UsageError: a value is not an object or has no kind.
@@ -278,7 +278,7 @@ class SavedPods:
         self._known: LRUCache[bytes, tuple[Pod, PodResources]] = LRUCache(_MOST_TEMPLATES)
 
     def read(self, raw: Object) -> tuple[Pod, PodResources]:
-        """Return a pod and its requests."""
+        """Decode a pod; return the pod and its resource requests."""
         saved = raw.struct() if isinstance(raw, SavedObject) else None
         if not isinstance(saved, Pod):
             return self._measured(raw)
@@ -359,7 +359,7 @@ def _aged(found: Iterable[MetricAnswer], shift: float) -> Iterator[MetricAnswer]
 
 
 def measure(cluster: Cluster, policies: Iterable[CompiledPolicy], metrics: Numbers | Measure | None) -> tuple[str, ...]:
-    """Set the metrics of policies in a cluster; return their problems.
+    """Set the metrics that policies read in a cluster; return the problems of these metrics.
 
     Raises:
         UsageError: the numbers have another format.

@@ -31,7 +31,7 @@ from policysched.rules.policy_set.not_applied import not_compiled
 
 LIVE: Final = "live"
 _APPLIED: Final = frozenset((*KINDS, "RuntimeClass", "LimitRange")) - {"Node", "Pod", KIND, *TEMPLATES}
-"""Kinds that are added to the cluster from the pod's file, for example claims and classes."""
+"""Kinds, such as claims and classes, of which objects in the pod's file are added to the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ClusterInputs:
         return (*self.notes, *kept, *(() if has_nodes else (NO_NODES,)))
 
     def findings(self) -> list[Finding]:
-        """Check the policies that take part: those of the cluster that are not replaced, then those to try."""
+        """Check the policies that take part: first unreplaced policies of the cluster, then policies to try."""
         placed = {id(one.object): one for one in self.documents}
         found = [finding for one in self._standing() for finding in findings(one, placed.get(id(one)))]
         return found + [finding for one in self.policies for finding in findings(one.object, one)]
@@ -107,7 +107,7 @@ class TakingPart:
     policies: Sequence[Object]
     """The policies to try."""
     failed: Mapping[PolicyKey, str]
-    """Policies with errors, which do nothing, with reasons."""
+    """Policies that have no effect because of errors, with reasons."""
     notes: Sequence[str]
     """Notes about edits with errors, for which the policy of the cluster decides."""
 
@@ -217,7 +217,7 @@ async def gather_cluster(
     context: str | None = None,
     kube_version: str = AUTO,
 ) -> ClusterInputs:
-    """Read a cluster, policies and configuration to try; the arguments are those of `gather`.
+    """Read a cluster, with the policies and the configuration to try.
 
     Raises:
         PolicyschedError: an input cannot be used.

@@ -14,7 +14,7 @@ _HOUR_AND_MINUTE: Final = re.compile(r"\d\d?:\d\d", re.ASCII)
 
 
 def read_now(text: str | None) -> datetime | None:
-    """Parse a `--now`: a date and time, or `HH:MM` of today in UTC; None if absent.
+    """Parse the value of `--now`: a date and time, or `HH:MM` of today in UTC; None if the flag is absent.
 
     Raises:
         UsageError: the text is not a time.

@@ -38,7 +38,7 @@ class CompiledPolicies:
     """Policies in force."""
     diagnostics: tuple[Diagnostic, ...]
     failed: dict[PolicyKey, str]
-    """Policies that do nothing, with reasons."""
+    """Policies that have no effect because of errors, with reasons."""
     edits: dict[PolicyKey, str]
     """Policies whose edit is not used because of errors, with reasons; the generation before it stays in force."""
 
@@ -80,7 +80,7 @@ def try_policies(store: PolicyStore, tried: Iterable[Object], without: Collectio
 
 
 def compiled_policies(store: PolicyStore, tried: Collection[PolicyKey] = ()) -> CompiledPolicies:
-    """Return which policies are in force, and which of these or of the tried policies do nothing."""
+    """Return the policies of a store in force, and the policies with errors among the stored and the tried policies."""
     entries = {key: entry for key in sorted(store.listed()) if (entry := store.get(key)) is not None}
     compiled = [entry.active for entry in entries.values() if entry.active is not None]
     failed, edits = {}, {}
@@ -118,7 +118,7 @@ def compile_alone(tried: Iterable[Object]) -> list[CompiledPolicy]:
 
 
 def usable(taken: CompiledPolicies, tried: Collection[PolicyKey] | None = None) -> list[CompiledPolicy]:
-    """Return the policies that are in force.
+    """Return the compiled policies; raise an error if a tried policy does not compile.
 
     Args:
         taken: The result of compiling.
@@ -137,7 +137,7 @@ def usable(taken: CompiledPolicies, tried: Collection[PolicyKey] | None = None) 
 def in_place(
     standing: Iterable[CompiledPolicy], tried: Iterable[CompiledPolicy], without: Collection[str]
 ) -> list[CompiledPolicy]:
-    """Return the policies in force with others added or replaced, and some removed.
+    """Return the policies in force after policies are added, replaced or removed.
 
     Raises:
         UsageError: the total cost is too high for one of them.
@@ -193,7 +193,7 @@ def compiles(policy: Object) -> bool:
 
 
 def _as_edit(policy: Policy, known: StoredPolicy | None) -> Policy:
-    """Return a tried policy with UID and generation as if it edited the object of its name."""
+    """Return a policy to try with the UID and creation time of the stored policy of its name, as an edit has."""
     if known is None:
         kept = {key: text for key, text in policy.metadata.annotations.items() if key != LAST_GOOD}
         return replace(policy, metadata=replace(policy.metadata, annotations=kept))

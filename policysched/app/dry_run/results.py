@@ -22,7 +22,7 @@ class Report:
     metric_problems: tuple[str, ...] = ()
     """Problems of metrics that the policies read, one line each."""
     notes: tuple[str, ...] = ()
-    """How inputs were adjusted, one line each."""
+    """Notes about adjusted inputs, one line each."""
     outcome: PostFilterResult | None = None
     """The result of PostFilter if no node was feasible, with all candidates of a preemption."""
     admission_notes: tuple[str, ...] = ()

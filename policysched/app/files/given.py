@@ -27,13 +27,13 @@ def is_text(given: str) -> bool:
 
 
 def given_objects(given: Objects, name: str, kind: str = "") -> Iterator[Object]:
-    """Yield the objects of an argument; see `given_documents`."""
+    """Yield the objects that an argument contains as dicts, texts or paths of files."""
     for one in given_documents(given, name, kind):
         yield one.object if isinstance(one, Document) else one
 
 
 def given_documents(given: Objects, name: str, kind: str = "") -> Iterator[Object | Document]:
-    """Yield the objects of an argument; objects of texts and files come with their place.
+    """Yield the objects of an argument; objects from texts and files have their positions.
 
     Args:
         given: The argument.
@@ -55,7 +55,7 @@ def given_documents(given: Objects, name: str, kind: str = "") -> Iterator[Objec
 
 
 def one_object(given: OneObject, name: str) -> Object:
-    """Return the object of an argument.
+    """Return the only object that an argument contains; raise an error if there are several.
 
     Raises:
         UsageError: a file cannot be read, or there are several objects.

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _OF_ITS_LIFE: Final = frozenset(("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"))
-"""Metadata fields that belong to one object's lifetime."""
+"""Metadata fields that an API server sets and a new pod does not have."""
 
 
 def as_new(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return a pod without node and identity if it has node and status, and notes about that.
+    """Return a pod and notes; if the pod has a node and a status, they and its UID are removed.
 
     A pod with a node and without a status stays unchanged, because the user wants it on that node. For a pod with
     scheduling gates, a note states that the result is for the pod without them. The pod can be malformed.

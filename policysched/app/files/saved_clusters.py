@@ -39,7 +39,7 @@ _TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}
 _SHAPES: Final = {kind: msgspec.json.Decoder[Any](shape) for kind, shape in _TYPES.items()}
 _ENCODER: Final = msgspec.json.Encoder()
 _BETWEEN: Final = re.compile(rb"[\s,]*")
-"""Separators between the items of a list."""
+"""Separators between the items of a list in JSON."""
 
 
 class _List(msgspec.Struct, rename="camel", frozen=True):
@@ -186,7 +186,7 @@ def _root(text: str, file: str, index: int) -> YamlNode:
 
 
 def _shrunk(item: dict[str, Any]) -> Object:
-    """Reduce a node or pod to JSON of the fields that are read; other objects stay unchanged."""
+    """Reduce a node or pod to JSON of the fields that scheduling reads; objects of other kinds stay unchanged."""
     shape = _TYPES.get(item.get("kind", "")) if isinstance(item.get("kind"), str) else None
     head = {key: item[key] for key in ("apiVersion", "kind") if isinstance(item.get(key), str)}
     if shape is None:
@@ -248,7 +248,7 @@ class SavedObject(Mapping[str, Any]):
         return len(self.whole())
 
     def items(self) -> ItemsView[str, Any]:
-        """Return the fields, decoded once for all of them."""
+        """Return the fields with their values, decoding the object once."""
         return self.whole().items()
 
     def struct(self) -> Node | Pod | None:
@@ -259,7 +259,7 @@ class SavedObject(Mapping[str, Any]):
         return None
 
     def name(self) -> Object:
-        """Decode name and namespace; empty if they are malformed."""
+        """Decode the name and the namespace; return empty texts if they are malformed."""
         with contextlib.suppress(msgspec.MsgspecError):
             found: Object = msgspec.to_builtins(_NAMED.decode(self._item).metadata)
             return found
@@ -291,7 +291,7 @@ def _object(item: msgspec.Raw, implied: _Head) -> Object:
 
 
 def _small(item: msgspec.Raw, shape: msgspec.json.Decoder[Any]) -> msgspec.Raw:
-    """Return an item reduced to the fields that are read, or a copy if it does not fit; without the text around it."""
+    """Return an item's JSON reduced to the fields that scheduling reads, or whole if a field has a wrong type."""
     try:
         return msgspec.Raw(_ENCODER.encode(shape.decode(item)))
     except msgspec.ValidationError:

@@ -107,7 +107,7 @@ def _controls(workload: Object, replica_set: Mapping[str, Any], namespace: str) 
 
 
 def _is_part(some: Any, whole: Any) -> bool:
-    """Return whether a written value is contained in one that an API server completed."""
+    """Return whether a value from a file equals a value of the API server, apart from defaults that it added."""
     if isinstance(some, Mapping):
         return isinstance(whole, Mapping) and all(
             value in (None, {}, []) or (key in whole and _is_part(value, whole[key])) for key, value in some.items()
@@ -203,7 +203,7 @@ def _owned(pod: Object, owner: Object, labels: Mapping[str, str] | None = None) 
 
 
 def _placed(workload: Object, pod: Object) -> Object:
-    """Return a workload with the name and namespace that its pod has."""
+    """Return a workload with the name and the namespace of the pod from its template."""
     metadata = {"name": _name(workload, pod), "namespace": pod["metadata"]["namespace"]}
     version = _VERSIONS[workload["kind"]]
     return {**workload, "apiVersion": version, "metadata": {**workload["metadata"], **metadata}}

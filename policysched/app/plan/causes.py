@@ -30,7 +30,7 @@ class Room:
     """The effect of preemption for a pod on its node without the change, and what prevents it with the change."""
 
     removes: frozenset[str] = frozenset()
-    """Rejections on that node that preemption removes; empty without preemption."""
+    """Rejections on the node without the change that preemption removes; empty without preemption."""
     protected_by: tuple[str, ...] = ()
     """Policies that protect victims with the change."""
 
@@ -76,7 +76,7 @@ def rejecting(decision: Decision, row: int) -> frozenset[str]:
 
 
 def _no_room(added: frozenset[str], room: Room) -> str:
-    """Return why preemption no longer makes room."""
+    """Return why preemption no longer makes room for a pod on its node without the change."""
     reasons = sorted(added) or [f"{name} protects the victims" for name in room.protected_by]
     return f"{NO_PREEMPTION}: {', '.join(reasons)}" if reasons else NO_PREEMPTION
 
@@ -106,7 +106,7 @@ def _named(status: Status) -> str:
 
 
 def _by_score(after: Decision, here: str, there: str, earlier: Leads, came: str) -> str:
-    """Return the plugin whose score favors the new node most, compared with its score without the change."""
+    """Return as the cause the plugin whose score lead of the new node over the old node grows most by the change."""
     leads = _leads(after, there, here)
     sums: defaultdict[int, int] = defaultdict(int)
     for (tier, _), lead in leads.items():

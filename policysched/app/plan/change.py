@@ -29,7 +29,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SideInputs:
-    """The profiles, policies and objects of one side."""
+    """The profiles, policies and objects of one side of a plan: without or with the change."""
 
     objects: ClusterObjects
     profiles: Callable[[], Mapping[str, Profile]]
@@ -39,7 +39,7 @@ class SideInputs:
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """A change as read from the inputs."""
+    """A planned change as read from the inputs, with the inputs of both sides."""
 
     before: SideInputs
     after: SideInputs

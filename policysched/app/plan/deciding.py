@@ -81,7 +81,7 @@ class ClusterSide:
         return self._engine(pod).classes.key(pod)
 
     def landing(self, pod: Pod, key: Hashable, *prefer: str) -> tuple[Landing, Decision]:
-        """Return where a pending pod that is not on the cluster lands, with the decision.
+        """Return where a pod that has no place in the cluster lands, with the decision.
 
         Args:
             pod: The pod.
@@ -94,7 +94,7 @@ class ClusterSide:
         return self._landing(decision, *prefer), decision
 
     def queued(self, one: ReadPod, without_change: Landing | None, removes: frozenset[str] = frozenset()) -> Landing:
-        """Return where a pending pod lands, and assume it there.
+        """Return where a pending pod lands, and assume the pod on that node.
 
         Args:
             one: The pod.
@@ -233,7 +233,7 @@ class SideComparison:
             self.unseen = everything - self.pods
 
     def _sorted(self) -> tuple[list[tuple[ReadPod, ReadPod]], list[str]]:
-        """Split the pods into those that run on the same node on both sides, and those that are pending on one."""
+        """Split the pods into pods that run on the same node on both sides, and pods that are pending on a side."""
         running, waiting = [], []
         before, after = self.before.objects, self.after.objects
         with_nodes = after.created | after.deleted
@@ -284,7 +284,7 @@ class SideComparison:
         self._compare(two.pod, before, after, runs=True)
 
     def _waiting(self, keys: list[str]) -> None:
-        """Schedule the pending pods of both sides, first without the change, whose choice decides ties with it."""
+        """Schedule the pending pods on both sides; the node without the change decides ties with the change."""
         both = [self.before.objects.pods, self.after.objects.pods]
         pods = [pods[key].pod for key in keys for pods in both if key in pods]
         if all(self.affected_keys(pod) is None for pod in pods):

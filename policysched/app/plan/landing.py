@@ -19,7 +19,7 @@ class Landing:
     ties: int = 1
     reason: str = ""
     by: str = ""
-    """Reason why it lands on another node than without the change, see `causes`."""
+    """Reason why the pod lands on another node than without the change."""
 
 
 def landing_of(decision: Decision, *prefer: str) -> Landing:

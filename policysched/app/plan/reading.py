@@ -26,7 +26,7 @@ from policysched.state.tables.amounts import PodResources
 Object = Mapping[str, Any]
 HASH: Final = "pod-template-hash"
 PER_NODE: Final = {"DaemonSet": "a DaemonSet has one pod per node", "Node": "static pods belong to their node"}
-"""Controllers without a number of replicas, with the reason."""
+"""Kinds of controllers that have no number of replicas, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ReadPod:
 
     @property
     def is_static(self) -> bool:
-        """Whether the kubelet runs it from a file, so that no scheduler places it."""
+        """Whether the kubelet runs the pod from a file, so that no scheduler places the pod."""
         return is_static(self.pod)
 
     @property
@@ -49,7 +49,7 @@ class ReadPod:
 
 @dataclass(slots=True)
 class ClusterObjects:
-    """The objects of one side."""
+    """The objects of a cluster on one side of a plan: without or with the change."""
 
     admission: Admission
     release: Release

@@ -82,17 +82,17 @@ class PodEffect:
     workload: str
     effect: Effect
     before: str
-    """Its node without the change; empty if it has none."""
+    """The pod's node without the change; empty if the pod has no node."""
     after: str
-    """Its node with the change; empty if it has none."""
+    """The pod's node with the change; empty if the pod has no node."""
     ties: int = 1
     """Number of equally good nodes."""
     reason: str = ""
-    """Reason for having no node."""
+    """Reason why the pod has no node."""
     node: str = ""
-    """Node on which it is; empty for a pending pod."""
+    """Node on which the pod is; empty for a pending pod."""
     runs: bool = False
-    """Whether the pod keeps running there; then both sides show where it would land if it were new."""
+    """Whether the pod keeps running on `node`; then `before` and `after` show where it would land if it were new."""
     by: str = ""
     """Reason of the effect, equal for many pods; empty if other pods used or freed the resources."""
 
@@ -125,7 +125,7 @@ class WorkloadEffect:
     pods: int
     examples: tuple[PodEffect, ...]
     by: str = ""
-    """Reason of the effect, see `PodEffect`."""
+    """Reason of the effect; empty if other pods used or freed the resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class NodeEffect:
     loses: int
     gains: int
     over: tuple[Excess, ...] = ()
-    """Resources that would be exceeded if all these pods landed there."""
+    """Resources that would be exceeded if all pods that land on the node alone landed on it together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class EntryPointFactory:
 
 @dataclass(frozen=True, slots=True)
 class AmbiguousFactory:
-    """Placeholder for a name that several entry points have.
+    """Placeholder factory for a plugin name that several entry points have; raises an error when used.
 
     Raises:
         UsageError: always.

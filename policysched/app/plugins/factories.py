@@ -27,7 +27,7 @@ from policysched.model.decode import ObjectError, decode, without_nulls
 _PLAIN: Final = (inspect.Parameter.empty, Any, None, dict, Mapping)
 """Annotations of arguments that are passed as a dict."""
 _ABOUT: Final = ("apiVersion", "kind")
-"""Fields by which arguments can identify their type."""
+"""Fields, such as apiVersion and kind, by which plugin arguments can identify their type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class CheckedFactory:
             raise self._refusal(f"{'.'.join(filter(None, ('args', error.field)))}: {error.reason}") from error
 
     def _shape(self, annotation: Any) -> type[Any] | None:
-        """Return the type for the arguments; None for a dict."""
+        """Return the type into which a plugin's arguments are decoded; None if they are passed as a dict."""
         annotation = self._resolved(annotation)
         if annotation in _PLAIN or typing.get_origin(annotation) in (dict, Mapping):
             return None
@@ -129,7 +129,7 @@ class CheckedFactory:
 
 
 def stated_name(factory: Any) -> str:
-    """Return the name of a factory's plugin: its `name` attribute, otherwise its own name."""
+    """Return the name of a factory's plugin: its `name` attribute, otherwise the name of the function or class."""
     stated = getattr(factory, "name", None)
     return stated if isinstance(stated, str) else str(getattr(factory, "__name__", type(factory).__name__))
 

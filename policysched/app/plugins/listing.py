@@ -35,10 +35,10 @@ class PluginRow:
 
     name: str
     points: tuple[str, ...] | None
-    """Extension points in the order of a pod's way; None if unknown."""
+    """Extension points in the order in which a pod passes them; None if unknown."""
     origin: str
     problem: str = ""
-    """Reason why it cannot be enabled."""
+    """Reason why the plugin cannot be enabled."""
     microseconds: float | None = None
     """Time per decision, if measured."""
 

@@ -180,7 +180,7 @@ class CoverageObserver:
 
 
 class _Observation:
-    """Evaluates one policy for one decision."""
+    """Evaluates the parts of one policy's expressions for one decision."""
 
     def __init__(self, found: PolicyCoverage, active: ActivePolicy, decision: Decision) -> None:
         self._found, self._active, self._decision = found, active, decision
@@ -221,7 +221,7 @@ class _Observation:
                 self._cases(f"spec.scores[{index}].cases", rows, one.root)
 
     def _cases(self, field: str, rows: RowNumbers, root: Typed) -> None:
-        """Record the arms of a score: a guard where no earlier one held, a value where its guard held."""
+        """Record the cases of a score: a guard where no earlier guard is true, a value where its guard is true."""
         left = rows
         cases = [text for text in self._found.texts if text.field.startswith(f"{field}[")]
         if cases:
@@ -257,7 +257,7 @@ class _Observation:
         return RuleFrame(self._context, self._inputs, rows)
 
     def _text(self, field: str, frame: Frame, root: Typed | None = None) -> None:
-        """Record a text on a frame, and the `let` texts that it uses."""
+        """Record the covered parts of a text, and of the `let` texts that the text uses, on the rows of a frame."""
         text = self._texts.get(field)
         if text is not None:
             self._parts(text, frame)
@@ -287,7 +287,7 @@ class _Observation:
 
 
 def _may_hold(active: ActivePolicy, alone: RuleFrame) -> bool:
-    """Return whether the policy can apply to the pod; if unknown, filters reject all nodes."""
+    """Return whether a policy's selection of pods is true or unknown for a pod; unknown rejects all nodes."""
     program = active.policy.applies_to
     return program is None or any(map(bool, evaluate_columns(program.root, alone)))
 
@@ -298,7 +298,7 @@ def _all_nodes(root: Typed) -> frozenset[Typed]:
 
 
 def _comes_about(part: ObservedPart, frame: Frame) -> bool:
-    """Return whether a part has the value of its side on any row."""
+    """Return whether a part of an expression has the value that coverage requires on any row."""
     if part.graph is None or part.side is Side.EVALUATED:
         return part.graph is None or frame.rows > 0
     if part.over != "rows" and not frame.rows:

@@ -193,7 +193,7 @@ class _Comparison:
             yield from self._numbers(f"tiers.{tier}", f"sum of tier {tier}", numbers, got)
 
     def _spread(self, wanted: Numbers, path: str) -> dict[str, float | None]:
-        """Return the number of each node; a node's own name has priority over patterns."""
+        """Return the expected number of each node; an entry with the node's exact name has priority over patterns."""
         named = {name: value for name, value in wanted.items() if not _is_pattern(name)}
         self._match(list(named), self._names.nodes, path, "node")
         made: dict[str, float | None] = {}
@@ -325,7 +325,7 @@ class _Comparison:
         return self._refuse(self._at(field), f"no {kind} `{name}`; {did_you_mean(name, some) or there}")
 
     def _of_nodes(self, nodes: Sequence[str]) -> list[str]:
-        """Return the results of nodes, or why the pod fits none."""
+        """Return the results of nodes as reasons of a difference, or why the pod fits no node."""
         said = [line for node in nodes[:MOST_REASONS] if (line := self._of_node(node))]
         if len(nodes) > MOST_REASONS:
             said.append(f"… and {len(nodes) - MOST_REASONS} more nodes")

@@ -41,11 +41,11 @@ class ObservedPart:
     span: Span
     side: Side
     graph: Typed | None
-    """The part's graph; None for a chosen arm."""
+    """The part's graph; None for a part that only has to be chosen, such as the default of a score."""
     over: str = "rows"
     """Where the part is evaluated: on the current `rows`, on all `nodes`, or on all placed `pods`."""
     in_guard: bool = False
-    """Whether it is in the guard of a case."""
+    """Whether the part is in the guard of a case."""
 
 
 @dataclass(frozen=True, slots=True)

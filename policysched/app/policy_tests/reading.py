@@ -156,7 +156,7 @@ def _explained(text: str, value: Any, name: str, document: Document | None) -> U
 
 
 def _plain(what: str, values: Sequence[str]) -> str:
-    """Rephrase a decoder's message in terms of YAML, with the nearest value if there are few."""
+    """Rephrase a decoder's message in terms of YAML; if few values are valid, suggest the nearest valid value."""
     types = _TYPES.fullmatch(what)
     if types is not None:
         return f"expected {_type(types['expected'])}, got {_type(types['got'])}"
@@ -183,7 +183,7 @@ def _schemas(path: str, *, is_list: bool) -> list[dict[str, Any]]:
 
 
 def _under(schema: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the schemas of a field, or of list items."""
+    """Return the subschemas that a schema has for a field, or for list items."""
     if name in {"[", "..."}:
         return [one for key in ("items", "additionalProperties") if isinstance(one := schema.get(key), dict)]
     found = schema.get("properties", {}).get(name)

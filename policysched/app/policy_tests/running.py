@@ -39,7 +39,7 @@ from policysched.schedule.cycle.decision import Decision
 POLICY: Final = "policy.yaml"
 CLUSTER: Final = "cluster.yaml"
 START: Final = "2026-01-01T00:00:00+00:00"
-"""Time of tests that state none."""
+"""Time of the decisions of a test that states no time."""
 
 
 class BrokenPolicyError(UsageError):
@@ -207,7 +207,7 @@ def run_test(
 
 
 class _Running:
-    """Runs one test: the cluster after each step."""
+    """Runs one test, and keeps the test's cluster from step to step."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class _Running:
             self._options.observe(decision, policies)
 
     def _leave(self, pod: dict[str, Any], record: Mapping[str, Any]) -> None:
-        """Update the cluster as the scheduler would: the pod placed, or pending with victims removed."""
+        """Update the cluster after a step: add the pod, placed or pending, and remove victims of preemption."""
         spec, status = dict(pod["spec"]), dict(pod.get("status") or {})
         if "selected" in record:
             spec["nodeName"] = record["selected"]

@@ -96,7 +96,7 @@ class PolicyTestRun:
         return f"interrupted: {said}" if self.interrupted else said
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as a plain value."""
+        """Return the results as plain values."""
         said: dict[str, Any] = {
             "passed": len(self.results) - len(self.failed),
             "failed": len(self.failed) - len(self.errors),
@@ -252,7 +252,7 @@ class _Keywords:
         self.rest = words
 
     def alternatives(self) -> Choose | None:
-        """Parse an `or` expression; None if there is another token."""
+        """Parse an `or` expression into a function that selects names; None if the expression is invalid."""
         return self._joined("or", lambda: self._joined("and", self._one, all), any)
 
     def _joined(

@@ -64,13 +64,13 @@ class Begin(msgspec.Struct, array_like=True):
     """A snapshot of the cluster with configuration and policies in force."""
 
     program: str
-    """Version of policysched that wrote it."""
+    """Version of policysched that wrote the record."""
     why: str
     """Reason of the snapshot: the start, the next file, or a gap."""
     lost: int
-    """Number of entries lost before it."""
+    """Number of entries that were lost before the snapshot."""
     decisions: int
-    """Number of decisions before it."""
+    """Number of decisions before the snapshot."""
     seconds: float
     configuration: dict[str, Any]
     policies: list[Any]
@@ -82,7 +82,7 @@ class Begin(msgspec.Struct, array_like=True):
     reserved: list[Any]
     """Volumes and claims that pods have reserved and the watch has not confirmed."""
     pods: list[Any]
-    """Pods with a place; each with its row if it is only assumed, otherwise −1."""
+    """Pods on nodes; each pod with the row on which it is assumed, or −1 if the watch has confirmed the node."""
     nominations: list[Any]
     answers: list[Any]
     assumed_claims: list[Any] = []
@@ -104,7 +104,7 @@ class RecordedOutcome(msgspec.Struct, array_like=True, frozen=True):
     text: str
     """Reason why no node is feasible, or the error."""
     digest: bytes
-    """Digest of the totals of feasible nodes and of the filters that reject the others."""
+    """Digest of the totals of feasible nodes and of the filters that reject the infeasible nodes."""
 
 
 class Decided(msgspec.Struct, array_like=True):

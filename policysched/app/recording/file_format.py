@@ -37,7 +37,7 @@ bytes."""
 OBJECT_MEMORY: Final = 72
 """Estimated memory of a decoded list, map or text without its contents. Units: bytes."""
 MEMORY_PER_BYTE: Final = 8
-"""Largest memory of any other decoded value per encoded byte. Units: bytes."""
+"""Largest memory per encoded byte of a decoded value that is no list, map or text. Units: bytes."""
 LEVEL: Final = 3
 """Compression level; the next useful level takes twice the time and saves a seventh."""
 ENCODER: Final = msgspec.msgpack.Encoder()

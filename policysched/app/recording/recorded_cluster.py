@@ -27,11 +27,11 @@ from policysched.state.volumes.storage import Assumable
 
 T = TypeVar("T")
 Report = Callable[..., None]
-"""Callback for a change: its name and arguments."""
+"""Callback for a change, with the name and the arguments of the method that makes the change."""
 
 
 class OutermostChanges:
-    """Reports changes, except those that another reported change makes."""
+    """Calls a callback for each change, except for changes that are part of another reported change."""
 
     def __init__(self, report: Report) -> None:
         self._report, self._inside = report, False
@@ -109,7 +109,7 @@ class RecordedAssumable(Assumable[Any]):
         self._change = change
 
     def assume(self, obj: Any) -> None:
-        """Assume an object in place of the stored one."""
+        """Assume an object in place of the stored object."""
         self._change(super().assume, "reserve", obj)
 
     def restore(self, obj: Any) -> None:
@@ -139,7 +139,7 @@ class RecordedResourceClaims(ResourceClaims):
         return self._change(super().restore, RESTORED, key)
 
     def share(self, *, begins: bool) -> None:
-        """Begin or end sharing."""
+        """Begin or end the time in which pods of one group share allocations of resource claims."""
         if len(self):
             self._change(lambda given: super(RecordedResourceClaims, self).share(begins=given), SHARED, begins)
 

@@ -86,7 +86,7 @@ def _digest(decision: Decision) -> bytes:
 
 
 def _rejected(evaluation: Evaluation, first: NDArray[np.int16], number: int) -> Iterator[tuple[bytes, Mask]]:
-    """Return names and rows for a number in `Evaluation.first`: by plugin, or by policy.
+    """Yield the name of each filter or policy with the rows that it rejects first, for one number of a filter.
 
     The numbers of filters are not recorded, because they depend on which filters apply.
     """

@@ -24,7 +24,7 @@ from policysched.errors import UsageError
 
 log = logging.getLogger(__name__)
 MOST_WAITING: Final = 1 << 16
-"""Largest number of waiting entries; beyond it entries are dropped."""
+"""Largest number of entries that wait for the writer's thread; further entries are dropped."""
 LONGEST_WAIT: Final = 10.0
 """Longest wait of the first entry, because objects can be large and a disk can hang; beyond it entries are dropped.
 Units: seconds."""
@@ -41,7 +41,7 @@ SMALLEST_LIMIT: Final = 1024 * 1024
 CLOSE_WITHIN: Final = 10.0
 """Longest wait for the thread at the end. Units: seconds."""
 Entry = Callable[[], list[Any]]
-"""Returns an entry ready to encode; called by the thread."""
+"""Function that returns an entry ready to encode; the writer's thread calls it."""
 
 
 class RecordWriter:

@@ -120,7 +120,7 @@ class Walk:
 
 
 class _Comparing:
-    """Repeats each decision and compares it."""
+    """Repeats each decision of a record and compares the result with the recorded result."""
 
     def __init__(self, state: ReplayedState, found: Replayed) -> None:
         self._state, self._found = state, found

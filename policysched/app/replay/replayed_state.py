@@ -163,7 +163,7 @@ class ReplayedState:
         self._last = pod
 
     def change(self, name: str, given: list[Any]) -> Exception | None:
-        """Apply a change as the scheduler did; return the exception if it fails, as it can have failed then."""
+        """Apply a change as the scheduler did; return the exception if it fails, as it can have failed there."""
         act = _CHANGES.get(name)
         if act is None:
             raise msgspec.ValidationError(f"unknown entry {name}")

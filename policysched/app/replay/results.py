@@ -50,7 +50,7 @@ class Replayed:
     moved_on: int = 0
     """Number of PostFilter runs during which the cluster changed."""
     failures: list[str] = field(default_factory=list)
-    """Changes of the cluster that failed, as they can have failed when recorded, with reasons."""
+    """Changes of the cluster that failed in the replay, and may have failed when recorded, with reasons."""
     plugins: set[str] = field(default_factory=set)
     """Out-of-tree plugins that were called again."""
     differences: list[ReplayDifference] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Replayed:
 
     @property
     def _named(self) -> str:
-        """The repeated decisions, for the summary."""
+        """The numbers of the repeated decisions as text, for the summary."""
         if self.runs > 1:
             return f"{self.decisions:,} decision{'s' * (self.decisions != 1)} in {self.runs:,} runs"
         numbers = f"decisions {self.first:,}–{self.last:,}"

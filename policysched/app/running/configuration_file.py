@@ -75,7 +75,7 @@ class Reloaded:
     profiles: Mapping[str, Profile]
     """The changed profiles."""
     changed: frozenset[str]
-    """Plugins of these profiles that changed or were removed."""
+    """Plugins of the changed profiles that changed or were removed."""
     backoff: Backoff
     configuration: Configuration
     """The whole configuration."""

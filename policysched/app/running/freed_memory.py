@@ -57,7 +57,7 @@ class FreedMemory:
 
 
 async def return_freed_memory() -> None:
-    """Return freed memory to the system now and then, until cancelled."""
+    """Return freed memory to the system periodically, until cancelled."""
     freed = FreedMemory()
     while True:
         await asyncio.sleep(RETURNED_EVERY)

@@ -21,7 +21,7 @@ _OLDEST: Final = 2
 
 @contextmanager
 def short_collections() -> Iterator[None]:
-    """Inside this context, freeze the current objects and the survivors of each full collection."""
+    """Inside this context, exclude current objects and survivors of a full collection from later collections."""
     gc.freeze()
     gc.callbacks.append(_freeze_survivors)
     try:
@@ -38,7 +38,7 @@ def _freeze_survivors(phase: str, info: Mapping[str, Any]) -> None:
 
 @contextmanager
 def taking_lists() -> Iterator[None]:
-    """Inside this context, collect nothing: nearly all objects of lists stay. Freeze the objects at the end."""
+    """Disable collection inside this context, because objects of lists stay; exclude them from later collections."""
     gc.disable()
     try:
         yield

@@ -34,7 +34,7 @@ class ObjectHandler:
     left_out: LeftOutObjects
 
     def replace(self, changed: Sequence[HasMetadata], gone: Sequence[HasMetadata]) -> None:
-        """Apply the differences of a list, deletions first, so that names can be used again."""
+        """Apply the changes that a new list shows, deletions first, so that names can be used again."""
         for obj in gone:
             self.delete(obj)
         for obj in changed:
@@ -82,7 +82,7 @@ class PolicyHandler:
         return "" if self._in_force else "the policies are not in force yet"
 
     def replace(self, changed: Sequence[Policy], gone: Sequence[Policy]) -> None:
-        """Apply the differences of a list."""
+        """Apply the changes of policies that a new list shows."""
         for policy in gone:
             self.delete(policy)
         for policy in changed:

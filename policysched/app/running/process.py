@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 LISTED_WITHIN: Final = 60.0
 """Longest wait of a changed configuration for kinds that were not watched before. Units: seconds."""
 GRAMMAR_AFTER: Final = 2.0
-"""Time until the grammar is loaded if there is no policy. Units: seconds."""
+"""Time until the grammar of policy expressions is loaded if there is no policy. Units: seconds."""
 PODS_FIRST: Final = 8.0
 """Additional time for which loading the grammar waits for pending pods and events. Units: seconds."""
 EVENTS_DEADLINE: Final = 5.0
@@ -204,7 +204,7 @@ class Process:
         return f"{missing} of {len(reflectors)} kinds of objects are not listed yet" if missing else ""
 
     def not_ready(self) -> str:
-        """Return why no decision is possible yet; empty if one is. Thread-safe."""
+        """Return why no decision is possible yet; empty if decisions are possible. Thread-safe."""
         return self._unlisted() or self._policies.problem()
 
     def is_busy(self) -> bool:

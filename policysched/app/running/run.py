@@ -82,13 +82,13 @@ async def run_scheduler(options: RunOptions, stop: asyncio.Event) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StartInputs:
-    """What the start of a process has read before the API server answers."""
+    """Options, configuration and connection of a process, which are known before the API server answers."""
 
     options: RunOptions
     configuration: ConfigurationFile | None
     connection: Connection
     connect: Connect
-    """Opens another connection with credentials of its own."""
+    """Opens another connection to the API server, which reads the credentials separately."""
     source: MetricSource
     registry: CollectorRegistry
     writer: RecordWriter | None
@@ -154,7 +154,7 @@ def _check_extenders(configuration: ConfigurationFile | None) -> None:
 def _connecting(
     options: RunOptions, configuration: ConfigurationFile | None
 ) -> Callable[[], Coroutine[Any, Any, Connection]]:
-    """Return a function that opens a connection to the server with its own credentials."""
+    """Return a function that opens a connection to the API server; each connection reads the credentials separately."""
     return partial(
         Connection.open,
         SystemClock(),
@@ -218,7 +218,7 @@ def _file(options: RunOptions, registry: CollectorRegistry, data: bytes | None =
 
 
 def _kubeconfig(options: RunOptions, configuration: ConfigurationFile | None) -> str | None:
-    """Return the path of the kubeconfig: with a configuration its own one, as in kube-scheduler, else the flag's.
+    """Return the kubeconfig's path: from a configuration file, as in kube-scheduler, or else from the flag.
 
     Raises:
         UsageError: only the ignored flag names a kubeconfig, so the process would act on another cluster.

@@ -38,7 +38,7 @@ class RunOptions:
     plugins: PluginRegistry = NO_PLUGINS
     """Out-of-tree plugins that the configuration can enable."""
     leader_election: ElectionFlags = field(default_factory=dict)
-    """Leader election flags; other settings are the configuration's."""
+    """Leader election flags; other leader election settings come from the configuration file."""
     configuration_flags: ConfigurationFlags = field(default_factory=dict)
     """Other configuration flags, used without a file."""
     max_unschedulable: float | None = None

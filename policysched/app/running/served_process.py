@@ -1,4 +1,4 @@
-"""`ServedProcess`: what the port serves of a process, which is created when the API server has answered."""
+"""`ServedProcess`: health, documents and decisions of a process for the HTTPS port, which is open before it exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_ANSWER: Final = "the API server has not answered yet"
 
 
 class ServedProcess:
-    """The state and functions of a process for the port; before the process exists, its health checks alone.
+    """The state and functions of a process for the HTTPS port; before the process exists, only health checks.
 
     Args:
         stop: Set when the process ends.
@@ -37,7 +37,7 @@ class ServedProcess:
         self._process: Process | None = None
 
     def served(self, registry: CollectorRegistry, set_verbosity: Callable[[int], None]) -> Served:
-        """Return what the port serves.
+        """Return the health checks, metrics, documents and functions that the port serves.
 
         Args:
             registry: Registry of the metrics.
@@ -55,7 +55,7 @@ class ServedProcess:
 
     @property
     def _required(self) -> Process:
-        """The process.
+        """The process; reading it before the process exists raises an error.
 
         Raises:
             RefusedError: 503, the process does not exist yet.

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 MOST_CACHED: Final = 1024
 """Largest number of cached answers of each kind."""
 AT_ONCE: Final = 8
-"""Largest number of concurrent reviews; more wait."""
+"""Largest number of concurrent TokenReviews and SubjectAccessReviews; further reviews wait."""
 REVIEWED_WITHIN: Final = 10.0
 """Limit of a review, including its wait. Units: seconds."""
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
@@ -115,7 +115,7 @@ class DelegatedAccess:
         """Kinds of reviews whose failure was logged."""
 
     async def check(self, request: web.BaseRequest) -> None:
-        """Accept a request, or raise an error.
+        """Check that a client may make a request; raise an error if not.
 
         Raises:
             RefusedError: 401 if the credentials are wrong or cannot be checked, 403 if the path is not allowed or the

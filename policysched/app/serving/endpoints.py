@@ -39,7 +39,7 @@ class Access(Protocol):
     """Decides which clients may read which paths."""
 
     async def check(self, request: web.BaseRequest) -> None:
-        """Accept a request, or raise an error.
+        """Check that a client may make a request; raise an error if not.
 
         Raises:
             RefusedError: the request is not allowed.

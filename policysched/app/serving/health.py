@@ -36,7 +36,7 @@ class Health:
             self.add("ping", _passes, kind)
 
     def add(self, name: str, check: Check, *kinds: str) -> None:
-        """Add a check to the paths of these kinds."""
+        """Add a check to health paths, such as `livez` and `readyz`."""
         for kind in kinds:
             self._checks[kind][name] = check
 
@@ -116,7 +116,7 @@ class Heartbeat:
             self._last = None
 
     def check(self) -> str:
-        """Return for how long the loop has been blocked; empty if it is not."""
+        """Return a problem that states how long the loop has been blocked; empty if the loop is not blocked."""
         last = self._last
         if last is None or self._monotonic() - last <= STUCK:
             return ""

@@ -42,7 +42,7 @@ class ReviewOptions:
     follows_authorities: bool = True
     """Whether client certificates are checked against the authorities that the cluster publishes."""
     tolerates_failure: bool = True
-    """Whether the process starts even if these authorities cannot be read."""
+    """Whether the process starts even if the CAs that the cluster publishes cannot be read."""
 
     def check(self) -> None:
         """Check that the kubeconfig files exist.
@@ -66,16 +66,16 @@ class ServingOptions:
     port: int = PORT
     """TCP port; 0 disables it."""
     bind_address: str = ""
-    """Listening address; empty: loopback if the API server is on loopback, otherwise all addresses (see `near`)."""
+    """Listening address; empty: loopback if the API server is on loopback, otherwise all addresses."""
     certificate_folder: Path | None = None
     """Folder of the self-signed certificate; None keeps it in memory."""
     certificate: Path | None = None
     key: Path | None = None
     named: tuple[tuple[Path, Path, tuple[str, ...]], ...] = ()
-    """Certificates and keys for other server names; without names, for those in the certificate."""
+    """Further certificates and keys with server names; without server names, the names in the certificate apply."""
     client_ca: Path | None = None
     proxy_ca: Path | None = None
-    """Authorities of front proxies; None for those that the cluster publishes, with its headers."""
+    """File with the CAs of front proxies; None uses the CAs and headers that the cluster publishes."""
     proxy: FrontProxy = DEFAULT_PROXY
     """Headers of front proxies."""
     always_allowed: tuple[str, ...] = ALWAYS_ALLOWED

@@ -22,8 +22,10 @@ from policysched.app.serving.answers import HEADERS
 MAX_CONNECTIONS: Final = 100
 """Largest number of active connections, each with about 300 kB for TLS; beyond it the oldest is closed."""
 MOST_SILENT: Final = 200
-"""Largest number of silent connections, beyond it the oldest is closed; and of active ones that wait, beyond it none is
-accepted."""
+"""Largest number of connections without a first byte, beyond which the oldest is closed.
+
+Also the largest number of connections that wait for a place among the active ones, beyond which none is accepted.
+"""
 LONGEST: Final = 30.0
 """Longest life of a connection. Units: seconds."""
 HANDSHAKE: Final = 5.0

@@ -50,9 +50,9 @@ class FrontProxy:
     """The front proxies that may act for users, and their headers."""
 
     authorities: str = ""
-    """Authorities of their certificates, in PEM form."""
+    """CAs of the front proxies' certificates, in PEM form."""
     allowed_names: tuple[str, ...] = ()
-    """Allowed common names of their certificates; empty for any."""
+    """Allowed common names of the front proxies' certificates; empty allows any name."""
     username_headers: tuple[str, ...] = ("x-remote-user",)
     uid_headers: tuple[str, ...] = ()
     group_headers: tuple[str, ...] = ("x-remote-group",)

@@ -21,7 +21,7 @@ LONGEST: Final = 64
 
 
 class VerbosityEndpoint:
-    """Answers the requests.
+    """Answers requests that change the verbosity of logs.
 
     Args:
         use: Changes the verbosity.

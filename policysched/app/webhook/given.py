@@ -23,7 +23,7 @@ _TIME: Final = "%Y-%m-%d %H:%M:%SZ"
 
 
 class GivenCertificate:
-    """The TLS settings made of two files. Problems that the TLS library does not see are logged once each.
+    """TLS settings from a certificate file and a key file; logs wrong dates and names in the certificate once.
 
     Args:
         options: The files.

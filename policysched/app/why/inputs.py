@@ -27,7 +27,7 @@ def explain(  # noqa: PLR0913 - what a decision depends on
     metrics: Measure | None = None,
     plugins: PluginRegistry | None = None,
 ) -> Explanation:
-    """Explain why a pod is on its node or pending; arguments other than `inputs` and `found` are those of `why`.
+    """Explain why a pod is on its node or pending, for inputs and policy findings of the command line.
 
     Raises:
         UsageError: the pod or node does not exist, or an object is malformed; the text has its position.

@@ -72,11 +72,11 @@ class ExcludingCondition:
     text: str
     rows: Mask
     fixes: Fixes
-    """Returns the ways to remove it on some rows."""
+    """Returns the ways to remove the condition on some rows."""
     detail: Callable[[RowNumbers], str] | None = None
-    """Returns a text for some rows that replaces `text`."""
+    """Returns a text with the values of some rows, to show in place of `text`."""
     least: Callable[[RowNumbers], Codes] | None = None
-    """Returns how much rows lack, if the condition is about an amount."""
+    """Returns the amounts that rows lack; None if the condition is not about an amount."""
 
     def text_for(self, rows: RowNumbers) -> str:
         """Return the condition as text, with amounts and values of some rows."""
@@ -158,7 +158,7 @@ def _reserved(variants: VariantEvaluator, pod: Pod, nominated: PodsByRow, rows: 
 
 
 def _lacking_beside(variants: VariantEvaluator, pod: Pod, nominated: PodsByRow, text: str, rows: RowNumbers) -> str:
-    """Return what a node lacks in addition to its nominated pods."""
+    """Return the resources that a node lacks for a pod if the node's nominated pods are placed on it."""
     row, nodes = int(rows[0]), variants.cluster.nodes
     wanted = Counter(by_name(incoming_requests(pod)))
     held: Counter[str] = Counter()

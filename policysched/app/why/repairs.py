@@ -108,7 +108,7 @@ def _repairs(
 
 
 def _nearest(members: Sequence[ExcludingCondition], rows: RowNumbers) -> int:
-    """Return the row that lacks least by the first condition with amounts; by name among equals."""
+    """Return the row that lacks the smallest amount of the first condition about one; among equals, first by name."""
     for one in members:
         if one.least is not None:
             short = one.least(rows)

@@ -46,9 +46,9 @@ class Condition:
     plugin: str
     text: str
     rejects: int
-    """Number of nodes that it excludes."""
+    """Number of nodes that the condition excludes."""
     leaves: int
-    """Number of nodes that would remain if it were the only condition."""
+    """Number of nodes that would be feasible if this were the only condition."""
     alone: int
     """Number of nodes that only this condition excludes."""
 
@@ -60,9 +60,9 @@ class Repair:
     change: RepairKind
     text: str
     nodes: int
-    """Number of nodes in the group that the pod then fits."""
+    """Number of nodes in the group that the pod fits with the change."""
     example: str
-    """One of these nodes; a change of a node is about this one."""
+    """A node that the pod fits with the change; a change of a node changes this node."""
     made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The changed objects: `pod` and `node` are whole objects, `rules` are removed policy/rule names, `victims` are
     keys of evicted pods."""
@@ -139,9 +139,9 @@ class NodeComparison:
     tier: int
     """Highest tier with different sums, which decides; 0 if all are equal."""
     decisive: str
-    """Plugin without which the order would change, or the one that adds most; empty if the scores are equal."""
+    """Plugin without which the order would change, or else with the largest lead; empty if the scores are equal."""
     decisive_rule: str
-    """For a policy: the rule that adds most."""
+    """If the decisive plugin is a policy: the rule that adds most to the lead."""
     turns: tuple[ReversingWeight, ...] = ()
 
     @property

@@ -145,7 +145,7 @@ def _values(variants: VariantEvaluator, compiled: CompiledPolicy, pod: Pod, rows
 
 
 def _value(variants: VariantEvaluator, compiled: CompiledPolicy, pod: Pod, item: Input, rows: RowNumbers) -> object:
-    """Return the value of an input on a row; SKIP if it has no value of its own."""
+    """Return the value of an input on a row; SKIP if the value is not shown, such as a list of pods."""
     if item.key == ANY_KEY:
         return SKIP
     if item.root == "pod":

@@ -25,7 +25,7 @@ from policysched.state.placed.pods import pod_id
 T = TypeVar("T")
 Object = Mapping[str, Any]
 Reason = Callable[[int], tuple[str, ...]]
-"""Returns the reasons of a plugin's code."""
+"""Function that returns the reasons for a reason code of a plugin."""
 NOTHING: Final[frozenset[str]] = frozenset()
 
 

@@ -328,7 +328,7 @@ class _DecisionExplainer:
         return replace(explanation, summary=_compared(explanation))
 
     def _other(self, record: Mapping[str, Any], at: str) -> str:
-        """Return the node for the comparison: the one that the pod would get if better, otherwise the runner-up."""
+        """Return the node to compare: the runner-up if the pod's node is among the best, else the best node."""
         selected: str = record["selected"]
         return runner_up(record, at) if at in record["best"] else selected
 

@@ -62,7 +62,7 @@ def _version(version: str) -> Json:
 
 
 def _openapi_v2(version: str) -> bytes:
-    """Return a protobuf with `swagger: "2.0"` and an info.
+    """Return a minimal OpenAPI v2 document as protobuf, because kubectl requires the document for a List in a file.
 
     kubectl requires the older document for files with a List, and does not validate kinds that are missing in it; the
     server validates every item anyway.

@@ -52,7 +52,7 @@ class Reader:
         self._snapshots: OrderedDict[str, tuple[int, list[Stored]]] = OrderedDict()
 
     def one(self, resource: ApiResource, entry: Stored, accept: str = "", include: str = "Metadata") -> bytes:
-        """Encode an object, or a table with its row."""
+        """Encode an object as JSON, or as a table with one row if the client prefers tables."""
         if wants_table(accept):
             return encode(self._table(resource, [entry], entry.revision, include))
         return encode_entry(resource, entry)
@@ -237,7 +237,7 @@ class WatchStream:
         self.closed = False
 
     def offer(self, event: StoreEvent) -> None:
-        """Add a change of the store if the client sees it; an object that leaves the selection is sent as deleted."""
+        """Queue a change for the client if its selectors match; an object that stops matching is sent as deleted."""
         deleted, before = event.type == "DELETED", event.before
         was, now = self._inside(before), not deleted and self._inside(event.entry)
         if not was and not now:
@@ -309,7 +309,7 @@ def _event_line(kind: str, encoded: bytes) -> bytes:
 
 
 def _bookmark_line(resource: ApiResource, revision: int, initial_end: bool) -> bytes:
-    """Return the line of a bookmark; the one that ends the initial list has an annotation."""
+    """Return the line of a bookmark; a bookmark that ends the initial list has an annotation."""
     metadata: Json = {"resourceVersion": str(revision)}
     if initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

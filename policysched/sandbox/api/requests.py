@@ -1,4 +1,4 @@
-"""Decoding of requests (origin, path, body, options), and the changing ones: post, put, patch, delete.
+"""Decoding of requests (origin, path, body, options), and handling of writes: post, put, patch, delete.
 
 Every body becomes the same dict, from JSON, YAML or protobuf, so other modules do not know the formats. POST, PUT,
 PATCH and DELETE take a target, a decoded body and the query, and return a status code with the entry or object of the
@@ -144,7 +144,7 @@ def _excessive() -> StatusError:
 
 
 def _values(value: Any, known: dict[int, int]) -> int:
-    """Return the number of values inside a value, with aliases expanded."""
+    """Return the number of values nested in a YAML value, with aliases expanded."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
@@ -195,7 +195,7 @@ def delete_options(query: Mapping[str, str], body: Any) -> DeleteOptions:
 
 
 def selection(target: Target, query: Mapping[str, str]) -> Callable[[Json], bool] | None:
-    """Compile the selectors of a query; None selects all."""
+    """Compile the selectors of a query into a function; None if the query has no selectors."""
     labels = label_predicate(query.get("labelSelector", ""))
     fields = field_predicate(query.get("fieldSelector", ""), target.resource)
     if target.name:
@@ -239,7 +239,7 @@ def _replace(backend: Backend, target: Target, old: Stored, body: Any, options: 
 
 
 def _copy_of(target: Target, entry: Stored) -> Json:
-    """Return a copy of an object in the target's version, which may be changed."""
+    """Return a copy of an object in the target's API version; the caller may change the copy."""
     copied: Json = decode(entry.encoded(target.resource.api_version, outward(target.resource)))
     return copied
 

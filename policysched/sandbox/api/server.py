@@ -264,7 +264,7 @@ def _port(request: web.BaseRequest) -> int:
 
 
 def _drop(request: web.BaseRequest) -> web.Response:
-    """Abort the connection without sending anything."""
+    """Abort the connection of a request without sending an answer."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=500)

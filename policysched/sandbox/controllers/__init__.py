@@ -35,12 +35,12 @@ class Controller(ABC):
         """Bring the current object of this namespace and name to its desired state."""
 
     def enqueue(self, name: Name) -> None:
-        """Reconcile a name in the next step."""
+        """Queue an object, by namespace and name, to be reconciled in the next step."""
         self._queue[name] = None
         self._wake()
 
     def work(self, most: int) -> bool:
-        """Reconcile at most `most` objects; return whether others are left."""
+        """Reconcile at most `most` objects; return whether queued objects remain."""
         for name in list(self._queue)[:most]:
             del self._queue[name]
             self.reconcile(name)
@@ -48,7 +48,7 @@ class Controller(ABC):
 
 
 class ControllerLoop:
-    """Runs the controllers of one sandbox; without a step time there are none."""
+    """Runs the controllers of one sandbox; without a step time, no controller runs."""
 
     def __init__(
         self,

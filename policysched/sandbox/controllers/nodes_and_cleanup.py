@@ -134,7 +134,7 @@ class NodeLifecycleController(Controller):
 
 
 def _taints(node: Json, now: str) -> list[Json]:
-    """Return the taints that a node should have; taints of others stay."""
+    """Return the taints that a node should have; taints that this controller does not manage stay."""
     found = {each["type"]: each["status"] for each in node["status"]["conditions"]}
     wanted = {_PREFIX + key for kind, status, key in _TAINTS if found.get(kind) == status}
     if node["spec"].get("unschedulable"):
@@ -231,7 +231,7 @@ class NamespaceController(Controller):
         self._ending: set[str] = set()
 
     def on_event(self, event: StoreEvent) -> None:
-        """Enqueue added and terminating namespaces, the latter also when an object in them is deleted."""
+        """Enqueue added and terminating namespaces, and a terminating namespace in which an object is deleted."""
         if event.key == "namespaces":
             if event.type != "DELETED":
                 self.enqueue(event.entry.key)

@@ -37,7 +37,7 @@ class TemplateController(Controller):
         self._without_template: dict[Name, set[Name]] = {}
 
     def on_event(self, event: StoreEvent) -> None:
-        """Enqueue pods that lack a claim."""
+        """Enqueue pods that name a claim template and lack the claim."""
         if event.key == TEMPLATES.key and event.type == "ADDED":
             for name in self._without_template.pop(event.entry.key, ()):
                 self.enqueue(name)
@@ -105,7 +105,7 @@ def _lacks_claims(pod: Json) -> bool:
 
 
 def is_done(pod: Json) -> bool:
-    """Return whether a pod no longer uses devices, or never will."""
+    """Return whether a pod needs no devices any more: it has ended, or is in deletion without a node."""
     ended = pod["status"].get("phase") in ("Succeeded", "Failed")
     never = bool(pod["metadata"].get("deletionTimestamp")) and not pod["spec"].get("nodeName")
     return ended or never
@@ -160,7 +160,7 @@ class ReservationController(Controller):
         store_update(self._backend, CLAIMS, claim | {"metadata": metadata, "status": status})
 
     def _drop_unused(self, name: Name) -> None:
-        """Delete a claim that no pod uses and whose own pod never will."""
+        """Delete an unused claim that was created for a pod, if the pod has finished or was replaced."""
         entry = self._store.get(CLAIMS.key, *name)
         if entry is None or entry.object["metadata"].get("deletionTimestamp"):
             return

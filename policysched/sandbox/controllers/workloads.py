@@ -34,7 +34,7 @@ def _controller_of(obj: Json) -> Json:
 
 
 def _controlled_by(owner: Json) -> list[Json]:
-    """Return the owner references for the objects that a workload creates."""
+    """Return the ownerReferences that name a workload as controller, for the objects that the workload creates."""
     reference = {"apiVersion": "apps/v1", "kind": owner["kind"], "controller": True, "blockOwnerDeletion": True}
     return [reference | {name: owner["metadata"][name] for name in ("name", "uid")}]
 
@@ -71,7 +71,7 @@ class ReplicaSetController(Controller):
         self._pods: dict[str, dict[Name, None]] = {}
 
     def on_event(self, event: StoreEvent) -> None:
-        """Enqueue ReplicaSets that changed, and those whose pods changed."""
+        """Enqueue ReplicaSets that changed, and ReplicaSets whose pods changed."""
         if event.key == REPLICA_SETS.key and event.type != "DELETED":
             self.enqueue(event.entry.key)
         reference = _controller_of(event.entry.object) if event.key == PODS.key else {}
@@ -142,7 +142,7 @@ class DeploymentController(Controller):
     """Rolls out every Deployment: one ReplicaSet per template, scaled step by step."""
 
     def on_event(self, event: StoreEvent) -> None:
-        """Enqueue Deployments that changed, and those whose ReplicaSets changed."""
+        """Enqueue Deployments that changed, and Deployments whose ReplicaSets changed."""
         if event.key == DEPLOYMENTS.key and event.type != "DELETED":
             self.enqueue(event.entry.key)
         elif event.key == REPLICA_SETS.key:

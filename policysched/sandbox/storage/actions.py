@@ -33,7 +33,7 @@ _PROPAGATION = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """Options of a deletion; with None, the kind decides."""
+    """Options of a deletion; for a field that is None, the default of the object's kind applies."""
 
     grace_seconds: int | None = None
     propagation: str = ""

@@ -33,7 +33,7 @@ class Stored:
     object: Json
     revision: int
     size: int = 0
-    """Length of its JSON. Units: bytes."""
+    """Length of the object's JSON. Units: bytes."""
     encodings: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -103,7 +103,7 @@ class ObjectStore:
         return entry
 
     def remove(self, key: str, namespace: str, name: str, last: Json | None = None) -> Stored:
-        """Remove an object and call the listeners; the event contains `last`, or else the stored object."""
+        """Remove an object and call the listeners; the event contains `last` if given, otherwise the stored object."""
         before = self._objects[key].pop((namespace, name))
         entry = self._version(last or before.object)
         self._notify(key, StoreEvent(key, "DELETED", entry.revision, entry, before))
@@ -181,7 +181,7 @@ class Backend:
             self.applied.pop(event.entry.object["metadata"]["uid"], None)
 
     def _serve(self, event: StoreEvent) -> None:
-        """Update the served resources when a CustomResourceDefinition is stored; delete its objects with it."""
+        """Serve the resource of a stored CustomResourceDefinition; delete its objects with the definition."""
         crd = event.entry.object
         name = crd["metadata"]["name"]
         if event.type == "DELETED":

@@ -72,7 +72,7 @@ _POD_MUTABLE = (
 
 @dataclass(slots=True)
 class WriteOptions:
-    """Options of a write from the request's query; warnings are collected here."""
+    """Options of a write from the request's query, and the warnings that the write causes."""
 
     dry_run: bool = False
     field_validation: str = "Warn"
@@ -176,7 +176,7 @@ def _admit_pod(store: ObjectStore, pod: Json, now: str, *, loaded: bool) -> None
 
 
 def _refused(pod: Json, why: str) -> StatusError:
-    """Return the error for a rejected pod, named by generateName if it has one: its name is not generated yet."""
+    """Return the error for a rejected pod; a pod whose name is not generated yet appears with its generateName."""
     return forbidden("", "pods", pod["metadata"].get("generateName") or pod["metadata"]["name"], why)
 
 
@@ -294,7 +294,7 @@ def update(
 
 
 def store_update(backend: Backend, resource: ApiResource, obj: Json) -> Stored:
-    """Store a changed object, or remove it if it only waited for its last finalizer."""
+    """Store a changed object, or remove an object in deletion that has no finalizers left."""
     metadata = obj["metadata"]
     waiting = resource.key == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0
     held = metadata.get("finalizers") or waiting or resource.key == "namespaces"
@@ -322,7 +322,7 @@ def _guard(resource: ApiResource, old: Json, obj: Json) -> None:
 
 
 def _prepared(resource: ApiResource, old: Json, new: Json, subresource: str) -> Json:
-    """Restore the parts that this write must not change (system metadata; status or the rest).
+    """Return the new object with the old values of fields that the write must not change, such as system metadata.
 
     Increment the generation.
     """
@@ -349,7 +349,7 @@ def _with_status(obj: Json, status: Any) -> Json:
 
 
 def _immutable(resource: ApiResource, old: Json, new: Json) -> list[Cause]:
-    """Return a cause for each immutable field that the update changes."""
+    """Return an error cause for each immutable field that an update changes."""
     if resource.key == "pods":
         return _pod(old["spec"], new["spec"])
     if resource.key == POD_GROUPS:
@@ -367,7 +367,7 @@ def _immutable(resource: ApiResource, old: Json, new: Json) -> list[Cause]:
 
 
 def _pod_group(old: Json, new: Json) -> list[Cause]:
-    """Return a cause for each changed field; only the minCount of a gang may change."""
+    """Return an error cause for each changed field of a PodGroup; only the minCount of a gang may change."""
     names = [name for name in {**old, **new} if name != "schedulingPolicy" and old.get(name) != new.get(name)]
     if old["schedulingPolicy"].keys() != new["schedulingPolicy"].keys():
         names.append("schedulingPolicy")

@@ -29,9 +29,9 @@ from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.timing import FILTER
 
 EXAMINE: Final = 10
-"""Number of decisions of which one is examined for the policy that decided."""
+"""Sampling interval in decisions: one decision of so many is examined for the policy that decided it."""
 MOST_POLICIES: Final = 1000
-"""Largest number of policies with series, the first ones by name."""
+"""Largest number of policies with series; policies after the first so many by name have none."""
 STATES: Final = ("Active", "Shadow", "Disabled", "Rejected")
 _MODES: Final = {"Enforce": "Active", "Shadow": "Shadow", "Disabled": "Disabled"}
 
@@ -58,7 +58,7 @@ class PolicyMetrics(Observer, Collector):
         self._choices = 0
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Determine which policies decided."""
+        """Count the policies that decided: if no node is feasible, by their filters; in a sample, by their scores."""
         if decision.row >= 0:
             if decision.feasible_count > 1:
                 self._choices += 1
@@ -75,7 +75,7 @@ class PolicyMetrics(Observer, Collector):
                 self._rejections[name.removeprefix(PREFIX), queued.profile] += 1
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:  # noqa: ARG002 - an observer's
-        """Count an attempt that failed."""
+        """Count the policies that rejected nodes in a failed attempt."""
         if queued.rejectors and event == "ScheduleAttemptFailure":
             self.on_rejected(queued)
 
@@ -90,7 +90,7 @@ class PolicyMetrics(Observer, Collector):
                 self._decisive[name, profile, "score"] += 1
 
     def keep_policies(self, names: frozenset[str]) -> None:
-        """Drop the series of all policies except these."""
+        """Drop the series of all policies except the named policies."""
         for counter in (self._rejections, self._decisive, self._examined):
             for labels in [labels for labels in counter if labels[0] not in names]:
                 del counter[labels]
@@ -188,7 +188,7 @@ def is_policy(results: FilterResults | MemberCodes | ScoreResults | MemberScores
 
 
 def deciding_filters(evaluation: Evaluation) -> list[str]:
-    """Return the policies without whose filters a node would be feasible: on some row only they reject."""
+    """Return the policies that alone reject a node, so that the node would be feasible without their filters."""
     parts = evaluation.filter_parts()
     place = next((one.place for one in parts if is_policy(one)), None)
     if place is None:
@@ -201,7 +201,7 @@ def deciding_filters(evaluation: Evaluation) -> list[str]:
 
 
 def decides(score: ScoreResults | MemberScores, decision: Decision) -> bool:
-    """Return whether another node would be chosen without a score: one has a higher sum of the other scores."""
+    """Return whether another node has a higher total than the chosen node if one given score is left out."""
     evaluation = decision.evaluation
     feasible = evaluation.feasible()
     rows = feasible.nonzero()[0]

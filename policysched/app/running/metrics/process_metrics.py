@@ -73,7 +73,7 @@ class ProcessMetrics:
         self._registry.register(WithProfiles(one) if self._names_profiles else one)
 
     def keep_policies(self, names: frozenset[str]) -> None:
-        """Drop the series of all policies except these."""
+        """Drop the series of all policies except the named policies."""
         gone, self._kept = self._kept - names, names
         if not gone:
             return

@@ -42,7 +42,7 @@ PluginNames = tuple[str, ...]
 
 @dataclass(slots=True)
 class _Asked:
-    """Number of evaluations of one set of plugins: in decisions, and in selections among several nodes."""
+    """Counts of the decisions with one set of plugins, and of the decisions with several feasible nodes."""
 
     profile: str
     names: tuple[PluginNames, PluginNames]
@@ -142,7 +142,7 @@ class SchedulerMetrics(Observer, Collector):
         return counts
 
     def keep_policies(self, names: frozenset[str]) -> None:
-        """Drop the series of all policies except these."""
+        """Drop the series of all policies except the named policies."""
         kept = {labels: count for labels, count in self.evaluations().items() if is_kept(labels[0], names)}
         self._asked = Counter(kept), {}
 
@@ -151,7 +151,7 @@ class SchedulerMetrics(Observer, Collector):
         self._victims.observe((), len(result.victims))
 
     def on_attempt(self, attempt: Attempt) -> None:
-        """Count an attempt and, if it is the last, the total time of the pod."""
+        """Count an attempt to schedule a pod; if it succeeds, record the time since the pod's first attempt."""
         queued, result = attempt.queued, attempt.result
         labels = (result.value, queued.profile)
         self._attempts[labels] += 1

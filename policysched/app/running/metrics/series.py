@@ -29,7 +29,7 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 def event_name(event: str, pending_pod: str, own_update: str) -> str:
-    """Return the name of a change in the metrics of a release.
+    """Return the value of the label `event` for a change, as the metrics of a release name the change.
 
     Args:
         event: The name of the change in the queue.
@@ -93,11 +93,11 @@ class Histogram:
         return made
 
     def sums(self, wanted: Callable[[Labels], bool]) -> dict[Labels, float]:
-        """Return the sums of the values by labels; thread-safe."""
+        """Return the sum of the values of each series whose labels a function accepts; thread-safe."""
         return {labels: counts[-1] for labels, counts in dict(self._counts).items() if wanted(labels)}
 
     def keep(self, wanted: Callable[[Labels], bool]) -> None:
-        """Drop the series that are not wanted."""
+        """Drop the series whose labels a function does not accept."""
         self._counts = {labels: counts for labels, counts in self._counts.items() if wanted(labels)}
 
     def _empty(self) -> list[float]:

@@ -154,7 +154,7 @@ class TimingMetrics(Collector):
         return spent
 
     def keep_policies(self, names: frozenset[str]) -> None:
-        """Drop the series of all policies except these."""
+        """Drop the series of all policies except the named policies."""
         for histogram in (self._plugins, self._hints):
             histogram.keep(lambda labels: is_kept(labels[0], names))
 

@@ -33,7 +33,7 @@ Pair = tuple[bytes, bytes]
 """A certificate with its chain, and its private key, in PEM form."""
 
 UNPUBLISHED: Final = ("", DEFAULT_PROXY)
-"""Authorities of clients and front proxies before the cluster's are read."""
+"""Authorities of clients and front proxies (none) until the authorities that the cluster publishes are read."""
 
 
 @dataclass(frozen=True, slots=True)
