@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policysched.model.decode import decode_node, decode_pod
-from policysched.model.release import DEFAULT
+from policysched.model.release import RELEASES
 from policysched.model.requests import amounts_in_use, placed_requests
 from policysched.state.cluster_events import Action, node_difference, pod_difference
+from tests.controlplane.releases import chosen
 
 from . import affinity, nodes, pods, resources
 from .seed import seed
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.oracle
 
 SEED = seed()
-IN_USE = amounts_in_use(compares_sums=DEFAULT.resizes_compare_sums)
+IN_USE = amounts_in_use(compares_sums=RELEASES[chosen().minor].resizes_compare_sums)
 CASES = int(os.environ.get("POLICYSCHED_CASES") or 600)
+SCALE_UP = ""
+"""The only action without a name in the oracle: a pod that requests more, since 1.37. No default plugin reads it."""
 THEMES = frozenset({"resources", "ports", "taints", "cordon", "images", "features"})
 STATES = ("True", "False", "Unknown")
 POD_CONDITIONS = ("PodResizePending", "PodResizeInProgress", "Ready", "PodScheduled", "DisruptionTarget")
@@ -145,7 +148,7 @@ def test_an_update_of_a_pod_raises_kube_scheduler_s_events(oracle: Oracle, part:
         old, new = pod_pair(Random(f"{SEED} {case}"))
         theirs = oracle.actions(old, new)
         ours = names(pod_difference(decode_pod(old), decode_pod(new), IN_USE))
-        assert ours - {"UPDATE_OTHER"} == theirs - {"UPDATE"}, (case, old, new)
+        assert ours - {"UPDATE_OTHER"} == theirs - {"UPDATE", SCALE_UP}, (case, old, new)
         seen |= theirs
     assert seen >= {"UPDATE", "UPDATE_POD_SCALE_DOWN", "UPDATE_POD_LABEL", "UPDATE_POD_TOLERATION"}
 
