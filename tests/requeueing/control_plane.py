@@ -39,14 +39,15 @@ CONFLICT_PAUSE: Final = 0.1
 """Pause before a request is repeated. Units: seconds."""
 T = TypeVar("T")
 _MOVED: Final = re.compile(
-    r'"Pod moved to an internal scheduling queue.*" pod="default/([^"]+)" event="([^"]+)" queue="(\w+)"'
+    r'"(?:Pod|Entity) moved to an internal scheduling queue.*" (?:type="\w+" )?(?:pod|entity)="default/([^"]+)" '
+    r'(?:pod="\S+" )?event="([^"]+)" queue="(\w+)"'
 )
 Move = tuple[str, str, str]
 """Name of a pod, the queue that it entered, and the event."""
 
 
 def moves_in(lines: Iterable[str]) -> Iterator[Move]:
-    """Yield the moves in lines of a log; kube-scheduler and policysched have the same format."""
+    """Yield the moves in lines of a log; policysched has the format of 1.36, the kube-scheduler of 1.37 another one."""
     for line in lines:
         if found := _MOVED.search(line):
             yield found[1], found[3].lower(), found[2]
