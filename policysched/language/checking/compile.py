@@ -41,7 +41,7 @@ from policysched.language.syntax.terminals import KEYWORDS
 
 
 class Want(enum.Enum):
-    """The type of value that a field needs."""
+    """The type of value that a policy field needs: a condition, a score or any value."""
 
     CONDITION = "condition"
     NUMBER = "number"
@@ -60,7 +60,7 @@ class Compiled:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The errors without the warnings."""
+        """The diagnostics that are errors, without the warnings."""
         return tuple(item for item in self.diagnostics if item.severity == "error")
 
 

@@ -15,7 +15,7 @@ from policysched.language.ir.graph import Constant, Op, Typed, make, steps
 from policysched.language.ir.types import Kind
 
 Range: TypeAlias = tuple[float, float]
-"""Smallest and largest value."""
+"""Smallest and largest value that a graph can have."""
 ANY: Final = (-math.inf, math.inf)
 MOST_CONDITIONS: Final = 256
 """Largest number of implications of one condition that are considered; further implications are ignored."""

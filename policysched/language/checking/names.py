@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def check_path(checker: Checker, path: Path) -> Typed | None:
-    """Return the graph of a path that is not called."""
+    """Return the graph of a path (a field, metric, `let` name or list item) that is not a function's name."""
     if path.names[0] == "item" and checker.item is not None:
         return _item(checker, path, checker.item)
     return _named(checker, path)
@@ -227,7 +227,7 @@ def _keyed(names: Names, found: InputField, key: Typed) -> Typed:
 
 
 def check_call(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
-    """Return the graph of a call."""
+    """Check a call of a function or aggregate, and return its graph."""
     name = call.function.dotted
     if call.function.key is not None:
         return checker.report("E0205", call.function.span, name=f"{name}[...]", suggestion="")

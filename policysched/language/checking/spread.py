@@ -14,7 +14,7 @@ from policysched.language.ir.graph import Input, Op, Program, Typed, steps
 from policysched.language.ir.types import Gap, Shape
 
 HIGHEST: Final = 100
-"""Highest score of a node."""
+"""Highest score that a policy can give to a node."""
 _EVERYWHERE: Final = frozenset({("allocatable", "cpu"), ("allocatable", "memory"), ("allocatable", "pods")})
 _EXTREMES: Final = frozenset({Op.AVG_NODES, Op.MIN_NODES, Op.MAX_NODES})
 _GRADUAL: Final = frozenset({

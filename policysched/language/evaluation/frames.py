@@ -44,7 +44,7 @@ class StringInterner(Protocol):
         """Return the code of a text; -1 if the text has no code, so that no column contains it."""
 
     def text(self, code: int) -> str:
-        """Return the text of a code."""
+        """Return the text that has a code."""
 
     def __len__(self) -> int:
         """Return the number of codes; every code is smaller."""
@@ -81,7 +81,7 @@ class FrameStrings:
         return self.base.find(text) if code is None else code
 
     def text(self, code: int) -> str:
-        """Return the text of a code."""
+        """Return the text that has a code."""
         return self._texts[code - FIRST_OWN] if code >= FIRST_OWN else self.base.text(code)
 
     def own(self, codes: Codes) -> Mask | None:
@@ -127,7 +127,7 @@ class Frame(Protocol):
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Number of rows: nodes or placed pods."""
 
     @property
     def feasible(self) -> Mask | None:
@@ -284,7 +284,7 @@ class PairLookup:
 
 
 class Tables:
-    """All lookup tables of one interner."""
+    """All lookup tables for the string codes of one interner."""
 
     __slots__ = ("__weakref__", "_kept", "stamp")
 
@@ -332,7 +332,7 @@ _TABLES: weakref.WeakKeyDictionary[StringInterner, Tables] = weakref.WeakKeyDict
 
 
 def tables_of(strings: StringInterner) -> Tables:
-    """Return the tables of an interner."""
+    """Return the lookup tables for the string codes of an interner, created at the first call."""
     tables = _TABLES.get(strings)
     if tables is None or tables.stamp != strings.stamp:
         tables = _TABLES[strings] = Tables(strings.stamp)

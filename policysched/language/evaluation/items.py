@@ -36,7 +36,7 @@ class ItemsFrame:
 
     @property
     def now(self) -> float:
-        """Time of the outer frame."""
+        """Time of the frame that contains the list. Units: seconds since 1970, UTC."""
         return self._around.now
 
     def column(self, item: Input, /) -> npt.NDArray[Any]:  # noqa: ARG002 - items are the only column

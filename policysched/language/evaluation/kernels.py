@@ -69,7 +69,7 @@ class Run:
 
     @property
     def tables(self) -> Tables:
-        """Lookup tables of the frame's interner."""
+        """Lookup tables for the string codes of the frame's interner."""
         return tables_of(self.strings.base)
 
     def known(self, text: str) -> int:

@@ -55,7 +55,7 @@ class ScalarFrame(Protocol):
         """Frames of the pods on this node: each has the `peer.` inputs of its pod and all inputs of its node."""
 
     def value(self, item: Input) -> str | float | bool | tuple[str, ...] | None:
-        """Return an input; None if it is missing."""
+        """Return the value of an input on this node and pod; None if the value is missing."""
 
 
 # Graphs without inputs never use the frame.

@@ -1,4 +1,4 @@
-"""Array kernels of string functions.
+"""Implementations of the string functions on arrays of nodes.
 
 Every function is written for one string (or two) and applied to rows through a lookup table.
 """
@@ -57,7 +57,7 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def _parts(pattern: str) -> tuple[str, tuple[str, ...], str | None, int]:
-    """Split a pattern at its stars (`*`).
+    """Split a `glob` pattern at its stars (`*`).
 
     Returns:
         The parts before the first star, between stars, and after the last (None without a star), and the smallest

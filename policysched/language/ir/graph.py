@@ -128,7 +128,7 @@ class Input:
 
     @property
     def text(self) -> str:
-        """The input in the language's syntax."""
+        """The input in the language's syntax, such as `node.labels["gpu"]`."""
         if self == ITEM:
             return "item"
         dotted = ".".join((self.root, *self.path))

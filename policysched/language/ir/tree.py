@@ -1,4 +1,4 @@
-"""Syntax tree of an expression.
+"""Nodes of the syntax tree of an expression.
 
 The tree has positions in its text, but no types and no resolved names. Spans are ignored in comparisons, so texts that
 differ only in spacing have equal trees. Chains (`a + b - c`, `a and b`) are flat, so the depth of a tree is bounded by

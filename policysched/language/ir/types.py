@@ -52,7 +52,7 @@ class Gap(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """The type of an expression.
+    """The type of an expression: kind, unit, shape, and whether its value can be missing.
 
     Attributes:
         kind: Kind of the value.
@@ -133,7 +133,7 @@ FACTORS: Final[Mapping[str, Decimal]] = {
 
 
 def quantity(unit: Unit) -> Type:
-    """Return the scalar type of a unit."""
+    """Return the type of a quantity in a unit, with one value for all nodes."""
     return Type(Kind.QUANTITY, unit)
 
 
@@ -147,7 +147,7 @@ Names: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class InputField:
-    """A field that expressions can read.
+    """A field that expressions can read: its type, description and whether it needs a key.
 
     Attributes:
         type: Its type.

@@ -1,4 +1,4 @@
-"""Canonical text of a syntax tree.
+"""Formats a syntax tree as canonical text of the policy language.
 
 One line, fewest parentheses, words for operators, one space around them. A condition under `not` keeps its parentheses:
 `not (a == b)` cannot be misread, `not a == b` can.
