@@ -52,7 +52,7 @@ class InvalidDeviceSelectorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The data of a device that selectors can read.
+    """The data of a device that device selectors can read.
 
     Attributes:
         attributes: By name, with or without a domain: `bool`, `int`, `string` or `version` with the value, or `bools`,

@@ -45,7 +45,7 @@ def look_up_optional(value: Any, key: Any, *, chained: bool) -> Any:
 
 
 def has_field(value: Any, key: str, *, chained: bool) -> Any:
-    """Return whether a field exists."""
+    """Return whether a value has a field, for `has()`."""
     value = _unwrapped(value, chained=chained)
     if type(value) is Error:
         return value

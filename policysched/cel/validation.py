@@ -35,7 +35,7 @@ _KINDS: Final = {
 
 
 def validate(node: CelNode, checked: Checked, issues: Issues, work: Budget) -> None:
-    """Report invalid literals of an expression.
+    """Report invalid literals, lists of mixed types and invalid formats in a checked expression.
 
     Raises:
         BudgetExceededError: types or patterns are too large.

@@ -213,7 +213,7 @@ _WRITERS: Final[dict[str, _Writer]] = {
 
 
 def _inside(value: Any, work: Budget) -> str:
-    """Format a value inside a list or a map."""
+    """Format a value inside a list or a map, for `%s`."""
     kind = type(value)
     if kind in {str, bytes}:
         return ("b" if kind is bytes else "") + quoted(_string(value, work))

@@ -1,4 +1,4 @@
-"""Functions of lists, maps and optional values.
+"""CEL functions of lists, maps and optional values.
 
 Source: cel-go v0.26 and v0.29 ext/lists.go, ext/sets.go, ext/comprehensions.go, cel/library.go; k8s.io/apiserver v0.36
 pkg/cel/library/lists.go; k8s.io/dynamic-resource-allocation v0.36 cel/compile.go (includes).

@@ -60,7 +60,7 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """An optional value."""
+    """A CEL optional value."""
 
     present: bool
     value: Any = None
@@ -113,7 +113,7 @@ class Map:
         return Map.find(self, key) is not ABSENT
 
     def keys(self) -> Iterator[Any]:
-        """Return the keys as CEL values."""
+        """Return the keys of the map as CEL values."""
         return (form if type(form) is str else _key(form[1]) for form in self.entries)
 
     def __len__(self) -> int:
