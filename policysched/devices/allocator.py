@@ -89,7 +89,7 @@ class AllocationAnswers:
 
 
 class Allocator:
-    """Allocates the claims of one pod.
+    """Allocates the claims of one pod: evaluates them on all nodes, and allocates them on one node.
 
     The tables cache results by claim spec, so a new allocator is cheap, and only nodes whose devices, labels or pools
     changed are evaluated. An allocator can be used again after changes.

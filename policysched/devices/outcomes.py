@@ -12,7 +12,7 @@ from policysched.devices.requests.plans import DeviceAsk
 
 
 class AllocationAnswer(IntEnum):
-    """Whether claims can be allocated on a node."""
+    """Code for whether claims can be allocated on a node."""
 
     YES = 0
     """All claims can be allocated."""

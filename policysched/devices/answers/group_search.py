@@ -95,7 +95,7 @@ class GroupSearch:
         self._state_of_view.clear()
 
     def note(self, view: PoolView) -> None:
-        """Drop the state of a pool that changed."""
+        """Drop the cached state of a pool, because the pool changed."""
         self._state_of_view.pop(view.number, None)
 
     def pools(self, group: NodeGroup) -> Sequence[SeenPool]:

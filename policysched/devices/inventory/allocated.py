@@ -27,7 +27,7 @@ class PoolId(NamedTuple):
 
 
 class Taken:
-    """The allocated devices of a pool.
+    """The allocated devices of a pool: whole devices, shares and consumed capacity.
 
     Attributes:
         dedicated: By device name, the number of results that allocate it as a whole.

@@ -23,7 +23,7 @@ _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def number_of(amount: Amount) -> Number:
-    """Return the exact number of a quantity.
+    """Return the exact number that a quantity's text states.
 
     Raises:
         QuantityError: The quantity is malformed.
@@ -56,7 +56,7 @@ class FormattedQuantity(NamedTuple):
 
     @property
     def number(self) -> Number:
-        """The exact number."""
+        """The exact number that the quantity states."""
         return self.quantity.number
 
     @property
@@ -72,7 +72,7 @@ class FormattedQuantity(NamedTuple):
         return (first.mantissa, first.exponent) == (second.mantissa, second.exponent)
 
     def text(self) -> str:
-        """Return the canonical text, as Go writes it."""
+        """Return the canonical text of the quantity, as Go writes it."""
         number = self.number
         if number == 0:
             return "0"

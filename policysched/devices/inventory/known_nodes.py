@@ -97,7 +97,7 @@ class KnownNodes:
         """Number of requirements of the cached selectors."""
 
     def add(self, row: int, node: KnownNode) -> None:
-        """Add a node."""
+        """Add a node in a row to the indexes."""
         self._forget_selectors()
         self._rows[node.name] = row
         self.by_row[row] = node

@@ -72,7 +72,7 @@ class NodeGroups:
         return self._by_pools.values()
 
     def batch(self) -> GroupBatch:
-        """Return all groups as arrays."""
+        """Return all groups as arrays, to evaluate claims on many groups at once."""
         if self._batch is None:
             self._batch = batch_of(self.all)
         return self._batch

@@ -85,7 +85,7 @@ class Pool:
             where.append(one)
 
     def remove(self, name: str) -> None:
-        """Remove a slice, if it exists."""
+        """Remove a slice of the pool, if the pool has a slice of this name."""
         one = self._slices.pop(name, None)
         if one is None:
             return

@@ -82,7 +82,7 @@ class RequestPlan:
 
 @dataclass(eq=False, slots=True)
 class ClaimPlan:
-    """A compiled claim.
+    """A compiled claim: its requests and constraints.
 
     Attributes:
         requests: Its requests, in order.

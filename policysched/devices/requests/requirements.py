@@ -65,7 +65,7 @@ class DeviceKind:
 
 
 class Suitability(NamedTuple):
-    """Whether a kind of device meets a requirement.
+    """Whether a kind of device meets a requirement, and the capacity that a request then consumes.
 
     Attributes:
         failure: The error of a selector or of the capacities, None if there is none.
