@@ -125,7 +125,7 @@ def _everything(_: object) -> bool:
 
 
 def _nothing(_: Object) -> None:
-    """Leave an object without defaults unchanged."""
+    """Leave an object unchanged, as the default for kinds without defaults."""
 
 
 @dataclass(frozen=True, slots=True)

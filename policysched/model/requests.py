@@ -371,7 +371,7 @@ def _with_overhead(amounts: Amounts, pod: Pod) -> Amounts:
 
 
 def parsed(resources: ResourceList) -> Amounts:
-    """Parse all quantities of a resource list."""
+    """Return the parsed quantities of a resource list, by resource name."""
     return {name: quantity.parse(amount) for name, amount in resources.items()}
 
 

@@ -100,7 +100,7 @@ class NodeSelectorMatcher:
 
     @property
     def demands_nothing(self) -> bool:
-        """Whether every node matches."""
+        """Whether the selector matches every node."""
         return self.terms is None and not self.labels
 
     @property
