@@ -55,7 +55,7 @@ class Source:
 
     @property
     def starts(self) -> list[int]:
-        """The offset of each line in the text."""
+        """The offset in the file's text at which each line starts."""
         return _starts(self.text)
 
     @cached_property

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 SECOND: Final = 1_000_000_000
-"""Unit: nanoseconds."""
+"""One second. Unit: nanoseconds."""
 _UNITS: Final = {
     "ns": 1,
     "us": 10**3,
