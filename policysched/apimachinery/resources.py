@@ -160,7 +160,7 @@ class ApiResource:
 
     @property
     def api_version(self) -> str:
-        """Group and version as in `apiVersion`."""
+        """Group and version of the resource, as in an object's `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
