@@ -241,7 +241,7 @@ class Cluster:
         return change
 
     def is_assumed(self, identity: str) -> bool:
-        """Return whether a pod is assumed."""
+        """Return whether a pod is assumed: placed before its binding is confirmed."""
         placed = self.pods.by_id.get(identity)
         return placed is not None and placed.assumed
 

@@ -79,7 +79,7 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing changed that scheduling reads."""
+        """Whether the change concerns nothing that scheduling reads."""
         return self.action is _NONE or self.resource is _OTHER
 
 

@@ -43,7 +43,7 @@ class DomainSums:
         """The sum of each domain. Read-only. Shapes: (D,)."""
 
     def put(self, rows: Rows, amounts: Sums) -> None:
-        """Replace the amounts of some rows, none of them repeated.
+        """Replace the amounts that some rows, none of them repeated, add to the sums of their domains.
 
         Cost: O(rows).
         """
@@ -52,7 +52,7 @@ class DomainSums:
         np.add.at(self.totals, self._of_row[rows], more)
 
     def put_all(self, amounts: Sums) -> None:
-        """Replace the amounts of all rows. Shapes: (C,)."""
+        """Replace the amounts that all rows add to the sums. Shapes: (C,)."""
         self.added = amounts.copy()
         # Integers below 2**53 are exact in the doubles that bincount adds.
         self.totals = np.bincount(self._of_row, weights=amounts, minlength=self.totals.size).astype(np.int64)

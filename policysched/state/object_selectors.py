@@ -43,7 +43,7 @@ class ObjectSelectors:
             self._by_key[key] = known._replace(stated=stated)
 
     def of(self, key: str, stated: LabelSelector) -> ObjectSelector:
-        """Return the compiled form of a selector that a version of an object has."""
+        """Return the compiled form of a selector of an object, which may be another version than the stored object."""
         known = self._by_key.get(key)
         return known if known is not None and known.stated is stated else compiled(stated)
 

@@ -38,7 +38,7 @@ class ObjectTables:
         return self._tables[resource.value]
 
     def put(self, obj: Any) -> Change:
-        """Add or replace an object."""
+        """Add or replace an object; return the change."""
         kind = _kind_of(obj)
         table, key = self._tables[kind.kind], kind.key(obj)
         old = table.get(key)
@@ -46,7 +46,7 @@ class ObjectTables:
         return change_of(kind.resource, old, obj)
 
     def drop(self, obj: Any) -> Change:
-        """Remove an object."""
+        """Remove an object; return the change."""
         kind = _kind_of(obj)
         return change_of(kind.resource, self._tables[kind.kind].pop(kind.key(obj), None), None)
 
@@ -96,7 +96,7 @@ class Workloads:
         return compiled
 
     def put(self, workload: Workload) -> None:
-        """Add or replace a Service or controller."""
+        """Add or replace the selector of a Service or controller."""
         metadata = workload.metadata
         if isinstance(workload, Service):
             self._put_service(metadata.namespace, metadata.name, workload.spec.selector or {})
@@ -104,7 +104,7 @@ class Workloads:
             self._put_controller((_kind(workload), metadata.namespace, metadata.name), workload.spec.selector)
 
     def drop(self, workload: Workload) -> None:
-        """Remove a Service or controller."""
+        """Remove the selector of a Service or controller."""
         metadata = workload.metadata
         if isinstance(workload, Service):
             self._put_service(metadata.namespace, metadata.name, {})

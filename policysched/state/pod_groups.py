@@ -30,7 +30,7 @@ class GroupState:
     """A pod group: its PodGroup object, which may not exist yet, and its member pods in the order of their changes."""
 
     key: str
-    """`namespace/name`."""
+    """Key of the group: `namespace/name`."""
     group: PodGroup | None = None
     unscheduled: dict[str, Pod] = field(default_factory=dict)
     assumed: dict[str, Pod] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class GroupState:
 
     @property
     def scheduled(self) -> Iterator[Pod]:
-        """The members that are assigned or assumed."""
+        """The member pods that are assigned to a node or assumed."""
         return chain(self.assigned.values(), self.assumed.values())
 
     @property
@@ -50,7 +50,7 @@ class GroupState:
 
     @property
     def count(self) -> int:
-        """Number of members."""
+        """Number of member pods."""
         return len(self.unscheduled) + self.scheduled_count
 
     @property

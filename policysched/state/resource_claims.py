@@ -76,7 +76,7 @@ class ResourceClaims:
         return self._replace(claim.key, claim)
 
     def drop(self, claim: ResourceClaim) -> Change:
-        """Remove a claim."""
+        """Remove a deleted claim."""
         self._stored.pop(claim.key, None)
         return self._replace(claim.key, None)
 
@@ -141,7 +141,7 @@ class ResourceClaims:
 
     @property
     def in_flight(self) -> int:
-        """Number of claims in flight."""
+        """Number of claims whose allocation is in flight."""
         return len(self._in_flight)
 
     def _replace(self, key: str, new: ResourceClaim | None) -> Change:

@@ -47,7 +47,7 @@ class TaintedSlices:
         return made
 
     def forget(self, name: str) -> None:
-        """Drop a deleted slice."""
+        """Forget a resource slice that was deleted."""
         self._tainted.pop(name, None)
 
     def follow(

@@ -194,7 +194,7 @@ class ChangedRows:
         self._move(pods, -1)
 
     def restore(self, pods: NDArray[np.intp]) -> None:
-        """Restore removed pods."""
+        """Undo the removal of pods, given by their indexes in `slots`."""
         self._move(pods, 1)
 
     def more_pods(self) -> NDArray[np.int64]:

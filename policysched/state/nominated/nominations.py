@@ -103,7 +103,7 @@ class Nominations:
         return frozenset(row_of[node] for node in self._by_node if node in row_of)
 
     def on_node(self, node: str) -> list[Pod]:
-        """Return the pods that are nominated to a node."""
+        """Return the pods whose nominated node is a given node."""
         return list(self._by_node.get(node, {}).values())
 
     def yielded_to(self, pod: Pod, row_of: Mapping[str, int]) -> PodsByRow:

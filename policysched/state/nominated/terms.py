@@ -63,7 +63,7 @@ class RepellingTerms:
 
     @property
     def size(self) -> int:
-        """Highest number in use plus 1."""
+        """Highest anti-affinity number in use plus 1."""
         return len(self._holders)
 
     def enter(self, pod: Pod) -> int:

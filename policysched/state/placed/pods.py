@@ -45,7 +45,7 @@ def pod_id(pod: Pod) -> str:
 
 
 class PodTable:
-    """Placed pods by identity and by row.
+    """Placed and assumed pods, by identity and by row, with columns of their values.
 
     Shapes: `rows` and `signatures` (P,), one element per slot; a free slot has the row −1.
     """
@@ -73,7 +73,7 @@ class PodTable:
         return row in self._by_row
 
     def insert(self, identity: str, placed: PlacedPod) -> None:
-        """Add a pod."""
+        """Add a placed pod to its row."""
         self.by_id[identity] = placed
         self._by_row.setdefault(placed.row, {})[identity] = placed
         if not self._free:
@@ -84,7 +84,7 @@ class PodTable:
         self._starts[placed.slot] = np.nan
 
     def remove(self, identity: str) -> PlacedPod:
-        """Remove and return a pod."""
+        """Remove a placed pod from its row and return it."""
         placed = self.by_id.pop(identity)
         self.rows[placed.slot] = -1
         self.by_slot[placed.slot] = None

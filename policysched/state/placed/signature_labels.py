@@ -65,7 +65,7 @@ class SignatureLabels:
         self._used: Chosen = np.zeros(FIRST_SIZE, np.bool_)
 
     def appear(self, signature: int, placed: PlacedPod) -> None:
-        """Add a new signature to the existing columns.
+        """Add the signature of a newly placed pod to the existing columns.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
@@ -78,7 +78,7 @@ class SignatureLabels:
                 column.put(signature, value)
 
     def vanish(self, signature: int, placed: PlacedPod) -> None:
-        """Remove a signature from the columns.
+        """Remove a signature from the columns, because no placed pod has it any more.
 
         Cost: O(columns) or O(labels), whichever is less.
         """

@@ -40,7 +40,7 @@ class SignatureValues:
         return SharedValue(self, value)
 
     def vanish(self, signature: int) -> None:
-        """Remove a signature from the index."""
+        """Remove a signature from the index, because no placed pod has it any more."""
         if signature not in self._values:
             return
         value = self._values.pop(signature)

@@ -98,7 +98,7 @@ class AmountTables:
 
     @property
     def requested(self) -> Amounts:
-        """Requested amounts of placed and assumed pods."""
+        """Requested amounts, as the sum over placed and assumed pods."""
         return self._requested.data
 
     @property

@@ -63,7 +63,7 @@ class Column:
         self.data = data
 
     def narrow(self, capacity: int) -> None:
-        """Set a smaller capacity."""
+        """Reduce the capacity of the column."""
         self.data = self.data[..., :capacity].copy()
 
 
@@ -86,7 +86,7 @@ class ColumnSet:
         return column
 
     def grow(self) -> None:
-        """Double the capacity of all columns."""
+        """Double the number of rows for which all columns have space."""
         self.capacity *= 2
         for column in list(self._columns):
             column.widen(self.capacity)

@@ -37,7 +37,7 @@ class Grouping(abc.ABC):
 
     @abc.abstractmethod
     def refresh(self) -> None:
-        """Update the domains of changed rows."""
+        """Update the topology domains of rows whose nodes changed."""
 
     @property
     @abc.abstractmethod

@@ -72,7 +72,7 @@ class Interner(Generic[T]):
         return self._codes.get(value, UNKNOWN)
 
     def value(self, code: int) -> T:
-        """Return the value of a code."""
+        """Return the value that has a code."""
         return cast("T", self._values[code])
 
     def hold(self, holder: Holder) -> None:
@@ -133,7 +133,7 @@ class Strings(Interner[str]):
     __slots__ = ()
 
     def text(self, code: int) -> str:
-        """Return the text of a code."""
+        """Return the text that has a code."""
         return self.value(code)
 
 
@@ -156,7 +156,7 @@ class TextColumns:
         return key in self._rows_with
 
     def __len__(self) -> int:
-        """Return the number of columns."""
+        """Return the number of text columns."""
         return len(self._by_key)
 
     def column(self, key: str, maps: Sequence[Mapping[str, str]]) -> Column:

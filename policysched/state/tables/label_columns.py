@@ -54,7 +54,7 @@ class LabelColumn:
         return self._codes[: self._count]
 
     def fill(self, objects: Sequence[int], values: Iterable[str]) -> None:
-        """Add many objects to an empty column."""
+        """Add many objects with their values of the label to an empty column."""
         size = max(FIRST_SIZE, len(objects))
         self._objects, self._codes = np.zeros(size, np.intp), np.zeros(size, np.intp)
         numbers = self.numbers
@@ -119,7 +119,7 @@ class LabelColumns:
         return len(self._columns)
 
     def appear(self, number: int, labels: Labels) -> None:
-        """Add a new object to the columns.
+        """Add a new object with its labels to the columns.
 
         Cost: O(columns) or O(labels), whichever is less.
         """
@@ -133,7 +133,7 @@ class LabelColumns:
                 column.put(number, labels[key])
 
     def vanish(self, number: int, labels: Labels) -> None:
-        """Remove an object from the columns.
+        """Remove an object from the columns of its labels.
 
         Cost: O(columns) or O(labels), whichever is less.
         """

@@ -84,7 +84,7 @@ class NodeTexts:
         return len(self._by_text)
 
     def column(self, text: NodeText, nodes: Iterable[Node | None]) -> Column:
-        """Return the column of a text.
+        """Return the column of a node text, such as a condition's status; create it at the first use.
 
         Cost: O(1), at the first use O(nodes).
         """

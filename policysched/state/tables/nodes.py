@@ -262,7 +262,7 @@ class ImageTable:
         return present.size if present else None
 
     def replace(self, row: int, old: Mapping[str, int], new: Mapping[str, int]) -> None:
-        """Replace the images of a row."""
+        """Replace the images that the node of a row has."""
         if old == new:
             return
         self.stamp += 1

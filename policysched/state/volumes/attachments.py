@@ -50,7 +50,7 @@ class DriverNumbers:
         self._asked: dict[str, Column] = {}
 
     def store(self, row: int, numbers: Mapping[str, int]) -> None:
-        """Set the numbers of a row, by driver."""
+        """Set the numbers of a row's CSI drivers."""
         if numbers:
             self._said[row] = numbers
         else:
@@ -203,7 +203,7 @@ class Attachments:
         return installed
 
     def rows_with(self, volume: CSIVolumeName) -> Collection[int]:
-        """Return the rows with pods that use a volume."""
+        """Return the rows with pods that use a CSI volume."""
         return self._rows_of.get(volume, ())
 
     @property

@@ -134,7 +134,7 @@ class Assumable(Generic[S]):
 
 
 class Storage:
-    """The storage objects that decisions read."""
+    """Volumes, claims, storage classes and CSI objects that decisions read, with the pods that use them."""
 
     def __init__(self, objects: ObjectTables) -> None:
         self._objects = objects
@@ -167,7 +167,7 @@ class Storage:
         return self.volume_users.of_claim(claim)
 
     def attached_to(self, node: str) -> Iterable[VolumeAttachment]:
-        """Return the VolumeAttachments of a node."""
+        """Return the VolumeAttachments that attach a volume to a node."""
         return self._attached.get(node, {}).values()
 
     def attachments_of(self, volume: str) -> Iterable[VolumeAttachment]:

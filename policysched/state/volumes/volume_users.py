@@ -45,7 +45,7 @@ class VolumeUsers:
         return self._of_disk.get(disk, _NOBODY)
 
     def place(self, placed: PlacedPod) -> None:
-        """Add a placed pod."""
+        """Add a placed pod to the users of its claims and disks."""
         identity = pod_id(placed.pod)
         self.pods[identity] = placed
         for claim, stated in _claims_used(placed.pod).items():
