@@ -27,16 +27,16 @@ StatedDuration = Annotated[str, msgspec.Meta(extra={"null": False})]
 A = TypeVar("A", bound="PluginArguments")
 S = TypeVar("S")
 Fault = tuple[str, str]
-"""An invalid field and the reason."""
+"""An invalid field of plugin arguments, with the reason."""
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
-"""The apiVersion of configurations, and of arguments in them."""
+"""The apiVersion of configurations, and of plugin arguments in configurations."""
 _STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 _SHAPES: Final[dict[type[Any], Any]] = {}
-"""Type information by arguments class, cached."""
+"""Cached type information by class of plugin arguments."""
 
 
 class Given(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
-    """Base of structs that a configuration contains."""
+    """Base of structs that are decoded from a configuration."""
 
 
 class PluginArguments(Given, frozen=True):
@@ -49,12 +49,12 @@ class PluginArguments(Given, frozen=True):
     kind: str = ""
 
     def faults(self) -> Iterator[Fault]:
-        """Yield fields of the right type with invalid values, and reasons."""
+        """Yield the fields whose value has the right type but is invalid, with the reasons."""
         return iter(())
 
 
 def converted(plugin: str, arguments: Any, shape: type[A]) -> A:
-    """Convert the arguments in a configuration into a plugin's arguments.
+    """Convert the plugin arguments of a configuration into the plugin's arguments class.
 
     Args:
         plugin: the plugin's name.
@@ -75,7 +75,7 @@ def converted(plugin: str, arguments: Any, shape: type[A]) -> A:
 
 
 def read_arguments(plugin: str, arguments: Any, shape: type[A]) -> tuple[A | None, list[Fault]]:
-    """Decode the arguments in a configuration, with defaults.
+    """Decode the plugin arguments of a configuration, and set defaults.
 
     Args:
         plugin: the plugin's name.
@@ -98,7 +98,7 @@ def read_arguments(plugin: str, arguments: Any, shape: type[A]) -> tuple[A | Non
 
 
 def refusal(plugin: str, field: str, why: str) -> UsageError:
-    """Return the error for invalid arguments."""
+    """Return the error that an argument of a plugin is invalid."""
     return UsageError(f"{plugin}: {field}: {why}" if field else f"{plugin}: {why}")
 
 
@@ -131,7 +131,7 @@ def strictly(raw: Any, shape: type[S], kept: str = "") -> tuple[S | None, list[F
 
 
 def _put_aside(plain: Any, path: str) -> bool:
-    """Remove a value of the wrong type, so that the next error is found; return whether that worked."""
+    """Remove a value of the wrong type, so that decoding finds the next error; return whether it was removed."""
     steps = [int(index) if index else name for index, name in _STEP.findall(path)]
     holder = plain
     try:

@@ -1,4 +1,4 @@
-"""Operations on columns for several plugins, and results cached by code or by cluster.
+"""NumPy operations that several plugins use on columns, and results cached by interned code or by cluster.
 
 Columns contain codes of values, so a function is evaluated once per code and looked up for every row. When codes are
 reassigned, all results are dropped.
@@ -27,7 +27,7 @@ UNKNOWN: Final = -1
 
 
 def constant(value: float) -> NDArray[Any]:
-    """Return a number as a zero-dimensional array, with which NumPy operations on few rows take half the time."""
+    """Return a number as a zero-dimensional array, with which NumPy operations on few rows run twice as fast."""
     return np.array(value)
 
 
@@ -40,7 +40,7 @@ def codes_where(mask: Mask, code: int = 1) -> NDArray[np.int32]:
 
 
 def levelled(values: NDArray[T], mask: Mask) -> NDArray[T]:
-    """Replace the values outside a mask by one inside it, so that minimum and maximum are those of the mask.
+    """Replace the values outside a mask by a value inside it, so that minimum and maximum are those of the mask.
 
     Shapes: (N,) -> (N,); of an empty mask (0,).
     """
@@ -58,7 +58,7 @@ def row_count(nodes: NodeTable, rows: Rows) -> int:
 
 
 class AnswersByCode(Generic[H]):
-    """Results (0 or more) of a function of interned values, by code; the function is called once per value.
+    """Cached results of a function of interned values, by the value's code; the results are 0 or more.
 
     Missing: the answer for the code -1 is 0.
     """
@@ -95,13 +95,13 @@ class AnswersByCode(Generic[H]):
 
 
 class SharedByCluster(Generic[V]):
-    """Values that pod classes share, by cluster and key, as long as one of them refers to the value."""
+    """Cached values that pod classes share, by cluster and key, while a pod class refers to the value."""
 
     def __init__(self) -> None:
         self._kept: WeakKeyDictionary[Cluster, WeakValueDictionary[Hashable, V]] = WeakKeyDictionary()
 
     def of(self, cluster: Cluster, key: Hashable, make: Callable[[], V]) -> V:
-        """Return the value of a key, created if it does not exist."""
+        """Return the value of a key in a cluster; call `make` to create a missing value."""
         kept = self._kept.get(cluster)
         if kept is None:
             kept = self._kept[cluster] = WeakValueDictionary()
@@ -112,7 +112,7 @@ class SharedByCluster(Generic[V]):
 
 
 class PresentNumbers:
-    """The distinct numbers (for example domains) on the rows of a mask, cached for the last mask."""
+    """The distinct numbers (for example of domains) on the rows of a mask, cached for the last mask."""
 
     __slots__ = ("_found", "_seen")
 

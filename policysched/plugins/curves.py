@@ -1,4 +1,4 @@
-"""Curves: scores by utilization, which plugin arguments state as points (`shape`).
+"""Score curves: scores by utilization, as given by points in plugin arguments (`shape`).
 
 Source: plugins/helper/shape_score.go, apis/config/validation/validation_pluginargs.go (validateFunctionShape), v1.36
 and v1.37.
@@ -19,9 +19,9 @@ from policysched.plugins.arguments import Fault, Given, Int32
 FULL: Final = 100
 """Highest utilization. Units: percent."""
 HIGHEST_POINT: Final = 10
-"""Highest score of a point."""
+"""Highest score of a curve's point."""
 Curve: TypeAlias = NDArray[np.int64]
-"""The score, 0 to 100, of each utilization from 0 to FULL."""
+"""For each utilization from 0 to FULL percent, the score from 0 to 100."""
 
 
 class ShapePoint(Given, frozen=True):
@@ -32,7 +32,7 @@ class ShapePoint(Given, frozen=True):
 
 
 def shape_faults(shape: Sequence[ShapePoint]) -> Iterator[Fault]:
-    """Yield the invalid fields of the argument `shape`, each with its fault."""
+    """Yield the invalid fields of the argument `shape`, each with the reason."""
     if not shape:
         yield "shape", "at least one point is required"
     for index, one in enumerate(shape):
@@ -47,12 +47,12 @@ def shape_faults(shape: Sequence[ShapePoint]) -> Iterator[Fault]:
 
 
 def curve_of(shape: Sequence[ShapePoint]) -> Curve:
-    """Return the curve through points: at least one, by rising utilization."""
+    """Return the score curve through points, which are ordered by utilization."""
     return np.array([score_at(shape, level) for level in range(FULL + 1)], np.int64)
 
 
 def score_at(shape: Sequence[ShapePoint], level: int) -> int:
-    """Return the score at a utilization, 0 to 100: linear between points, constant outside."""
+    """Return the score, 0 to 100, at a utilization: linear between points, constant outside of them."""
     scale = MAX_NODE_SCORE // HIGHEST_POINT
     before = shape[0]
     for point in shape:

@@ -1,4 +1,4 @@
-"""DefaultBinder: writes the binding to the API server.
+"""DefaultBinder: writes the binding of a pod to the API server.
 
 Source: plugins/defaultbinder/default_binder.go, v1.36.
 """
@@ -18,12 +18,12 @@ READ_AGAIN: Final = 1.0
 
 
 class DefaultBinder(BindPlugin):
-    """The DefaultBinder plugin: sends the binding to the API server."""
+    """The DefaultBinder plugin: sends the binding of a pod to the API server."""
 
     name = "DefaultBinder"
 
     async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
-        """Send the binding once; a failure returns the server's message."""
+        """Send the binding once; return None, or the server's message as a failure."""
         try:
             await handle.client.bind(assumed.pod, assumed.node)
         except ApiError as error:
@@ -33,7 +33,7 @@ class DefaultBinder(BindPlugin):
 
 
 async def _is_bound_all_the_same(assumed: AssumedPod, handle: Handle, error: ApiError) -> bool:
-    """Return whether a binding took effect although its answer was lost or inconclusive.
+    """Return whether a binding took effect although its answer was lost or is an error that does not exclude it.
 
     Until the watch or a read shows the result, the pod keeps its place on the node. The binding may have been stored,
     and giving the place to another pod would overcommit the node.

@@ -42,7 +42,7 @@ def _keys_of_change(change: Change, _: Collection[Hashable]) -> Collection[Hasha
 
 
 def _group_of(change: Change) -> str:
-    """Return the key of the pod group that a change concerns; empty for a pod without one."""
+    """Return the key of the pod group that a change concerns; empty if it concerns no pod group."""
     return change.new.key if isinstance(change.new, PodGroup) else group_key(change.new)
 
 
@@ -52,7 +52,7 @@ def _concerns_group(pod: Pod, change: Change, _: Cluster) -> bool:
 
 
 def _needs_fewer(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether an update of a pod's group reduces the number of pods that a gang needs."""
+    """Return whether a change reduces the minimum number of pods of a pod's gang."""
     before, after = (one.spec.scheduling_policy.gang for one in (change.old, change.new))
     needs_fewer = before is not None and after is not None and after.min_count < before.min_count
     return needs_fewer and _concerns_group(pod, change, cluster)
@@ -80,7 +80,7 @@ class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
         self._names_group = names_group
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
-        """Reject a pod whose pod group does not exist, or has fewer pods than it has to schedule together."""
+        """Gate a pod whose pod group does not exist or has fewer pods than its minimum count."""
         key = group_key(pod)
         if not key or cluster.pod_groups is None:
             return None
@@ -90,7 +90,7 @@ class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
         return None if state.has_quorum else unresolvable(self._too_few(key))
 
     def placement_feasible(self, group: PodGroup, progress: PlacementProgress) -> Status | None:
-        """Reject a group that can no longer reach its minimum count; continue with a group that has not reached it."""
+        """Reject a group that can no longer reach its minimum count; return WAIT until the group reaches it."""
         least, scheduled = group.min_count, progress.scheduled
         if scheduled >= least:
             return None
@@ -121,7 +121,7 @@ class WaitingGangScheduling(GangScheduling, PermitPlugin):
     """GangScheduling that also lets the members of a gang wait at Permit until enough of them have a node."""
 
     def permit(self, assumed: AssumedPod, handle: Handle) -> Wait | None:
-        """Wait until as many members as the minimum count have a node, then allow the members that wait."""
+        """Wait until the minimum count of members has a node, then allow all waiting members."""
         groups = assumed.cluster.pod_groups
         state = None if groups is None else groups.of_pod(assumed.pod)
         if state is None or state.group is None or state.group.spec.scheduling_policy.gang is None:

@@ -1,4 +1,4 @@
-"""Parts of queueing hints: nodes and pods of a change, and whether it concerns the waiting pod.
+"""Helpers for queueing hints: nodes and pods of a change, and whether it concerns the waiting pod.
 
 Pods are compared by UID (name without a UID), because an update contains another version of the same pod.
 """
@@ -14,25 +14,25 @@ from policysched.state.placed.selector_index import index_keys_met
 
 
 def nodes_of(change: Change) -> tuple[Node | None, Node | None]:
-    """Return the old and the new version of the node in a change."""
+    """Return the old and the new version of the changed node; None for a version that does not exist."""
     old, new = change.old, change.new
     return old if isinstance(old, Node) else None, new if isinstance(new, Node) else None
 
 
 def pods_of(change: Change) -> tuple[Pod | None, Pod | None]:
-    """Return the old and the new version of the pod in a change."""
+    """Return the old and the new version of the changed pod; None for a version that does not exist."""
     old, new = change.old, change.new
     return old if isinstance(old, Pod) else None, new if isinstance(new, Pod) else None
 
 
 def index_keys_of_change(change: Change, filed: Collection[Hashable]) -> set[Hashable]:
-    """Return the index keys that match a changed pod before or after the change, among those in use."""
+    """Return those of the given index keys that match a changed pod before or after the change."""
     pods = [one.metadata for one in pods_of(change) if one is not None]
     return {key for one in pods for key in index_keys_met(one.namespace, one.labels, filed)}
 
 
 def updates_itself(pod: Pod, change: Change, cluster: Cluster | None = None) -> bool:  # noqa: ARG001 - may be a hint
-    """Return whether the change is an update of the waiting pod itself."""
+    """Return whether a change is an update of the waiting pod itself."""
     new = pods_of(change)[1]
     return new is not None and pod_id(new) == pod_id(pod)
 

@@ -1,4 +1,4 @@
-"""PrioritySort (QueueSort) and SchedulingGates (PreEnqueue).
+"""The plugins PrioritySort (QueueSort) and SchedulingGates (PreEnqueue).
 
 Both use only the pod. PrioritySort returns a sort key instead of comparing two pods, so that the queue's heap compares
 tuples.
@@ -31,7 +31,7 @@ class PrioritySort(QueueSortPlugin):
     name = "PrioritySort"
 
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
-        """Return the sort key of a pod."""
+        """Return the sort key of a pod: higher priority first, then earlier queued pods."""
         return (-pod_priority(pod), queued_at)
 
 
@@ -42,6 +42,6 @@ class SchedulingGates(PreEnqueuePlugin):
     hints = (Hint(Resource.PENDING_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, updates_itself),)
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the base's signature
-        """Reject a pod that has gates."""
+        """Gate a pod that has scheduling gates."""
         gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
         return unresolvable(f"waiting for scheduling gates: [{gates}]") if pod.spec.scheduling_gates else None

@@ -47,14 +47,14 @@ from policysched.plugins.volumes.volume_restrictions import VolumeRestrictions
 from policysched.plugins.volumes.volume_zone import VolumeZone
 
 MULTI_POINT: Final = "multiPoint"
-"""Where a configuration enables plugins at all the points where they act."""
+"""Field of a configuration that enables a plugin at all its extension points."""
 DEFAULT_ORIGIN: Final = "default"
-"""Where the plugins of this package come from, beside those of others."""
+"""The origin, in messages, of the plugins of this package, in contrast to plugins of other packages."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnginePart(Plugin):
-    """The place in the order of a plugin that has no code of its own.
+    """Placeholder in the order of plugins for a plugin of kube-scheduler whose work the engine does.
 
     The engine does its work itself, or there is none: the plugins for groups of pods have nothing to do with a pod
     that is in no group, and groups are off in kube-scheduler unless a feature gate turns them on.
@@ -65,7 +65,7 @@ class EnginePart(Plugin):
 
 @dataclass(frozen=True, slots=True)
 class Enabled:
-    """A plugin with the weight of its scores, 0 for one that does not score."""
+    """An enabled plugin, with the weight of its scores; the weight is 0 for a plugin without Score."""
 
     plugin: Plugin
     weight: int = 0
@@ -73,24 +73,24 @@ class Enabled:
 
 @dataclass(frozen=True, slots=True)
 class PluginEntry:
-    """A plugin of kube-scheduler."""
+    """The registry's data about one of kube-scheduler's plugins."""
 
     points: str
-    """Where it acts; `filter+` and `score+` are those points with the one before."""
+    """The plugin's extension points; `filter+` includes PreFilter, and `score+` includes PreScore."""
     make: Callable[..., Plugin] | None = None
-    """Makes it, of its arguments where it has some; None for what the engine does itself."""
+    """Creates the plugin, from its arguments if it has any; None if the engine does the plugin's work."""
     arguments: type[PluginArguments] | None = None
     weight: int = 0
-    """What its scores weigh by default, 0 where it does not score."""
+    """The default weight of the plugin's scores; 0 for a plugin without Score."""
     is_default: bool = True
-    """Whether it is enabled where a configuration says nothing."""
+    """Whether the plugin is enabled by default."""
     disabled_at: tuple[str, ...] = ()
-    """Points of the plugin at which it is disabled by default."""
+    """Extension points at which the plugin is disabled by default."""
 
 
 @lru_cache(maxsize=8)
 def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
-    """Return the plugins of a release in their default order, with those that are not enabled by default at the end."""
+    """Return the plugins of a release in their default order, followed by plugins that are disabled by default."""
     narrows = release.node_name_narrows
     filter_only = "filter+" if narrows else "filter"
     node_name = {"NodeName": PluginEntry(filter_only, partial(NodeName, narrows=narrows))}
@@ -167,7 +167,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
 
 
 def _optional_entries(release: Release) -> dict[str, PluginEntry]:
-    """Return the plugins of a release that are not enabled by default, or only by a feature gate."""
+    """Return the plugins of a release that are disabled by default, or enabled only by a feature gate."""
     point = "placementFeasible" if "placementFeasible" in release.configuration_fields else "permit"
     is_on = release.generic_workload
     gangs = partial(
@@ -184,7 +184,7 @@ def _optional_entries(release: Release) -> dict[str, PluginEntry]:
 
 
 def points_of_defaults(release: Release = DEFAULT) -> Mapping[str, frozenset[str]]:
-    """Return the extension points of each plugin of a release."""
+    """Return the extension points of each plugin of a release, by plugin name."""
     return {name: _points(entry.points) for name, entry in plugin_entries(release).items()}
 
 
@@ -193,7 +193,7 @@ def _points(text: str) -> frozenset[str]:
 
 
 def plugin_named(name: str, args: Any = None, release: Release = DEFAULT) -> Plugin:
-    """Make a default plugin.
+    """Create one of the default plugins, by its name.
 
     Args:
         name: its name in configurations.
@@ -213,7 +213,7 @@ def plugin_named(name: str, args: Any = None, release: Release = DEFAULT) -> Plu
 
 
 def default_registry(release: Release = DEFAULT) -> PluginRegistry:
-    """Make the registry of a release's plugins."""
+    """Create the registry of a release's plugins."""
     made = PluginRegistry()
     for name in plugin_entries(release):
         made.register(name, partial(_without_handle, name, release), origin=DEFAULT_ORIGIN)
@@ -225,6 +225,6 @@ def _without_handle(name: str, release: Release, args: Any, _handle: Any) -> Plu
 
 
 def default_plugins(release: Release = DEFAULT) -> list[Enabled]:
-    """Make the plugins that are enabled where a configuration says nothing, in their order."""
+    """Create the plugins that are enabled by default, in their order."""
     entries = plugin_entries(release).items()
     return [Enabled(plugin_named(name, release=release), entry.weight) for name, entry in entries if entry.is_default]

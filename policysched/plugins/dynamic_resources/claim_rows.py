@@ -1,4 +1,4 @@
-"""`ClaimRows`: for one pod with claims, the reason code and score of each row.
+"""`ClaimRows`: the reason code and score of each row for one pod with resource claims.
 
 An allocated claim states on which nodes it can be used; the allocator evaluates the other claims on all rows. For
 extended resources of device classes, a row needs devices for the resources that its node does not provide itself.
@@ -41,16 +41,16 @@ from policysched.plugins.dynamic_resources.pod_claims import (
 from policysched.plugins.nodes.node_selection import SelectorTest
 
 MOST_FAILURES: Final = 64
-"""Number of nodes with an error of their own in the status; further nodes get the error of the last one."""
+"""Number of nodes whose status has their individual error; further nodes get the error of the last of them."""
 MOST_ALTERNATIVES: Final = 8
-"""Largest number of alternatives of a request, and the score of the first; each further one scores 1 less."""
+"""Largest number of alternatives of a device request; the first scores this number, each next one scores 1 less."""
 STALE: Final = unresolvable("cannot schedule extended resource claim")
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 UNKNOWN_RESOURCE: Final = unresolvable("cannot fit resource")
 
 
 class ClaimRows:
-    """The reason codes and scores of one pod on all rows.
+    """The reason codes and scores of one pod with resource claims on all rows.
 
     Args:
         claims: The pod's claims.
@@ -75,11 +75,11 @@ class ClaimRows:
 
     @property
     def scores(self) -> Scores:
-        """The sum of the scores of the alternatives that claims would get; 0 if all claims are allocated."""
+        """The sum of the scores of the alternatives that the claims would use; 0 if all claims are allocated."""
         return np.zeros(self._size, np.int64) if self._scores is None else self._scores
 
     def reason(self, code: int) -> Status:
-        """Return the status of a code."""
+        """Return the status of a reason code."""
         return self._statuses[code - 1]
 
     def _evaluate(self) -> None:
@@ -100,7 +100,7 @@ class ClaimRows:
             self._reject(unavailable, NOT_AVAILABLE)
 
     def _allocate_extended(self, extended: ExtendedRequests) -> None:
-        """Evaluate the claims with devices for the extended resources that nodes do not provide themselves."""
+        """Evaluate the claims together with devices for the extended resources that a node does not provide."""
         rows, claims = ExtendedRows(extended, self.cluster), self.claims.to_allocate
         self._reject(rows.unfit, UNKNOWN_RESOURCE)
         if extended.claim.status.allocation is not None:
@@ -115,7 +115,7 @@ class ClaimRows:
                 self._score_allocated(group & ~rows.unfit)
 
     def returnable(self, pod: Pod, failed: FailedDecision) -> list[ResourceClaim]:
-        """Return the claims because of which some node rejected the pod, and that no other pod uses."""
+        """Return the allocated claims for which some node rejected the pod and that no other pod uses."""
         if not self.unavailable:
             return []
         nodes = failed.cluster.nodes
@@ -131,14 +131,14 @@ class ClaimRows:
         ]
 
     def unavailable_on(self, rows: Mask) -> list[ResourceClaim]:
-        """Return the allocated claims because of which some of the rows were rejected. Shapes: rows (N,)."""
+        """Return the allocated claims for which some of the given rows were rejected. Shapes: rows (N,)."""
         rejected = rows & (self.codes == self._numbers.get(NOT_AVAILABLE, -1))
         masks = {id(where): where for _, where in self.unavailable}
         here = {key for key, where in masks.items() if (where & rejected).any()}
         return [claim for claim, where in self.unavailable if id(where) in here]
 
     def _note_unavailable(self, claim: ResourceClaim) -> None:
-        """Find the rows on which an allocated claim cannot be used."""
+        """Store the rows, if any, on which an allocated claim cannot be used."""
         allocation = claim.status.allocation
         if allocation is None:
             return
@@ -154,7 +154,7 @@ class ClaimRows:
             self.unavailable.append((claim, unusable))
 
     def _rows_without(self, selector: NodeSelector) -> Mask | None:
-        """Return the rows that a selector does not match, None if it matches all; equal selectors share an array."""
+        """Return the rows that a node selector does not match; None if it matches all rows."""
         key = _ENCODER.encode(selector)
         if key not in self._without:
             name = _only_node(selector)
@@ -168,7 +168,7 @@ class ClaimRows:
         return self._without[key]
 
     def _allocate(self, claims: Sequence[ResourceClaim], asked: Mask) -> None:
-        """Evaluate claims without an allocation on some of the rows. Shapes: asked (N,)."""
+        """Evaluate claims without an allocation on the rows of a mask. Shapes: asked (N,)."""
         asked = asked & self.cluster.nodes.present.data[: self._size]
         if not claims or not asked.any():
             return
@@ -183,7 +183,7 @@ class ClaimRows:
         self._add_scores(answers, claims, asked & (codes == AllocationAnswer.YES))
 
     def _fail(self, answers: AllocationAnswers, answer: AllocationAnswer, rows: RowNumbers) -> None:
-        """Set the errors of rows; after MOST_FAILURES errors of a kind, rows get the last one of their kind."""
+        """Set the errors of rows; after MOST_FAILURES errors of a kind, rows get the last error of the kind."""
         if answer is AllocationAnswer.INVALID_POOLS:
             self.codes[rows] = self._code(unresolvable(str(answers.error(int(rows[0])))))
             return
@@ -211,7 +211,7 @@ class ClaimRows:
             scores[row] += sum(MOST_ALTERNATIVES - place for place in chosen)
 
     def _score_allocated(self, rows: Mask) -> None:
-        """Add the scores of the alternatives of allocated claims. Shapes: rows (N,)."""
+        """Add to rows the scores of the alternatives that allocated claims use. Shapes: rows (N,)."""
         known = sum(_score_of_allocated(claim) for claim in self.claims.user)
         if known:
             self._scored()[rows] += known
@@ -222,7 +222,7 @@ class ClaimRows:
         return self._scores
 
     def _reject(self, rows: Mask, status: Status) -> None:
-        """Reject the rows that are not rejected yet."""
+        """Set the status of those rows that are not rejected yet."""
         rows = rows & (self.codes == 0)
         if rows.any():
             self.codes[rows] = self._code(status)
@@ -235,7 +235,7 @@ class ClaimRows:
 
 
 def _only_node(selector: NodeSelector) -> str | None:
-    """Return the node's name if a selector matches a single node by name, otherwise None."""
+    """Return the name of the node that a selector matches by name; None if it can match several nodes."""
     terms = selector.node_selector_terms
     if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields) != 1:
         return None
@@ -245,7 +245,7 @@ def _only_node(selector: NodeSelector) -> str | None:
 
 
 def _score_of_allocated(claim: ResourceClaim) -> int:
-    """Return the sum of the scores of an allocated claim's alternatives."""
+    """Return the sum of the scores of the alternatives that an allocated claim uses."""
     got = {one.request for one in results_of(claim)}
     total = 0
     for request in claim.spec.devices.requests if got else ():

@@ -31,28 +31,28 @@ from policysched.state.resource_claims import ClaimOutOfStepError, ResourceClaim
 log = logging.getLogger(__name__)
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 ATTEMPTS: Final = 5
-"""Number of attempts to write a claim to which other clients write."""
+"""Number of attempts to write a claim if other clients write to it, too."""
 PAUSE: Final = 0.01
-"""Pause between these attempts. Units: seconds."""
+"""Pause between attempts to write a claim after a conflict. Units: seconds."""
 POLL: Final = 0.1
-"""First interval of a poll. Units: seconds."""
+"""First pause between two polls; each next pause is longer. Units: seconds."""
 SLOWEST_POLL: Final = 5.0
-"""Longest interval of a poll. Units: seconds."""
+"""Longest pause between two polls. Units: seconds."""
 AFTER_REFUSAL: Final = 1.0
-"""Pause before the next attempt of a pod after the server refused to release a claim. Units: seconds."""
+"""Pause before the next attempt of a pod after the server rejected the release of a claim. Units: seconds."""
 LONGEST_ASKED: Final = 600.0
-"""Longest time to look for the result of a release. Units: seconds."""
+"""Longest time for finding out whether a release of a claim took effect. Units: seconds."""
 
 
 class BindingError(Exception):
-    """A pod's claims cannot be bound."""
+    """Raised if the claims of a pod cannot be written or their devices fail."""
 
     outcome = DeviceWaitOutcome.ERROR
-    """The outcome of a wait for devices that ends with this error."""
+    """The outcome to report for a wait for devices that ends with this error."""
 
 
 class Polls:
-    """Polls with growing intervals until a time is over.
+    """Pauses between polls that grow, until a total time is over.
 
     Args:
         handle: The clock.
@@ -64,7 +64,7 @@ class Polls:
         self._ends = handle.clock.monotonic() + seconds
 
     async def another(self) -> bool:
-        """Wait until the next poll; return False if the time is over."""
+        """Pause until the next poll; return False if the total time is over."""
         left = self._ends - self._handle.clock.monotonic()
         if left <= 0:
             return False
@@ -74,7 +74,7 @@ class Polls:
 
 
 class ClaimWriter:
-    """Writes the claims of one pod.
+    """Writes the resource claims of one pod at PreBind.
 
     Args:
         pod: The pod.
@@ -86,7 +86,7 @@ class ClaimWriter:
         self._pod, self._known, self._handle = pod, known, handle
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Create the special claim.
+        """Create the special claim of a pod, for extended resources.
 
         Raises:
             BindingError: The server refused.
@@ -101,7 +101,7 @@ class ClaimWriter:
         return created
 
     async def write(self, claim: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
-        """Write a claim's finalizer, allocation and reservation; retry on conflicts.
+        """Write a claim's finalizer, allocation and reservedFor; repeat the write after conflicts.
 
         Args:
             claim: The latest known version of the claim.
@@ -161,7 +161,7 @@ class ClaimWriter:
             raise BindingError(f"add finalizer to claim {claim.key}: {error.message}") from error
 
     async def _outcome(self, sent: ResourceClaim, error: ApiError, *, allocates: bool) -> ResourceClaim | None:
-        """Find the result of a write whose answer is no verdict; the server cannot execute the write after it.
+        """Find out whether a write with a lost answer took effect, and make sure that it cannot take effect later.
 
         Its devices stay taken meanwhile. A later version than the one that was sent, read or from the watch, shows the
         result. Without a later version the write may still be under way: then the claim is written, which turns the
@@ -194,7 +194,7 @@ class ClaimWriter:
             await polls.another()
 
     async def _current(self, sent: ResourceClaim, *, allocates: bool) -> ResourceClaim | None:
-        """Read a claim, and make sure that the server can no longer execute a write of the version that was sent.
+        """Read a claim, and make sure that the server can no longer execute a write to the version `sent`.
 
         Raises:
             ApiError: The server did not answer, or another client wrote the claim.
@@ -208,7 +208,7 @@ class ClaimWriter:
         return found
 
     def _is_done(self, sent: ResourceClaim, found: ResourceClaim) -> bool:
-        """Return whether the server has the version that was sent: the pod's reservation, with the same devices."""
+        """Return whether a claim on the server is reserved for the pod, with the same devices as in the write."""
         is_same = found.metadata.uid == sent.metadata.uid and is_reserved_for(found, self._pod)
         return is_same and [*map(device_or_share, results_of(found))] == [*map(device_or_share, results_of(sent))]
 
@@ -232,7 +232,7 @@ async def delete_claim(claim: ResourceClaim, handle: Handle) -> None:
 
 
 async def deallocate(claim: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:
-    """Deallocate a claim, and assume the version that the server has afterwards.
+    """Deallocate a claim on the server, and assume the server's version of the claim.
 
     Raises:
         ApiError: The server refused, or another client wrote the claim.
@@ -248,7 +248,7 @@ async def deallocate(claim: ResourceClaim, known: ResourceClaims, handle: Handle
 
 
 async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handle: Handle) -> None:
-    """Remove a pod from the reservations of a claim, and assume the version that the server has afterwards.
+    """Remove a pod from a claim's reservedFor on the server, and assume the server's version of the claim.
 
     Raises:
         ApiError: The server refused, or other clients keep writing the claim.
@@ -275,7 +275,7 @@ async def unreserve(claim: ResourceClaim, pod: Pod, known: ResourceClaims, handl
 async def _until_known(
     request: Callable[[], Awaitable[ResourceClaim]], claim: ResourceClaim, handle: Handle, *, is_open: bool = False
 ) -> ResourceClaim:
-    """Send a request that releases a claim, again until an answer shows the result.
+    """Send a request that releases a claim, and repeat it until an answer shows whether it took effect.
 
     All attempts write the same version, so the server executes at most one of them.
 
@@ -306,7 +306,7 @@ async def _until_known(
 
 
 def take_over(found: ResourceClaim, known: ResourceClaims, handle: Handle) -> None:
-    """Assume the version of a claim that the server has, before the watch delivers it."""
+    """Assume the server's version of a claim before the watch delivers it."""
     with suppress(ClaimOutOfStepError):
         change = known.assume(found)
         if not change.nothing:
@@ -314,19 +314,19 @@ def take_over(found: ResourceClaim, known: ResourceClaims, handle: Handle) -> No
 
 
 def with_status(claim: ResourceClaim, **fields: Any) -> ResourceClaim:
-    """Return a copy of a claim with other fields in its status."""
+    """Return a copy of a claim with changed fields in its status."""
     return replace(claim, status=replace(claim.status, **fields))
 
 
 def with_finalizer(metadata: ClaimMetadata) -> ClaimMetadata:
-    """Return a claim's metadata with the finalizer of allocated claims."""
+    """Return a claim's metadata with the finalizer that protects allocated claims."""
     if FINALIZER in metadata.finalizers:
         return metadata
     return replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
 
 
 def _unprotected(claim: ResourceClaim) -> ResourceClaim:
-    """Return a copy of a claim without the finalizer of allocated claims."""
+    """Return a copy of a claim without the finalizer that protects allocated claims."""
     kept = tuple(one for one in claim.metadata.finalizers if one != FINALIZER)
     return replace(claim, metadata=replace(claim.metadata, finalizers=kept))
 
@@ -338,7 +338,7 @@ def _consumer(pod: Pod) -> ConsumerReference:
 def released(
     pod: Pod, claim: ResourceClaim, release: Callable[..., Awaitable[None]]
 ) -> Callable[[Handle], Coroutine[Any, Any, None]]:
-    """Return a cleanup that releases a claim. If the server refuses, the pod is retried: no event would wake it up."""
+    """Return a function that releases a claim, and that retries the pod if the API server rejects the release."""
 
     async def clean_up(handle: Handle) -> None:
         try:
@@ -363,13 +363,13 @@ class ClaimTurns:
         self._users: dict[str, int] = {}
 
     async def write(self, uid: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Write to the claim with a UID after all earlier writers; a cancellation takes effect after the write."""
+        """Write to the claim with a UID after all earlier writes to it; a cancellation takes effect after the write."""
         async with self._turn(uid):
             await _to_its_end(asyncio.create_task(work()))
 
     @asynccontextmanager
     async def _turn(self, uid: str) -> AsyncIterator[None]:
-        """Wait until no other task writes to the claim with a UID."""
+        """Hold the right to write to the claim with a UID, after waiting until no other task has it."""
         turn = self._turns.setdefault(uid, asyncio.Lock())
         self._users[uid] = self._users.get(uid, 0) + 1
         try:
@@ -385,7 +385,7 @@ class ClaimTurns:
 
 
 async def _to_its_end(task: asyncio.Task[None]) -> None:
-    """Wait for a task; raise a cancellation after the task has ended."""
+    """Wait for the end of a task, even if the waiting task is cancelled; raise the cancellation afterwards."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:

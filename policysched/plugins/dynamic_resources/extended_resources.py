@@ -1,4 +1,4 @@
-"""Extended resources that device classes provide: the special claim of a pod for them, different from node to node.
+"""Extended resources that device classes provide: a pod's special claim for them, which differs between nodes.
 
 A node provides such a resource by a device plugin, which NodeResourcesFit checks, or by devices of the class. The
 special claim has one request for each container and resource. Init containers that end reuse the devices of containers
@@ -37,19 +37,19 @@ from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
 from policysched.state.tables.nodes import NodeTable
 
 IN_MEMORY: Final = "<extended-resources>"
-"""Name of a special claim that is not created yet; no claim in a cluster can have it."""
+"""Name of a special claim that is not created yet, which no claim in a cluster can have."""
 BITS: Final = 24
-"""Number of resources after which the patterns of rows are renumbered, so that they fit into an int64."""
+"""Number of resources per renumbering of the rows' combinations of resources, which keeps the numbers in an int64."""
 Mappings = tuple[ContainerExtendedRequest, ...]
 MOST_BYTES: Final = 3 << 20
 """Largest request that an API server accepts. Units: bytes."""
 MAPPING_BYTES: Final = 56
-"""Size of a mapping without its three names. Units: bytes."""
+"""Encoded size of a mapping of a container to a request, without its three names. Units: bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendedRequests:
-    """The extended resources of a pod, of which device classes provide some, and the special claim.
+    """The extended resources of a pod, some of which device classes provide, with the pod's special claim.
 
     Attributes:
         claim: The special claim of an earlier attempt, or a new one in memory without requests.
@@ -66,17 +66,17 @@ class ExtendedRequests:
 
     @property
     def is_stale(self) -> bool:
-        """Whether an earlier attempt made the claim: it must be deleted before the pod can be placed."""
+        """Whether an earlier attempt created the special claim, which must be deleted before the pod can be placed."""
         return bool(self.claim.spec.devices.requests)
 
     def on(self, resources: Sequence[str]) -> ResourceClaim:
-        """Return the claim for a node on which devices provide some of the resources."""
+        """Return the special claim for a node on which devices provide the given resources."""
         requests = requests_for(self._asked_of(resources))
         spec = ResourceClaimSpec(devices=replace(self.claim.spec.devices, requests=requests))
         return replace(self.claim, spec=spec)
 
     def mappings_on(self, resources: Sequence[str]) -> Mappings | None:
-        """Return which container uses which request of such a claim, None if that is too large to be stored."""
+        """Return which container uses which request of the special claim; None if that is too large to be stored."""
         return mappings_for(self._asked_of(resources))
 
     def _asked_of(self, resources: Sequence[str]) -> Sequence[ResourceRequests]:
@@ -99,7 +99,7 @@ def asks_for_classes(pod: Pod, cluster: Cluster) -> bool:
 
 
 def extended_requests(pod: Pod, cluster: Cluster) -> ExtendedRequests | None:
-    """Return the extended resources of a pod, None if no device class provides any of them."""
+    """Return the extended resources of a pod; None if no device class provides any of them."""
     if not asks_for_classes(pod, cluster):
         return None
     amounts = {name: amount for name, amount in incoming_requests(pod).scalars if amount}
@@ -126,7 +126,7 @@ def _in_memory(pod: Pod) -> ResourceClaim:
 
 
 class ExtendedRows:
-    """The resources that devices must provide on each row.
+    """For each row, the extended resources of a pod that devices have to provide because the node does not.
 
     Shapes: N rows in use.
 
@@ -145,7 +145,7 @@ class ExtendedRows:
             self.unfit[row] = node is None or not others <= node.status.allocatable.keys()
 
     def groups(self) -> list[tuple[list[str], Mask]]:
-        """Return the rows, grouped by the resources that devices must provide there."""
+        """Return the rows, grouped by the resources that devices have to provide."""
         key: NDArray[np.int64] = np.zeros(self._size, np.int64)
         for place, lacking in enumerate(self._lacking.values(), 1):
             key = key << 1 | lacking
@@ -155,12 +155,12 @@ class ExtendedRows:
         return [(self.on_row(int(rows.argmax())), rows) for rows in found]
 
     def on_row(self, row: int) -> list[str]:
-        """Return the resources that devices must provide on a row."""
+        """Return the resources that devices have to provide on a row."""
         return [name for name, lacking in self._lacking.items() if lacking[row]]
 
 
 def _lacking_any(resources: Collection[str], nodes: NodeTable, size: int) -> list[int]:
-    """Return the rows without some of the resources."""
+    """Return the rows that lack at least one of the resources."""
     found: Mask = np.zeros(size, np.bool_)
     for name in resources:
         found |= nodes.allocatable(name)[:size] == 0
@@ -171,12 +171,12 @@ def _lacking_any(resources: Collection[str], nodes: NodeTable, size: int) -> lis
 
 
 def requests_for(asked: Iterable[ResourceRequests]) -> tuple[DeviceRequest, ...]:
-    """Return the requests of the special claim for some resources, ordered by name."""
+    """Return the device requests of the special claim for some resources, ordered by name."""
     return tuple(sorted((one for of_resource in asked for one in of_resource.requests), key=lambda one: one.name))
 
 
 def mappings_for(asked: Iterable[ResourceRequests]) -> Mappings | None:
-    """Return which container uses which request, None if that is larger than an API server accepts.
+    """Return which container uses which device request; None if the list is too large for an API server.
 
     An init container can use the requests of all containers after it, so call this only for requests that can be
     allocated, which are few.
@@ -193,7 +193,7 @@ def mappings_for(asked: Iterable[ResourceRequests]) -> Mappings | None:
 
 
 class _Asking(NamedTuple):
-    """The amount of a resource that a container requests.
+    """The amount of one extended resource that one container requests.
 
     Attributes:
         name: The name of its request in the special claim.
@@ -207,7 +207,7 @@ class _Asking(NamedTuple):
 
 
 def asked_by_resource(pod: Pod, classes: Mapping[str, str]) -> dict[str, ResourceRequests]:
-    """Return the containers' requests for resources that device classes provide, ordered by resource."""
+    """Return the requests of containers for resources that device classes provide, ordered by resource."""
     asking: dict[str, list[_Asking]] = {name: [] for name in sorted(classes)}
     init = len(pod.spec.init_containers)
     for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
@@ -224,7 +224,7 @@ _amount = lru_cache(maxsize=1024)(value)
 
 
 class ResourceRequests:
-    """The requests of a pod's containers for one resource.
+    """The requests of a pod's containers for one extended resource.
 
     Init containers that end share one request: the largest amount that one of them needs in addition to the devices of
     containers that start later.
@@ -250,7 +250,7 @@ class ResourceRequests:
         ]
 
     def mappings(self) -> Iterator[ContainerExtendedRequest]:
-        """Yield which container uses which request."""
+        """Yield which container uses which device request of this resource."""
         lasting = [(place, one) for place, one in enumerate(self._asking) if not one.is_short]
         for _, one in lasting:
             yield self._mapping(one, one)

@@ -92,7 +92,7 @@ DELETED: Final = unschedulable("deletion of ResourceClaim completed")
 NO_HELP: Final = unschedulable("still not schedulable")
 GROUP_DONE: Final = unschedulable("deallocation and deletion of ResourceClaims completed")
 _OF_ONE_POD: Final = Status(Code.ERROR, ("ResourceClaims cannot be allocated",))
-"""Status for errors in shared results. No pod gets it, because pods do not share results with errors."""
+"""Placeholder status for errors in results that pods share; pods do not share results with errors."""
 
 
 class DynamicResourcesArguments(PluginArguments, frozen=True):
@@ -102,12 +102,12 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
     binding_timeout: Duration = "10m"
 
     def __post_init__(self) -> None:
-        """Write durations as Go does."""
+        """Normalize durations to Go's format."""
         for field in ("filter_timeout", "binding_timeout"):
             force_setattr(self, field, go_duration(getattr(self, field)))
 
     def faults(self) -> Iterator[Fault]:
-        """Yield invalid fields with their errors."""
+        """Yield the invalid fields of the arguments, each with the reason."""
         for field, text, least in (
             ("filterTimeout", self.filter_timeout, 0),
             ("bindingTimeout", self.binding_timeout, SECOND),
@@ -117,7 +117,7 @@ class DynamicResourcesArguments(PluginArguments, frozen=True):
 
 
 class PreparedPod:
-    """The claims of one pod and what was computed for them, current until claims, devices or mapped resources change.
+    """The resource claims of one pod and results for them, valid until claims, devices or device classes change.
 
     Args:
         pod: The pod.
@@ -136,7 +136,7 @@ class PreparedPod:
         self._rows_stamp: Hashable = None
 
     def is_current(self, pod: Pod, cluster: Cluster) -> bool:
-        """Return whether this is of a pod in a cluster, and current."""
+        """Return whether these results are still valid for a pod in a cluster."""
         return self._pod is pod and self._cluster is cluster and self._stamp == self._stamp_of(cluster)
 
     @staticmethod
@@ -145,7 +145,7 @@ class PreparedPod:
 
     @cached_property
     def shared(self) -> tuple[bytes, Allocator] | None:
-        """The key that pods with claims of equal specs share, with the allocator. None if results are of this pod only.
+        """The key that pods with equal claim specs share, with the allocator; None if no pod shares the results.
 
         Results are of one pod if a claim is allocated or for extended resources, if a request has alternatives, which
         score node by node, or if an error on some node names the claim.
@@ -158,7 +158,7 @@ class PreparedPod:
         return None if key is None else (key, allocator)
 
     def rows(self) -> ClaimRows | Status:
-        """Return the results on all rows, or an error. The claims must be `PodClaims`."""
+        """Return the pod's results on all rows, or an error status; the claims must have been found."""
         cluster, claims = self._cluster, self.claims
         assert isinstance(claims, PodClaims), "pods without claims are skipped"  # noqa: S101
         stamp = cluster.journal.position, cluster.nodes.size, cluster.time.seconds
@@ -183,7 +183,7 @@ class DynamicResources(
     ReservePlugin,
     PreBindPlugin,
 ):
-    """The plugin.
+    """The DynamicResources plugin: filters and scores nodes by a pod's resource claims, and allocates devices.
 
     Args:
         binding_timeout: Time for devices to meet their binding conditions. Units: seconds.
@@ -207,18 +207,18 @@ class DynamicResources(
         self.class_score = AlwaysZeroScore(NAME)
 
     def _prepared(self, pod: Pod, cluster: Cluster) -> PreparedPod:
-        """Return what is known of a pod; several extension points of a cycle use it."""
+        """Return the pod's claims and cached results, which several extension points of a cycle use."""
         prepared = self._latest
         if prepared is None or not prepared.is_current(pod, cluster):
             prepared = self._latest = PreparedPod(pod, cluster, self._binding_timeout)
         return prepared
 
     def _claims_of(self, pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
-        """Return a pod's claims, None if it has none, or the status with which PreFilter rejects the pod."""
+        """Return a pod's claims, None if it has no claims, or the status with which PreFilter rejects the pod."""
         return self._prepared(pod, cluster).claims if has_claims(pod, cluster) else None
 
     def shared_key(self, pod: Pod, cluster: Cluster) -> Hashable | None:
-        """Return the key that pods with claims of equal specs share, None if results are of this pod only."""
+        """Return the key that pods with equal claim specs share; None if no pod shares the results of the pod."""
         shared = self._shared(pod, cluster)
         return None if shared is None else shared[0]
 
@@ -226,11 +226,11 @@ class DynamicResources(
         return self._prepared(pod, cluster).shared if pod.spec.resource_claims else None
 
     def events(self) -> Sequence[Hint]:
-        """Return the hints for pods that the plugin rejected or blocks at PreEnqueue."""
+        """Return the queueing hints for pods that the plugin rejected or gated."""
         return hints(self._waited)
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
-        """Block a pod until all its claims exist; then compile the selectors of the claims."""
+        """Gate a pod until all its claims exist; then compile the selectors of the claims."""
         if not pod.spec.resource_claims:
             return None
         _reservation()
@@ -243,7 +243,7 @@ class DynamicResources(
         return None
 
     def puts_off(self, pod: Pod, cluster: Cluster) -> bool:
-        """Return whether a claim of the pod is being allocated for another pod."""
+        """Return whether one of the pod's claims is currently being allocated for another pod."""
         known = cluster.resource_claims
         if not pod.spec.resource_claims or not known.in_flight:
             return False
@@ -277,7 +277,7 @@ class DynamicResources(
         return np.zeros(cluster.nodes.size, np.int64) if rows is None or isinstance(rows, Status) else rows.scores
 
     def score(self, state: Scores, rows: Rows) -> Scores:
-        """Score rows higher the earlier the alternatives are that claims would get there."""
+        """Return scores of rows: the earlier the alternatives of requests that claims would use, the higher."""
         return state[rows]
 
     def normalize(self, state: Scores, scores: Scores, feasible: Mask) -> Scores | None:  # noqa: ARG002 - protocol
@@ -285,11 +285,11 @@ class DynamicResources(
         return default_normalize(scores, feasible, reverse=False) if np.count_nonzero(scores) else None
 
     def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - the base's signature
-        """Return True: sums of alternatives are not negative."""
+        """Return True, because sums of scores of alternatives are never negative."""
         return True
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
-        """Choose a claim to deallocate that the pod cannot use where it is allocated."""
+        """Choose an allocated claim that makes nodes infeasible for the pod, to deallocate the claim."""
         if not failed.pre_filtered(self.name):
             return PostFilterResult(NO_STATE)
         found = self._claims_of(pod, failed.cluster)
@@ -310,7 +310,7 @@ class DynamicResources(
         return PostFilterResult(self._no_help)
 
     def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:  # noqa: ARG002
-        """Return kube-scheduler's reason, which it reports for every pod group that does not fit."""
+        """Return a rejection with kube-scheduler's reason, which is the same for every pod group that does not fit."""
         return GROUP_DONE
 
     def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:
@@ -318,7 +318,7 @@ class DynamicResources(
         return tuple(self.post_filter(pod, failed).cleanups) if has_claims(pod, failed.cluster) else ()
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
-        """Allocate the claims of the pod on its node and mark them as in flight."""
+        """Allocate the pod's claims on its node, and mark the claims as in flight."""
         pod, cluster = assumed.pod, assumed.cluster
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
@@ -334,7 +334,7 @@ class DynamicResources(
         return ClaimTurns()
 
     def unreserve(self, assumed: AssumedPod) -> UndoClaims | None:
-        """Release the claims that Reserve marked; return the writes that undo PreBind."""
+        """Release the claims that Reserve allocated; return the requests that undo the writes of PreBind."""
         held: ClaimReservation | None = assumed.state.get(self.name)
         if held is None:
             return None
@@ -342,7 +342,7 @@ class DynamicResources(
         return held.undo(self._turns)
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
-        """Return whether the pod has claims to write; other plugins can run PreBind at the same time."""
+        """Return whether the pod has claims to write, with PreBind parallel to other plugins."""
         return PreFlight(works=self.name in assumed.state, parallel=True)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
@@ -352,7 +352,7 @@ class DynamicResources(
         return Status(Code.ERROR, (problem,)) if problem else None
 
     def devices_on(self, pod: Pod, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, AllocationResult]]:
-        """Return the claims of a pod that fits on a node, each with its allocation or the one it would get there."""
+        """Return the claims of a pod that fits on a node, each with its existing or possible allocation on the node."""
         found = self._claims_of(pod, cluster)
         if not isinstance(found, PodClaims):
             return []
@@ -368,16 +368,16 @@ class DynamicResources(
 
 @cache
 def _reservation() -> Callable[[PodClaims, Pod, str, Cluster, float], ClaimReservation | Status]:
-    """Import the modules for claims when the first pod with claims is enqueued, before its first cycle."""
+    """Import the modules for reservations of claims before the first cycle with claims, not at start-up."""
     return reservation
 
 
 Shared = Callable[[Pod, Cluster], "tuple[bytes, Allocator] | None"]
-"""Returns the key that pods with claims of equal specs share, with the allocator; None if results are of a pod only."""
+"""Function that returns the key of the pods that share a pod's results, with the allocator; None without sharing."""
 
 
 class SharedRows:
-    """The results of claims of equal specs on all rows, and which results changed since the last call."""
+    """The results on all rows for pods with equal claim specs, and which results changed since the last call."""
 
     def __init__(self, allocator: Allocator, nodes: NodeTable) -> None:
         self._allocator, self._nodes = allocator, nodes
@@ -385,7 +385,7 @@ class SharedRows:
         self._size = nodes.size
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the results on rows. Shapes: (R,)."""
+        """Return the reason codes on rows. Shapes: (R,)."""
         return self._allocator.answers().on_rows(self._nodes.size)[rows].astype(np.int32)
 
     def changed(self) -> RowNumbers:
@@ -402,7 +402,7 @@ class SharedRows:
 
 
 class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
-    """Filters for the pods that share results with other pods."""
+    """The filter for pods that share their results with pods with equal claim specs."""
 
     name = NAME
     follows_changes = True
@@ -411,7 +411,7 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
         self._shared = shared
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> SharedRows | Nothing:
-        """Return the shared results, or skip a pod with results of its own."""
+        """Return the results that pods with equal claim specs share, or SKIP if no pod shares the pod's results."""
         shared = self._shared(pod, cluster)
         return SKIP if shared is None else SharedRows(shared[1], cluster.nodes)
 
@@ -420,7 +420,7 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
         return state.codes(rows)
 
     def affected_rows(self, state: SharedRows, rows: RowNumbers) -> RowNumbers:
-        """Add the rows whose results may have changed since the last call."""
+        """Add to the changed rows the rows whose results may have changed since the last call."""
         changed = state.changed()
         return np.concatenate((rows, changed)) if changed.size else rows
 
@@ -432,6 +432,6 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
 
 
 def dynamic_resources(given: DynamicResourcesArguments, *, reports_no_deallocation: bool) -> DynamicResources:
-    """Make DynamicResources. A step limit, not `filterTimeout`, bounds its searches."""
+    """Create DynamicResources; a step limit bounds its searches instead of `filterTimeout`."""
     timeout = (nanoseconds(given.binding_timeout) or 0) / SECOND
     return DynamicResources(timeout, reports_no_deallocation=reports_no_deallocation)

@@ -1,4 +1,4 @@
-"""`PodClaims`: the resource claims of a pod, found and checked; and the queueing hints for pods that wait for claims.
+"""`PodClaims`: the resource claims of a pod and their validation; queueing hints for pods that wait for claims.
 
 Messages are those of kube-scheduler. The pod must own a claim that was made from a template, but not a claim that it
 names. Pods can share a claim.
@@ -39,7 +39,7 @@ from policysched.state.resource_claims import ResourceClaims
 
 NAME: Final = "DynamicResources"
 MOST_WAITING: Final = 1 << 14
-"""Number of pods whose missing claim is remembered; beyond it the least recently used one is dropped."""
+"""Largest number of pods whose missing claim is cached; the least recently used pod is dropped."""
 NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 NO_DEVICES: Final = unresolvable("cannot allocate all claims")
 NO_ALLOCATION: Final = Status(Code.ERROR, ("claim allocation not found for node",))
@@ -52,7 +52,7 @@ def has_claims(pod: Pod, cluster: Cluster) -> bool:
 
 
 class PodClaims:
-    """The claims of a pod in the order of its spec; the special claim for its extended resources is the last one.
+    """The resource claims of a pod in the order of its spec, with the special claim for extended resources as the last.
 
     Args:
         user: The claims in the pod's spec.
@@ -70,24 +70,24 @@ class PodClaims:
         self._allocator: Allocator | None = None
 
     def allocator(self, tables: DeviceTables) -> Allocator:
-        """Return the allocator of the claims in `to_allocate`."""
+        """Return the allocator for the claims that have no allocation."""
         if self._allocator is None:
             self._allocator = Allocator(tables, self.to_allocate)
         return self._allocator
 
     @property
     def all(self) -> list[ResourceClaim]:
-        """All claims, the special one included."""
+        """All claims of the pod, including the special claim for extended resources."""
         return [*self.user, self.extended.claim] if self.extended is not None else [*self.user]
 
     @property
     def is_any_allocated(self) -> bool:
-        """Whether a claim of the spec has an allocation."""
+        """Whether a claim that the pod's spec refers to has an allocation."""
         return len(self.to_allocate) < len(self.user)
 
 
 def find_claims(pod: Pod, cluster: Cluster) -> PodClaims | Status | None:
-    """Return a pod's claims, None if it has none, or the status with which PreFilter rejects the pod."""
+    """Return a pod's claims, None if it has no claims, or the status with which PreFilter rejects the pod."""
     known = cluster.resource_claims
     user = stated_claims(pod, known)
     if isinstance(user, Status):
@@ -116,7 +116,7 @@ def _pending(claim: ResourceClaim, cluster: Cluster) -> Status | None:
 
 
 def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Status:
-    """Return the claims in a pod's spec, or the status for a claim that does not exist or cannot be used."""
+    """Return the claims that a pod's spec refers to, or the status for a claim that is missing or cannot be used."""
     found, made = [], _made(pod)
     for stated in pod.spec.resource_claims:
         claim = _stated_claim(pod, stated, made, known)
@@ -130,7 +130,7 @@ def stated_claims(pod: Pod, known: ResourceClaims) -> list[ResourceClaim] | Stat
 def _stated_claim(
     pod: Pod, stated: PodResourceClaim, made: Mapping[str, str | None], known: ResourceClaims
 ) -> ResourceClaim | Status | None:
-    """Return the claim of an entry, None if it needs none, or the status for a claim that cannot be used."""
+    """Return the claim of an entry in a pod's spec, None if no claim is needed, or the status of an unusable claim."""
     name = _claim_name(pod, stated, made)
     if name is None or isinstance(name, Status):
         return name
@@ -138,7 +138,7 @@ def _stated_claim(
 
 
 class WaitedClaims:
-    """The claim that each pod waits for, so that repeated checks look it up first."""
+    """The missing or unusable claim of each waiting pod, which repeated checks look up first."""
 
     __slots__ = ("_places",)
 
@@ -146,7 +146,7 @@ class WaitedClaims:
         self._places: LRUCache[str, int] = LRUCache(MOST_WAITING)
 
     def obstacle(self, pod: Pod, known: ResourceClaims) -> Status | None:
-        """Return the status for a claim that a pod waits for, None if all claims can be used.
+        """Return the status for a claim that a pod waits for; None if all claims can be used.
 
         Cost: O(1) if the pod still waits for the same claim as at the last call.
         """
@@ -160,7 +160,7 @@ class WaitedClaims:
 
 
 def first_obstacle(pod: Pod, known: ResourceClaims, begin: int) -> tuple[int, Status] | None:
-    """Return the place of a claim that a pod waits for, with the status; None if all claims can be used.
+    """Return the index of the first claim that a pod waits for, with the status; None if all claims are usable.
 
     Args:
         pod: The pod.
@@ -176,13 +176,13 @@ def first_obstacle(pod: Pod, known: ResourceClaims, begin: int) -> tuple[int, St
 
 
 def claim_names(pod: Pod) -> Iterator[tuple[PodResourceClaim, str | Status | None]]:
-    """Yield the entries of a pod's spec, each with the name of its claim, None if it needs none."""
+    """Yield the claim entries of a pod's spec, each with the name of its claim, or None if it needs no claim."""
     made = _made(pod)
     return ((stated, _claim_name(pod, stated, made)) for stated in pod.spec.resource_claims)
 
 
 def _made(pod: Pod) -> Mapping[str, str | None]:
-    """Return the names of the claims that were made from templates, by entry."""
+    """Return the names of the claims that were created from templates, by entry in the pod's spec."""
     return {one.name: one.resource_claim_name for one in reversed(pod.status.resource_claim_statuses)}
 
 
@@ -209,7 +209,7 @@ def _usable(pod: Pod, key: str, known: ResourceClaims, *, is_named: bool) -> Res
 
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
-    """Return whether a pod controls a claim."""
+    """Return whether a claim was created for a pod: the pod is the claim's controller."""
     for one in claim.metadata.owner_references:
         if one.controller:
             return one.uid == pod.metadata.uid
@@ -217,7 +217,7 @@ def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
-    """Return the status for a claim with a missing device class or a request of unknown type, None if it has none."""
+    """Return the status for a claim with a missing device class or an unknown type of request; None if valid."""
     known = cluster.devices.classes
     for request in claim.spec.devices.requests:
         exactly = request.exactly
@@ -234,7 +234,7 @@ def request_fault(claim: ResourceClaim, cluster: Cluster) -> Status | None:
 
 
 def _classes_named(request: DeviceRequest) -> list[tuple[str, str | None]]:
-    """Return a request or its alternatives with their class names; the class is None for a request of unknown type."""
+    """Yield a request, or its alternatives, with the device class name; None for an unknown type of request."""
     if request.exactly is not None:
         return [(request.name, request.exactly.device_class_name)]
     if request.first_available:
@@ -253,13 +253,13 @@ def results_of(claim: ResourceClaim) -> Sequence[DeviceResult]:
 
 
 def status_of(claim: ResourceClaim, result: DeviceResult) -> AllocatedDeviceStatus | None:
-    """Return the status that a driver reports for an allocated device, None if it reports none."""
+    """Return the status that a driver reports for an allocated device; None if it reports no status."""
     names = (result.driver, result.pool, result.device)
     return next((one for one in claim.status.devices if (one.driver, one.pool, one.device) == names), None)
 
 
 def binding_failure(claim: ResourceClaim) -> str:
-    """Return the message of the first device with a binding failure condition, empty if there is none.
+    """Return the message of the first device with a true binding failure condition; empty if there is none.
 
     The devices after the first one that is not ready are not checked.
     """
@@ -316,7 +316,7 @@ def has_timed_out(claim: ResourceClaim, timeout: float, now: float) -> bool:
 
 
 def hints(waited: WaitedClaims) -> Sequence[Hint]:
-    """Return the hints of DynamicResources.
+    """Return the queueing hints of DynamicResources.
 
     Any change of devices, classes and nodes can help. A change of a claim helps if the pod uses the claim, or if the
     claim releases devices.
@@ -331,7 +331,7 @@ def hints(waited: WaitedClaims) -> Sequence[Hint]:
 
 
 def _claim_helps(waited: WaitedClaims, pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a claim releases devices, or is one of the pod's claims and its status changed."""
+    """Return whether a changed claim releases devices, or is one of the pod's claims and has a new status."""
     old, new = change.old, change.new
     if waited.obstacle(pod, cluster.resource_claims) is not None:
         return False
@@ -346,7 +346,7 @@ def _claim_helps(waited: WaitedClaims, pod: Pod, change: Change, cluster: Cluste
 
 
 def _releases(change: Change) -> bool:
-    """Return whether a claim was deallocated or deleted."""
+    """Return whether a change deallocates or deletes a claim."""
     old, new = change.old, change.new
     if not isinstance(old, ResourceClaim) or old.status.allocation is None:
         return False
@@ -354,7 +354,7 @@ def _releases(change: Change) -> bool:
 
 
 def _pod_helps(waited: WaitedClaims, pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether the pod was updated and all its claims exist now."""
+    """Return whether a change updates the waiting pod and all its claims exist."""
     new = change.new
     if not isinstance(new, Pod) or not updates_itself(pod, change):
         return False
@@ -366,7 +366,7 @@ def _keys_of(pod: Pod) -> Collection[Hashable]:
 
 
 def _keys_after(change: Change, _keys: Collection[Hashable]) -> Collection[Hashable] | None:
-    """Return the key of the changed claim, None for all pods if the claim releases devices."""
+    """Return the index key of a changed claim; None (all pods) if the claim releases devices."""
     if _releases(change):
         return None
     return (change.new.key,) if isinstance(change.new, ResourceClaim) else ()

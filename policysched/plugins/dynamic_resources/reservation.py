@@ -1,4 +1,4 @@
-"""`ClaimReservation`: the claims of a pod from Reserve on, allocated on its node and written at PreBind.
+"""`ClaimReservation`: the resource claims of a pod after Reserve, allocated on its node and written at PreBind.
 
 From Reserve on, the devices of an allocation are taken. PreBind adds a finalizer to the claim, so that the claim cannot
 be deleted while it has devices, and then writes the allocation and the pod into the claim's status. Then it waits until
@@ -69,25 +69,25 @@ TOO_LONG: Final = Status(
     ("the mapping of containers to devices is larger than 3 MiB and does not fit into the pod's status",),
 )
 TOLD_AT_ONCE: Final = 64
-"""Number of released claims that are reported to the queue before yielding to the event loop."""
+"""Number of released claims that are reported to the queue without yielding to the event loop."""
 LONGEST_WATCH: Final = 120.0
 """Longest wait until the watch delivers a created special claim. Units: seconds."""
 
 
 class DeviceFailedError(BindingError):
-    """A driver reports that it cannot prepare a device."""
+    """Raised if a driver reports that it cannot prepare a device."""
 
     outcome = DeviceWaitOutcome.FAILURE
 
 
 class DeviceTimeoutError(BindingError):
-    """A driver did not prepare a device in time."""
+    """Raised if a driver does not prepare a device before the timeout."""
 
     outcome = DeviceWaitOutcome.TIMEOUT
 
 
 class ClaimReservation:
-    """The claims of one pod on its node, from Reserve on.
+    """The resource claims of one pod on its node, from Reserve to PreBind.
 
     Args:
         pod: The pod.
@@ -113,7 +113,7 @@ class ClaimReservation:
         self._mappings: Mappings = ()
 
     def add(self, claim: ResourceClaim, allocation: AllocationResult | None = None) -> None:
-        """Add a claim. A claim with an allocation to write is in flight from now on.
+        """Add a claim to the reservation; a claim with an allocation to write is in flight from then on.
 
         If a pod names a claim several times, each entry was allocated. The claim gets the first allocation.
         """
@@ -130,7 +130,7 @@ class ClaimReservation:
         self._known.begin(replace(claim, metadata=with_finalizer(claim.metadata), status=status))
 
     def share(self, claim: ResourceClaim) -> None:
-        """Add a claim in flight that another pod of the group has allocated.
+        """Add to the reservation a claim in flight that another pod of the pod group has allocated.
 
         Args:
             claim: The allocated version.
@@ -140,7 +140,7 @@ class ClaimReservation:
             self.add(stored, claim.status.allocation)
 
     def add_special(self, claim: ResourceClaim, allocation: AllocationResult, mappings: Mappings) -> None:
-        """Add the special claim, with the mapping of containers to its requests."""
+        """Add the special claim to the reservation, with the mapping of containers to its requests."""
         self._special, self._mappings = len(self._claims), mappings
         self.add(claim, allocation)
 
@@ -150,7 +150,7 @@ class ClaimReservation:
         return self._claims
 
     def undo(self, turns: ClaimTurns) -> UndoClaims:
-        """End the claims in flight; return the writes that undo PreBind.
+        """End the in-flight state of the claims; return the requests that undo the writes of PreBind.
 
         Args:
             turns: Serializes the writes to each claim.
@@ -175,7 +175,7 @@ class ClaimReservation:
         return UndoClaims(self._pod, reserved, special, freed, self._known, turns)
 
     async def pre_bind(self, handle: Handle, turns: ClaimTurns) -> str:
-        """Write the claims, and wait for the devices; return an error message, empty if all succeeded.
+        """Write the claims and wait for their devices; return an error message, or an empty text after success.
 
         Args:
             handle: The client and clock.
@@ -197,7 +197,7 @@ class ClaimReservation:
         return known if known is not None and known.metadata.uid == claim.metadata.uid else claim
 
     async def _bind(self, place: int, handle: Handle) -> None:
-        """Write one claim. It is no longer in flight after it, even if the write fails."""
+        """Write one claim; afterwards the claim is no longer in flight, even if the write failed."""
         writer, written = ClaimWriter(self._pod, self._known, handle), None
         claim = before = self._claims[place] = self._latest(self._claims[place])
         try:
@@ -218,7 +218,7 @@ class ClaimReservation:
                 handle.changed(change)
 
     def _unwritten(self, place: int, claim: ResourceClaim) -> AllocationResult | None:
-        """Return the allocation to write; None if another pod of the group has written it, or there is none."""
+        """Return a claim's allocation to write; None if another pod of the group has written it, or there is none."""
         allocation, written = self._allocations.get(place), claim.status.allocation
         if allocation is None or written is None:
             return allocation
@@ -234,7 +234,7 @@ class ClaimReservation:
             raise BindingError(why) from error
 
     async def _assume(self, claim: ResourceClaim, handle: Handle, *, waits: bool) -> Change | None:
-        """Assume a written claim before the watch delivers it; a created claim must be delivered first.
+        """Assume the server's version of a written claim; first wait until the watch delivers a created claim.
 
         Returns:
             The change, None if the watch was faster or the claim was deleted.
@@ -251,7 +251,7 @@ class ClaimReservation:
             return None
 
     async def _wait_for_devices(self, handle: Handle) -> None:
-        """Wait until the binding conditions of all devices are met, and report the time."""
+        """Wait until the binding conditions of all devices are met, and report the duration of the wait."""
         note = f"waiting for binding conditions for device on node {self._node}"
         event = Event(self._pod, "Normal", "BindingConditionsPending", "Scheduling", note, handle.clock.now())
         handle.client.record(event)
@@ -271,7 +271,7 @@ class ClaimReservation:
         return DeviceWait(self._pod.spec.scheduler_name, [one.driver for one in results], conditional, outcome, seconds)
 
     async def _poll_devices(self, handle: Handle) -> None:
-        """Poll until all devices are ready."""
+        """Poll until the binding conditions of all devices are met."""
         polls = Polls(handle, self._timeout)
         while not self._are_ready(handle.clock.now().timestamp()):
             if not await polls.another():
@@ -295,7 +295,7 @@ class ClaimReservation:
 
 
 class UndoClaims:
-    """Undoes the writes of PreBind for a pod that is not bound.
+    """Undoes the writes of PreBind to resource claims, for a pod that is not bound.
 
     Args:
         pod: The pod.
@@ -319,7 +319,7 @@ class UndoClaims:
         self._known, self._turns = known, turns
 
     async def __call__(self, handle: Handle) -> None:
-        """Report the released devices to the queue, remove the reservations, and delete the special claim."""
+        """Report the released devices to the queue, clear the pod's reservations, and delete the special claim."""
         for number, claim in enumerate(self._freed, 1):
             held = with_status(claim, allocation=AllocationResult())
             handle.changed(Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, held, claim))
@@ -346,12 +346,12 @@ class UndoClaims:
 
 
 def _settled(before: ResourceClaim, now: ResourceClaim) -> Change:
-    """Return the change for pods that saw the allocation on the watch while the claim was still in flight."""
+    """Return the change to report for a claim that is no longer in flight, as the watch delivered it earlier."""
     return Change(Resource.RESOURCE_CLAIM, Action.UPDATE_OTHER, before, now)
 
 
 def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
-    """Return a function that makes IDs of device shares: UUIDs that are unique to these versions of these claims."""
+    """Return a function that creates UUIDs for device shares, unique to these versions of these claims."""
     numbers = count()
     first = uuid5(NAMESPACE_URL, str([[claim.metadata.uid, claim.metadata.resource_version] for claim in claims]))
     head, tail = str(first)[:-12], first.node
@@ -365,7 +365,7 @@ def share_ids(claims: Sequence[ResourceClaim]) -> Callable[[], str]:
 def reservation(
     found: PodClaims, pod: Pod, node: str, cluster: Cluster, binding_timeout: float
 ) -> ClaimReservation | Status:
-    """Allocate the claims of a pod on a node; return all its claims, or the status of an error. Units: seconds."""
+    """Allocate the claims of a pod on a node; return the reservation of all claims, or an error status."""
     taken = _allocated(found, node, cluster)
     if isinstance(taken, Status):
         return taken
@@ -382,7 +382,7 @@ def reservation(
 
 
 def devices_on(found: PodClaims, node: str, cluster: Cluster) -> list[tuple[ResourceClaim, AllocationResult]]:
-    """Return the claims of a pod that fits on a node, each with its allocation or the one it would get there."""
+    """Return the claims of a pod that fits on a node, each with its existing or possible allocation on the node."""
     taken = _allocated(found, node, cluster)
     if isinstance(taken, Status):
         return []
@@ -403,7 +403,7 @@ def refusals_on(found: PodClaims, node: str, cluster: Cluster) -> list[tuple[Res
 
 
 class PodTaking(NamedTuple):
-    """The allocations of a pod on a node.
+    """The allocations that a pod's claims get on a node.
 
     Attributes:
         results: The new allocations in the order of the claims without an allocation, that of the special claim last.
@@ -417,7 +417,7 @@ class PodTaking(NamedTuple):
 
 
 def _allocated(found: PodClaims, node: str, cluster: Cluster) -> PodTaking | Status:
-    """Allocate the claims of a pod that have no allocation on a node."""
+    """Allocate on a node the claims of a pod that have no allocation."""
     extended, row = found.extended, cluster.nodes.row_of.get(node, -1)
     if (row < 0 or cluster.nodes.nodes[row] is None) and (found.to_allocate or extended is not None):
         return NO_ALLOCATION
@@ -438,7 +438,7 @@ def _allocated(found: PodClaims, node: str, cluster: Cluster) -> PodTaking | Sta
 
 
 def _asked_on(found: PodClaims, row: int, cluster: Cluster) -> tuple[list[ResourceClaim], Sequence[str]]:
-    """Return the claims to allocate on a node, the special claim last, with the resources of the special claim."""
+    """Return the claims to allocate on a node, the special claim last, with the resources that it covers."""
     extended = found.extended
     if extended is not None and extended.claim.status.allocation is None:
         resources = ExtendedRows(extended, cluster).on_row(row)

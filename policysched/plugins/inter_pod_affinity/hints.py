@@ -1,4 +1,4 @@
-"""Queueing hints of InterPodAffinity: which changes can help a pod that it rejected.
+"""Queueing hints of InterPodAffinity: which changes can help a pod that the plugin rejected.
 
 Unlike kube-scheduler's hints, they resolve namespace selectors, evaluate each anti-affinity term separately, and retry
 a pod that may become the first of its group. kube-scheduler retries such pods only after minutes.
@@ -21,20 +21,20 @@ from policysched.state.placed.selector_index import demanded_labels, index_keys_
 
 
 class _ItsNamespace(NamedTuple):
-    """Index key of a waiting pod: its namespace, for terms of other pods that match any labels."""
+    """Index key of a waiting pod: its namespace, for anti-affinity terms of other pods that match any labels."""
 
     namespace: str
 
 
 class _ItsLabel(NamedTuple):
-    """Index key of a waiting pod: one of its labels, for terms of other pods that demand the label."""
+    """Index key of a waiting pod: one of its labels, for anti-affinity terms of other pods that require the label."""
 
     key: str
     value: str
 
 
 def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a changed pod now matches the affinity, or no longer violates the anti-affinity."""
+    """Return whether a changed pod now matches the waiting pod's affinity, or no longer violates anti-affinity."""
     old, new = pods_of(change)
     if old is not None and updates_itself(pod, change):
         return True
@@ -48,7 +48,7 @@ def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a node entered a domain of the affinity, or left a domain of the anti-affinity."""
+    """Return whether a changed node entered a domain of the pod's affinity, or left a domain of anti-affinity."""
     old, new = nodes_of(change)
     if new is None:
         return False
@@ -61,7 +61,7 @@ def node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether the labels of a namespace change the pods that terms match."""
+    """Return whether changed namespace labels change which pods affinity terms match."""
     terms, old, new = pod_terms(pod), change.old, change.new
     own = [term.peers for term in (*terms.affinity, *terms.anti_affinity) if term.peers.reads_namespaces]
     if not isinstance(old, Namespace) or not isinstance(new, Namespace):
@@ -73,7 +73,7 @@ def namespace_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _concerns(changed: Pod | None, waiting: Pod) -> bool:
-    """Return whether the terms of either pod may match the other pod, by namespaces only."""
+    """Return whether the terms of a changed or waiting pod may match the other, judging by namespaces only."""
     if changed is None or changed.metadata.namespace == waiting.metadata.namespace or _keeps_away(changed):
         return True
     affinity = waiting.spec.affinity
@@ -88,13 +88,13 @@ def _keeps_away(pod: Pod) -> bool:
 
 
 def _repelling(pod: Pod, cluster: Cluster) -> list[AffinityTerm]:
-    """Return the anti-affinity terms of placed pods that match the pod."""
+    """Return the anti-affinity terms of placed pods that match the waiting pod."""
     labels = cluster.namespaces.get(pod.metadata.namespace, {})
     return [one.term for _, one in cluster.existing_terms.about(pod, labels) if one.sort is TermKind.REPELS]
 
 
 def _starts_to_match(pod: Pod, old: Pod | None, new: Pod | None, cluster: Cluster) -> bool:
-    """Return whether a changed pod now matches the affinity."""
+    """Return whether a changed pod now matches the waiting pod's affinity, but did not before."""
     terms = pod_terms(pod).affinity
     return new is not None and _all_match(terms, new, cluster) and not (old and _all_match(terms, old, cluster))
 
@@ -123,7 +123,7 @@ def _stops_rejecting(pod: Pod, old: Pod, new: Pod | None, cluster: Cluster, row:
 
 
 def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm], cluster: Cluster, row: int) -> bool:
-    """Return whether other pods on the row still violate the anti-affinity, so that the ended terms do not help.
+    """Return whether other pods on the row still violate the anti-affinity that a changed pod no longer violates.
 
     This is known only if the row is alone in the domains of the ended terms.
     """
@@ -134,7 +134,7 @@ def _others_keep_out(terms: Iterable[AffinityTerm], ended: Iterable[AffinityTerm
 
 
 def _is_alone(cluster: Cluster, key: str, row: int) -> bool:
-    """Return whether no other row has a row's value of a label."""
+    """Return whether no other row has the same value of a label as a row."""
     nodes = cluster.nodes
     codes = nodes.labels(key)[: nodes.size]
     return bool(codes[row] >= 0 and np.count_nonzero(codes == codes[row]) == 1)
@@ -146,27 +146,27 @@ def _all_match(terms: Iterable[AffinityTerm], pod: Pod, cluster: Cluster) -> boo
 
 
 def _matches_loosely(term: AffinityTerm, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a term matches a pod, with the labels of its namespace or without any."""
+    """Return whether a term matches a pod, with the labels of the pod's namespace or with no namespace labels."""
     return term.peers.matches(pod) or _matches(term.peers, pod, cluster)
 
 
 def _matches(peers: PeerSelector, pod: Pod, cluster: Cluster) -> bool:
-    """Return whether a term matches a pod, as in the filter."""
+    """Return whether a term matches a pod, by the same rules as the filter."""
     return peers.matches(pod, cluster.namespaces.get(pod.metadata.namespace, {}))
 
 
 def _enters(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a node entered a domain."""
+    """Return whether a changed node entered a domain of a topology key."""
     return key in labels and (before is None or before.get(key) != labels[key])
 
 
 def _leaves(key: str, before: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a node is new or left a domain."""
+    """Return whether a changed node is new or left a domain of a topology key."""
     return before is None or (key in before and labels.get(key) != before[key])
 
 
 def _filed_under(pod: Pod) -> Iterator[Hashable]:
-    """Yield index keys of a waiting pod: of the pods that its terms match, and of itself for terms of others."""
+    """Yield index keys of a waiting pod: for pods that its terms match, and for terms of other pods that match it."""
     terms, metadata = pod_terms(pod), pod.metadata
     yield _ItsNamespace(metadata.namespace)
     yield from map(_ItsLabel._make, metadata.labels.items())
@@ -177,7 +177,7 @@ def _filed_under(pod: Pod) -> Iterator[Hashable]:
 
 
 def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashable] | None:
-    """Return the index keys of pods whose terms may match a changed pod, and of pods that a deleted pod rejected."""
+    """Return the index keys of waiting pods that a changed pod may help by starting to match or ceasing to reject."""
     old, new = pods_of(change)
     keys = index_keys_of_change(change, filed)
     if old is None or new is not None:
@@ -196,4 +196,4 @@ def _leads_to(change: Change, filed: Collection[Hashable]) -> Collection[Hashabl
 
 
 INDEX: Final = HintIndex(_filed_under, _leads_to)
-"""The index of the hint for placed pods."""
+"""The index with which the hint for placed pods finds waiting pods."""

@@ -1,4 +1,4 @@
-"""The existing terms that match one pod class: those of placed pods, counted, and those of nominated pods.
+"""The affinity terms of placed and nominated pods that match the pods of one class.
 
 Source: plugins/interpodaffinity/filtering.go (getExistingAntiAffinityCounts) and scoring.go, v1.36.
 """
@@ -21,26 +21,26 @@ from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.interner import MISSING
 
 BYTES_PER_EXISTING_TERM: Final = 512
-"""The memory that a known existing term takes. Units: bytes."""
+"""The memory per matching existing term. Units: bytes."""
 TERMS_PER_BLOCK: Final = 512
-"""How many consecutive numbers of existing terms share a counter: a new term has only its own block counted again."""
+"""Number of consecutive existing terms with a common pod counter, which a new term recomputes."""
 MOST_GONE: Final = 256
-"""How many terms that no pod states any more a class may know, beyond twice the terms that pods state."""
+"""Number of obsolete terms (of no placed pod) that a class may store beyond twice the number of existing terms."""
 
 
 class _Block(NamedTuple):
-    """What the terms of one counter have in common."""
+    """The properties that the existing terms of one pod counter have in common."""
 
     key: str
     """The topology key."""
     sign: int
-    """1 where they add to a score or repel, −1 where they lower a score, 0 where they weigh nothing."""
+    """1 if the terms raise a score or reject, −1 if they lower a score, 0 if they have no weight."""
     number: int
-    """The number of a term in the block, divided by `TERMS_PER_BLOCK`."""
+    """The numbers of the terms divided by `TERMS_PER_BLOCK`."""
 
 
 class MatchingExistingTerms:
-    """The existing terms that match one pod class, of the kinds that have a weight.
+    """The existing terms of some kinds (such as required anti-affinity) that match one pod class.
 
     Args:
         pod: A pod of the class. Only its namespace and labels are kept.
@@ -75,7 +75,7 @@ class MatchingExistingTerms:
         return BYTES_PER_EXISTING_TERM * self._known + self._nominated.nbytes
 
     def are_current(self) -> bool:
-        """Return whether the same terms match the class after changes of its namespace's labels."""
+        """Return whether the same terms match the class after changes of the labels of the class's namespace."""
         cluster = self._cluster
         if self._labels_position == cluster.namespaces_stamp:
             return True
@@ -86,7 +86,7 @@ class MatchingExistingTerms:
         return True
 
     def refresh(self) -> bool:
-        """Evaluate new existing terms; return whether others than before match the class.
+        """Evaluate new existing terms; return whether the set of terms that match the class changed.
 
         Cost: O(new existing terms).
         """
@@ -107,7 +107,7 @@ class MatchingExistingTerms:
         return bool(added) or are_many_gone
 
     def parts(self) -> list[KeyedCounter]:
-        """Return counters of the terms by topology keys that nodes have, with what each count adds."""
+        """Return the weighted counters of the terms, each with the topology key, for keys that nodes have."""
         parts: list[KeyedCounter] = []
         for block, sizes in self._blocks.items():
             if not self._cluster.nodes.has_label(block.key):
@@ -120,11 +120,11 @@ class MatchingExistingTerms:
         return parts
 
     def repels_on(self, changed: ChangedRow) -> bool:
-        """Return whether nominated pods, of a kind that no placed pod has, keep the class away from a row."""
+        """Return whether anti-affinity of pods added to a simulated row rejects the class."""
         return any(map(self._is_repelled_by, changed.new_pods()))
 
     def repels_on_rows(self, changed: ChangedRows) -> Mask:
-        """Return for each row whether such pods keep the class away from it.
+        """Return for each simulated row whether anti-affinity of pods added to it rejects the class.
 
         Shapes: (R,).
         """
@@ -145,7 +145,7 @@ class MatchingExistingTerms:
         self._known = sum(map(len, self._blocks.values()))
 
     def _repelling(self, terms: RepellingTerms) -> Mapping[str, NDArray[np.bool_]]:
-        """Return by topology key which terms of nominated pods keep the class away."""
+        """Return which anti-affinity terms of nominated pods reject the class, by topology key."""
         cluster = self._cluster
         known = self._nominated if terms is cluster.nominations.terms else RepelledClass(self._pod)
         return known.by_key(terms, cluster.nodes, self._labels)
@@ -167,7 +167,7 @@ class MatchingExistingTerms:
 
 
 def _count_statements(cluster: Cluster, sizes: Mapping[int, int]) -> PodCounter:
-    """Count how often placed pods state some terms, given by number, each with what it adds."""
+    """Return a counter of how often placed pods have some existing terms, multiplied by each term's weight."""
     existing_terms = cluster.existing_terms
     sizes = dict(sizes)
 

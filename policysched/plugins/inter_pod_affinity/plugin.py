@@ -1,4 +1,4 @@
-"""InterPodAffinity at its extension points: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
+"""The InterPodAffinity plugin: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
 
 A pod class is matched with each distinct existing term once. A placement then changes the sums of one domain, and only
 the rows whose answer that changes are evaluated again.
@@ -87,7 +87,7 @@ class InterPodAffinity(
         self._weights = {TermKind.PREFERRED: 0} | ({TermKind.REQUIRED: hard_weight} if hard_weight > 0 else {})
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RequiredState]:
-        """Resolve what the pod requires of placed pods, and prepare to match the anti-affinity of placed pods."""
+        """Prepare the pod's required affinity and anti-affinity, and the anti-affinity of placed pods."""
         terms = pod_terms(pod)
         if terms.faults:
             return unresolvable(f"parsing pod: {terms.fault}")
@@ -103,13 +103,13 @@ class InterPodAffinity(
         )
 
     def filter(self, state: RequiredState, rows: Rows) -> Codes:
-        """Reject rows by the pods in their domains."""
+        """Reject rows in whose topology domains pods violate affinity or anti-affinity."""
         if isinstance(rows, slice):
             state.refresh(NO_ROWS)
         return state.codes(rows)
 
     def filter_changed(self, state: RequiredState, changed: ChangedRow) -> Status | None:
-        """Evaluate a row with the sums that its domains would have.
+        """Evaluate a row after adding and removing pods, by the pods that its topology domains would have.
 
         As in kube-scheduler, added pods do not reject a pod for which PreFilter skips.
         """
@@ -117,15 +117,15 @@ class InterPodAffinity(
         return STATUSES[code] if code else None
 
     def filter_changed_rows(self, state: RequiredState, changed: ChangedRows) -> Codes | None:
-        """Evaluate many rows, each with the sums that its domains would have."""
+        """Evaluate many rows after adding and removing pods; None if only single rows can be evaluated."""
         return state.on_rows(changed)
 
     def reason(self, state: RequiredState, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status of a code."""
+        """Return the status of a reason code."""
         return STATUSES[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[PreferredState]:
-        """Resolve what the pod prefers, and prepare to match the preferences of placed pods."""
+        """Prepare the pod's preferred affinity and anti-affinity, and the preferences of placed pods."""
         terms = pod_terms(pod)
         prefers = _states_preferences(pod)
         if not prefers and self._ignore_preferred:
@@ -139,7 +139,7 @@ class InterPodAffinity(
         return PreferredState(preferences, MatchingExistingTerms(pod, cluster, self._weights), cluster)
 
     def score(self, state: PreferredState, rows: Rows) -> Scores:
-        """Add up the weights of the pods in the domains of each row."""
+        """Add up for each row the weights of the pods in its topology domains."""
         if isinstance(rows, slice):
             state.refresh(NO_ROWS)
         return state.score(rows)
@@ -162,11 +162,11 @@ class InterPodAffinity(
         return final
 
     def leaves_out(self, state: PreferredState) -> bool:
-        """Return whether no placed pod has a weight for the class."""
+        """Return whether no placed pod affects the scores of the class."""
         return state.idle
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return whether there ever was an existing term: until then pods without terms are skipped."""
+        """Return whether any placed pod ever had an affinity term; until then, pods without terms are skipped."""
         return cluster.existing_terms.ever
 
     def affected_rows(self, state: RequiredState | PreferredState, rows: RowNumbers) -> Rows:
@@ -174,7 +174,7 @@ class InterPodAffinity(
         return state.refresh(rows)
 
     def is_current(self, state: RequiredState | PreferredState) -> bool:
-        """Return whether the same pods and terms match after changes of labels of namespaces."""
+        """Return whether the state matches the same pods and terms after changes of namespace labels."""
         return state.is_current()
 
     def events(self) -> Sequence[Hint]:
@@ -204,7 +204,7 @@ class AffinityArguments(PluginArguments, frozen=True):
     ignore_preferred_terms_of_existing_pods: bool = False
 
     def faults(self) -> Iterator[Fault]:
-        """Yield the invalid fields, each with its fault."""
+        """Yield the invalid fields of the arguments, each with the reason."""
         weight = self.hard_pod_affinity_weight
         if not 0 <= weight <= HIGHEST_HARD_WEIGHT:
             yield "hardPodAffinityWeight", f"{weight} is not in valid range [0, {HIGHEST_HARD_WEIGHT}]"

@@ -27,7 +27,7 @@ NEAR, AWAY, REPELLED = 1, 2, 3
 
 
 class RequiredState(SizedState):
-    """The filter's state: which rows a pod may go to.
+    """The filter's state for a pod class: which rows required affinity and anti-affinity allow.
 
     Args:
         affinity: Its required affinity: a pod has to match all of these terms.
@@ -68,7 +68,7 @@ class RequiredState(SizedState):
         """Whether kube-scheduler's PreFilter skips; None where that is not computed yet."""
 
     def refresh(self, changed: RowNumbers) -> Rows:
-        """Refresh the sums; return the rows whose answers may have changed."""
+        """Update the sums of matching pods; return the rows whose results may have changed."""
         cluster = self._cluster
         if self._position == cluster.journal.position:
             return NO_ROWS
@@ -88,11 +88,11 @@ class RequiredState(SizedState):
         return self._evaluated if other else reached
 
     def is_current(self) -> bool:
-        """Return whether the same pods and terms match after changes of labels of namespaces."""
+        """Return whether the state matches the same pods and terms after changes of namespace labels."""
         return all(one.are_current() for one in (self._existing, self._affinity, self._anti_affinity))
 
     def _sum_own(self) -> None:
-        """Sum up the pods that the own terms match, by topology keys that nodes have."""
+        """Sum up the placed pods that the pod's terms match, for topology keys that nodes have."""
         cluster = self._cluster
         self._away = sums_by_key(self._anti_affinity.parts(), cluster)
         keys = sorted({one.key for one in self._affinity.terms})
@@ -105,16 +105,16 @@ class RequiredState(SizedState):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows."""
+        """Number of arrays in the state with one element per row."""
         return len(self._near) + len(self._away) + len(self._repelling)
 
     @property
     def nbytes(self) -> int:
-        """The memory of the existing terms, and of the pod counters' signatures. Units: bytes."""
+        """The memory of the existing terms and of the pod counters. Units: bytes."""
         return self._existing.nbytes + sum(one.nbytes for one in (*self._near, *self._away, *self._repelling))
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the reason codes of rows. Of several reasons the one that kube-scheduler reports."""
+        """Return the reason codes of rows; if there are several reasons, the reason that kube-scheduler reports."""
         if self._nowhere:
             return np.full(row_count(self._cluster.nodes, rows), NEAR, np.int32)
         codes: Codes = np.zeros(row_count(self._cluster.nodes, rows), np.int32)
@@ -137,7 +137,7 @@ class RequiredState(SizedState):
         return self._skips
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the reason code of a row if other pods were on it, 0 where the pod could go there."""
+        """Return the reason code of a row after adding and removing pods; 0 if the pod fits."""
         if self._nowhere:
             return NEAR
         if self._is_skipped():
@@ -153,7 +153,7 @@ class RequiredState(SizedState):
         return REPELLED if repelled or self._existing.repels_on(changed) else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes | None:
-        """Return the reason code of each row if other pods were on it, None where they have to be evaluated one by one.
+        """Return the reason codes of rows after adding and removing pods; None if only single rows can be evaluated.
 
         Shapes: (R,).
         """
@@ -178,7 +178,7 @@ class RequiredState(SizedState):
 
 
 class PreferredState(SizedState):
-    """The score's state: which rows a pod, and the placed pods, prefer.
+    """The score's state for a pod class: which rows the preferences of the pod and of placed pods favor.
 
     Args:
         preferences: The preferences of the pod.
@@ -196,7 +196,7 @@ class PreferredState(SizedState):
         self._position = self._stamp = -1
 
     def refresh(self, changed: RowNumbers) -> Rows:
-        """Refresh the sums; return the rows whose scores may have changed."""
+        """Update the sums of matching pods; return the rows whose scores may have changed."""
         cluster = self._cluster
         if self._position == cluster.journal.position:
             return NO_ROWS
@@ -211,11 +211,11 @@ class PreferredState(SizedState):
         return slice(0, cluster.nodes.size) if other else reached
 
     def is_current(self) -> bool:
-        """Return whether the same pods and terms match after changes of labels of namespaces."""
+        """Return whether the state matches the same pods and terms after changes of namespace labels."""
         return self._existing.are_current() and self._preferences.are_current()
 
     def score(self, rows: Rows) -> Scores:
-        """Add up the weights of the pods in the domains of each row."""
+        """Add up for each row the weights of the pods in its topology domains."""
         if not self._sums:
             return np.zeros(row_count(self._cluster.nodes, rows), np.int64)
         scores: Scores = self._sums[0].of(rows)
@@ -225,15 +225,15 @@ class PreferredState(SizedState):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows."""
+        """Number of arrays in the state with one element per row."""
         return len(self._sums)
 
     @property
     def nbytes(self) -> int:
-        """The memory of the existing terms, and of the pod counters' signatures. Units: bytes."""
+        """The memory of the existing terms and of the pod counters. Units: bytes."""
         return self._existing.nbytes + sum(one.nbytes for one in self._sums)
 
     @property
     def idle(self) -> bool:
-        """Whether no placed pod has a weight for the class."""
+        """Whether no placed pod affects the scores of the class."""
         return not any(sums.counts_any() for sums in self._sums)

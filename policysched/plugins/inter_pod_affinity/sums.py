@@ -1,4 +1,4 @@
-"""Sums of weighted pod counters over the nodes that share a value of a topology label.
+"""Weighted sums of pod counts over topology domains (nodes with the same value of a label).
 
 Where no two nodes share a value of the label, as for the host name, each node is a domain: its sums are read from the
 counters by row. Otherwise all classes that read a counter share its sums (`state.domain_sums`).
@@ -20,28 +20,28 @@ from policysched.state.tables.domains import NO_DOMAIN, Domains
 
 
 class WeightedCounter(NamedTuple):
-    """A counter and what each of its counts adds."""
+    """A pod counter, and the weight by which its counts are multiplied."""
 
     counter: PodCounter
     weight: int
 
 
 KeyedCounter = tuple[str, WeightedCounter]
-"""A topology key and a counter that is summed up over its domains."""
+"""A topology key, and a weighted pod counter that is summed over the key's domains."""
 
 
 def sign_of(weight: int) -> int:
-    """Return 1, −1 or 0: only weights of one sign share a counter, so that its count is 0 only where no pod counts."""
+    """Return the sign of a weight; terms share a pod counter only if their weights have the same sign."""
     return (weight > 0) - (weight < 0)
 
 
 def size_of(weight: int) -> int:
-    """Return what a pod counts in a counter for a weight: its absolute value, 1 where that is 0."""
+    """Return the absolute value of a weight, or 1 for weight 0, so that every matching pod is counted."""
     return abs(weight) or 1
 
 
 class WeightedSums:
-    """Weighted counters, summed over the domains of one label.
+    """Weighted pod counters of one topology key, summed over the key's domains.
 
     Args:
         domains: The domains of the label.
@@ -62,7 +62,7 @@ class WeightedSums:
         self._sum_up()
 
     def refresh(self, changed: RowNumbers, *, signs: bool) -> Rows:
-        """Refresh the sums; return the rows whose sums changed.
+        """Update the sums; return the rows whose sums changed.
 
         Args:
             changed: The rows whose pods or labels changed.
@@ -87,11 +87,11 @@ class WeightedSums:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the pod counters' signatures. Units: bytes."""
+        """The memory of the pod counters. Units: bytes."""
         return sum(part.counter.nbytes for part in self._parts)
 
     def of(self, rows: Rows) -> Sums:
-        """Return for each row the sum of its domain, 0 where the row does not have the label.
+        """Return for each row the sum of its domain; 0 if the row does not have the topology label.
 
         Shapes: (R,), a new array.
         """
@@ -106,7 +106,7 @@ class WeightedSums:
         return total
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the sum of a row's domain if other pods were on the row."""
+        """Return the sum of a row's domain after adding pods to or removing pods from the row."""
         row, domain = changed.row, int(self._domains.of_row[changed.row])
         if domain == NO_DOMAIN:
             return 0
@@ -121,11 +121,11 @@ class WeightedSums:
         return total
 
     def tells(self, changed: ChangedRows) -> bool:
-        """Return whether `on_rows` can answer for changed rows."""
+        """Return whether `on_rows` can compute the sums of the simulated rows."""
         return all(changed.counts(part.counter) for part in self._parts)
 
     def on_rows(self, changed: ChangedRows) -> Sums:
-        """Return for each row the sum of its domain if other pods were on this row.
+        """Return for each simulated row the sum of its domain after adding pods to or removing pods from the row.
 
         Shapes: (R,).
         """
@@ -138,19 +138,19 @@ class WeightedSums:
         return total
 
     def labelled(self, rows: Rows) -> Mask:
-        """Return which rows have the label."""
+        """Return which rows have the topology label."""
         labelled: Mask = self._domains.of_row[rows] != NO_DOMAIN
         return labelled
 
     def counts_any(self) -> bool:
-        """Return whether any pod is counted on a row that has the label, whatever it adds."""
+        """Return whether any pod is counted on a row with the topology label, even with weight 0."""
         if not self._domains.alone:
             return any(np.count_nonzero(summed.values[NO_DOMAIN + 1 :]) for summed in self._summed)
         labelled = self._domains.of_row != NO_DOMAIN
         return any(part.counter.counts.any(where=labelled) for part in self._parts)
 
     def counts_any_on(self, changed: ChangedRow) -> bool:
-        """Return whether any pod would be counted if other pods were on a row; no part weighs less than nothing."""
+        """Return whether any pod is counted after a simulated change of a row; no weight may be negative."""
         total = self._all_counted()
         for placed, sign in changed.elsewhere:
             if self._domains.of_row[placed.row] != NO_DOMAIN:
@@ -160,7 +160,7 @@ class WeightedSums:
         return total > sum(int(part.counter.counts[changed.row] - changed.count(part.counter)) for part in self._parts)
 
     def count_any_on_rows(self, changed: ChangedRows) -> Mask:
-        """Return for each row whether any pod would be counted if other pods were on this row.
+        """Return for each simulated row whether any pod is counted after the change of this row alone.
 
         Shapes: (R,).
         """
@@ -172,7 +172,7 @@ class WeightedSums:
         return any_left
 
     def _all_counted(self) -> int:
-        """Count the pods on rows that have the label."""
+        """Return the number of counted pods on rows with the topology label."""
         if self._total is None:
             labelled = self._domains.of_row != NO_DOMAIN
             self._total = sum(int(part.counter.counts.sum(where=labelled)) for part in self._parts)
@@ -193,7 +193,7 @@ class WeightedSums:
 
 
 def sums_by_key(parts: Iterable[KeyedCounter], cluster: Cluster) -> list[WeightedSums]:
-    """Sum up counters over the domains of each topology key."""
+    """Return sums of weighted pod counters over the domains of each topology key."""
     by_key: dict[str, list[WeightedCounter]] = {}
     for key, part in parts:
         by_key.setdefault(key, []).append(part)
@@ -201,7 +201,7 @@ def sums_by_key(parts: Iterable[KeyedCounter], cluster: Cluster) -> list[Weighte
 
 
 def refresh_all(all_sums: Iterable[WeightedSums], changed: RowNumbers, *, signs: bool) -> Rows:
-    """Refresh several sums; return the rows that `refresh` returns for any of them."""
+    """Update several sums; return the rows for which any of the sums changed."""
     whole: Rows | None = None
     found: list[RowNumbers] = []
     for sums in all_sums:

@@ -1,4 +1,4 @@
-"""The affinity terms of a pod to place: which placed pods each matches, and counters of these pods.
+"""The affinity terms of a pod to place: which placed pods each term matches, and counters of these pods.
 
 Terms of one topology key share a counter, which evaluates for a placed pod only terms that its labels may match.
 """
@@ -34,12 +34,12 @@ from policysched.state.tables.label_columns import Chosen
 
 NO_NAMES: Final[frozenset[str]] = frozenset()
 _Inside = tuple[NamespaceSet | None, frozenset[str]]
-"""The namespaces of matching pods: a shared set, or None for all namespaces; and single namespaces."""
+"""The namespaces of matching pods: a shared set or None for all namespaces, and additional namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPeers:
-    """The placed pods that an affinity term matches, its namespaces resolved.
+    """The placed pods that an affinity term matches: label selector, and namespaces as names.
 
     Attributes:
         pods: The label selector.
@@ -60,7 +60,7 @@ class ResolvedPeers:
         return self.is_in(pod.metadata.namespace) and self.pods.matches(pod.metadata.labels)
 
     def restrict(self, chosen: Chosen, labels: SignatureLabels) -> None:
-        """Remove the signatures that the term does not match; the columns are prepared.
+        """Remove from a set of signatures those that the term does not match.
 
         Shapes: chosen (S,).
         """
@@ -69,14 +69,14 @@ class ResolvedPeers:
 
     @property
     def index_keys(self) -> list[IndexKey]:
-        """The index keys of the term: a pod that it matches has one of them."""
+        """The index keys of the term; every pod that the term matches has at least one of them."""
         if self.namespaces is None or len(self.namespaces) + len(self.also) > MOST:
             return index_keys_of_selector(self.pods, None)
         return index_keys_of_selector(self.pods, self.also.union(self.namespaces))
 
 
 class CountedTerm(NamedTuple):
-    """A term, with what each pod that it matches adds."""
+    """An affinity term, with the weight that each matching pod adds to a sum."""
 
     key: str
     """The topology key."""
@@ -87,7 +87,7 @@ class CountedTerm(NamedTuple):
 def resolve_peers(
     peers: PeerSelector, selected: Mapping[LabelMatcher, NamespaceSet], *, merges: bool = False
 ) -> ResolvedPeers:
-    """Resolve the namespaces of a term: the namespaces that it names and those that its selector selects.
+    """Resolve the namespaces of an affinity term: its named namespaces and those its namespaceSelector matches.
 
     Args:
         peers: The term's pods.
@@ -102,7 +102,7 @@ def resolve_peers(
 
 
 class ResolvedTerms:
-    """Terms that a pod to place states, with the namespaces that their selectors select.
+    """The affinity terms of a pod to place, with the namespaces that their namespaceSelectors match.
 
     Args:
         stated: The terms, each with what a pod that it matches adds: 1 where it is required.
@@ -136,7 +136,7 @@ class ResolvedTerms:
         """The selectors that read labels of namespaces, each with the namespaces that it selects."""
 
     def are_current(self) -> bool:
-        """Return whether the selectors select the same namespaces after changes of their labels."""
+        """Return whether the namespaceSelectors match the same namespaces after changes of namespace labels."""
         cluster = self._cluster
         if self._position == cluster.namespaces_stamp:
             return True
@@ -148,16 +148,16 @@ class ResolvedTerms:
         return True
 
     def parts(self) -> list[KeyedCounter]:
-        """Count the pods that each term matches, by topology keys that nodes have, with what each count adds."""
+        """Return weighted counters of the pods that each term matches, with topology keys, for keys that nodes have."""
         return count_terms(self.terms, self._cluster)
 
     def count_all(self) -> PodCounter:
-        """Count the pods that all of the terms match."""
+        """Return a counter of the placed pods that match all of the terms."""
         return count_matching((one.peers for one in self.terms), self._cluster.counters)
 
 
 def count_terms(terms: Iterable[CountedTerm], cluster: Cluster) -> list[KeyedCounter]:
-    """Count the pods that each of some terms matches, by topology keys that nodes have, with what each count adds."""
+    """Return weighted counters of the pods that each term matches, with topology keys, for keys that nodes have."""
     alike: dict[tuple[str, int], dict[ResolvedPeers, int]] = {}
     for key, weight, peers in terms:
         if cluster.nodes.has_label(key):
@@ -167,7 +167,7 @@ def count_terms(terms: Iterable[CountedTerm], cluster: Cluster) -> list[KeyedCou
 
 
 def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> PodCounter:
-    """Count the pods that all of some terms match."""
+    """Return a counter of the placed pods that match all of some terms."""
     wanted = frozenset(peers)
 
     def matches(placed: PlacedPod) -> bool:
@@ -187,7 +187,7 @@ def count_matching(peers: Iterable[ResolvedPeers], counters: PodCounters) -> Pod
 
 
 def _count_each(sizes: Mapping[ResolvedPeers, int], counters: PodCounters) -> PodCounter:
-    """Count the pods that each of some terms matches, with what each term adds."""
+    """Return a counter of the placed pods that match any of some terms, multiplied by the terms' weights."""
     key = "affinity terms", frozenset(sizes.items())
     known = counters.get(key)
     if known is not None:
@@ -198,7 +198,7 @@ def _count_each(sizes: Mapping[ResolvedPeers, int], counters: PodCounters) -> Po
 
 
 class WeighedByTerms:
-    """The weight of a placed pod by many terms.
+    """Function that returns the weight of a placed pod: the sum of the weights of the terms that match it.
 
     Args:
         terms: The terms, each with what a pod that it matches adds.
@@ -222,7 +222,7 @@ class WeighedByTerms:
         """The index keys of all terms. Where these are many, namespaces are left out."""
 
     def _with_namespaces(self, terms: Iterable[ResolvedPeers]) -> Collection[IndexKey]:
-        """Return the index keys of terms, without namespaces where they are many."""
+        """Return the index keys of terms; omit the namespaces if the terms have many."""
         index_keys: dict[IndexKey, None] = {}
         for peers in terms:
             index_keys |= dict.fromkeys(peers.index_keys)
@@ -231,7 +231,7 @@ class WeighedByTerms:
         return tuple(index_keys)
 
     def __call__(self, placed: PlacedPod) -> int:
-        """Weigh a pod."""
+        """Return the weight of a placed pod: the sum of the weights of the terms that match it."""
         namespace, labels = placed.pod.metadata.namespace, placed.pod.metadata.labels
         total = 0
         for index_key in index_keys_met(namespace, labels, self._by_index_key):
@@ -246,7 +246,7 @@ class WeighedByTerms:
         return total
 
     def all(self, labels: SignatureLabels) -> NDArray[np.int64]:
-        """Weigh all signatures. Shapes: (S,)."""
+        """Return the weight of each signature of placed pods. Shapes: (S,)."""
         labels.prepare(self._by_selector)
         present = labels.present()
         totals: NDArray[np.int64] = np.zeros(present.size, np.int64)

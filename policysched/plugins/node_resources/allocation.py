@@ -53,7 +53,7 @@ NOTHING, HIGHEST = constant(0), constant(MAX_NODE_SCORE)
 
 @dataclass(frozen=True, eq=False)
 class ScoredAmounts:
-    """The amounts of a pod for the scored resources that apply to it.
+    """The amounts that a pod requests of the resources that a strategy scores.
 
     Shapes: k resources; `amounts` are (k, 1), `weights` (k,) with their sum, at least 1; results for rows (k, R).
     """
@@ -65,38 +65,38 @@ class ScoredAmounts:
     weight: int
     nonzero: bool
     ordinary: bool
-    """Whether the pod's amounts are ordinary."""
+    """Whether the pod's amounts are small enough for arithmetic without overflow."""
 
     def capacity(self, rows: Rows) -> Amounts:
-        """Return the capacities of rows; 0 for a resource that a row does not have."""
+        """Return the allocatable amounts of rows; 0 for a resource that a row does not have."""
         places = self.tables.places(self.resources)
         return at(self.tables.allocatable, places, rows)
 
     def taken(self, rows: Rows) -> Amounts:
-        """Return the amounts in use on rows without the pod."""
+        """Return the amounts that pods on rows request, without the scored pod."""
         places = self.tables.places(self.resources)
         return at(self.tables.counted if self.nonzero else self.tables.requested, places, rows)
 
     def are_ordinary(self, capacity: Amounts, taken: Amounts) -> bool:
-        """Return whether these amounts and the pod's amounts are ordinary."""
+        """Return whether these amounts and the pod's amounts are small enough for arithmetic without overflow."""
         if self.ordinary and not self.tables.odd:
             return True
         return self.ordinary and not np.count_nonzero((capacity | taken).view(np.uint64) > WIDEST)
 
     @cached_property
     def plain_amounts(self) -> list[int]:
-        """The amounts as Python integers."""
+        """The pod's amounts as Python integers."""
         amounts: list[int] = self.amounts[:, 0].tolist()
         return amounts
 
     @cached_property
     def plain_weights(self) -> list[int]:
-        """The weights as Python integers."""
+        """The weights of the resources as Python integers."""
         weights: list[int] = self.weights.tolist()
         return weights
 
     def weight_of(self, counted: Amounts) -> Amounts | int:
-        """Return for each row the sum of the weights of the resources with an amount other than 0; at least 1."""
+        """Return for each row the total weight of the resources with an amount other than 0; at least 1."""
         if np.count_nonzero(counted) == counted.size:
             return self.weight
         weights: Amounts = np.maximum(self.weights @ (counted != 0), 1)
@@ -104,14 +104,14 @@ class ScoredAmounts:
 
 
 Percentage = Callable[[Amounts, Amounts], Amounts]
-"""Returns the score of each resource from the amounts in use and the capacities, which are never 0.
+"""Function that returns the score of each resource from the amounts in use and the non-zero capacities.
 
 Shapes: (k, R), (k, R) -> (k, R).
 """
 
 
 def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, percentage: Percentage) -> Scores:
-    """Return the weighted mean of the scores of each row's resources, in kube-scheduler's steps.
+    """Return the weighted mean of the scores of each row's resources, rounded like kube-scheduler.
 
     Shapes: (k, R) -> (R,).
     """
@@ -121,9 +121,9 @@ def weighted_mean(wanted: ScoredAmounts, capacity: Amounts, taken: Amounts, perc
 
 
 Strategy = Callable[[ScoredAmounts, Rows], Scores]
-"""Scores rows by the pod's amounts, 0 to 100."""
+"""Function that scores rows from 0 to 100 by a pod's amounts."""
 OnRow = Callable[[ScoredAmounts, Sequence[int], Sequence[int]], int]
-"""Scores one row by the pod's amounts, the row's capacities and the amounts in use."""
+"""Function that scores one row by a pod's amounts, the row's capacities and the amounts in use."""
 
 
 def prepare_allocation(
@@ -160,7 +160,7 @@ def prepare_allocation(
 
 
 class SharedScores:
-    """The cached scores of a strategy; pod classes with equal amounts share them.
+    """The cached scores of a strategy, shared by pod classes that request equal amounts.
 
     Args:
         of_rows: The strategy.
@@ -172,12 +172,12 @@ class SharedScores:
         self._shared: SharedByCluster[CachedAnswers] = SharedByCluster()
 
     def of(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
-        """Return the scores for a pod's amounts."""
+        """Return the cached scores for a pod's amounts."""
         key = (wanted.resources, wanted.amounts.tobytes())
         return self._shared.of(cluster, key, lambda: self._make(wanted, cluster))
 
     def apart(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
-        """Return scores for a pod's amounts that no other class shares."""
+        """Return a cache of scores for a pod's amounts that no other pod class shares."""
         return CachedAnswers(cluster, partial(_score_rows, wanted, self._of_rows), None, np.int16)
 
     def _make(self, wanted: ScoredAmounts, cluster: Cluster) -> CachedAnswers:
@@ -186,7 +186,7 @@ class SharedScores:
 
 
 def _score_rows(wanted: ScoredAmounts, of_rows: Strategy, rows: Rows) -> NDArray[np.signedinteger]:
-    """Score rows, in 16 bits if no score can leave 0 to 100."""
+    """Score rows; use 16-bit integers if all scores are certainly 0 to 100."""
     scores = of_rows(wanted, rows)
     if wanted.ordinary and not wanted.tables.odd:
         return scores.astype(np.int16)
@@ -203,7 +203,7 @@ def _score_row(wanted: ScoredAmounts, of_row: OnRow, row: int) -> int | None:
 
 
 def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Return the weighted mean of the free percentages of rows with the pod.
+    """Return the weighted mean of the resources' free percentages on rows after placing the pod.
 
     Shapes: R rows -> (R,).
     Missing: resources that a row does not have are ignored; a row without any scores 0.
@@ -222,12 +222,12 @@ def least_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def _left(used: Amounts, capacity: Amounts) -> Amounts:
-    """Return the free percentage; 0 if more than the capacity is in use."""
+    """Return the free percentage of a capacity; 0 if more than the capacity is in use."""
     return np.where(used > capacity, 0, quotients((capacity - used) * MAX_NODE_SCORE, capacity))
 
 
 def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Return the result of `least_allocated` for one row with ordinary amounts."""
+    """Return the LeastAllocated score of one row with ordinary amounts, without arrays."""
     total = weight = 0
     for capacity, used, amount, factor in zip(have, taken, wanted.plain_amounts, wanted.plain_weights, strict=True):
         if capacity:
@@ -237,7 +237,7 @@ def least_allocated_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Se
 
 
 def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Return the weighted mean of the used percentages of rows with the pod.
+    """Return the weighted mean of the resources' used percentages on rows after placing the pod.
 
     Shapes: R rows -> (R,).
     Missing: resources that a row does not have are ignored; a row without any scores 0.
@@ -255,12 +255,12 @@ def most_allocated(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def _in_use(used: Amounts, capacity: Amounts) -> Amounts:
-    """Return the used percentage."""
+    """Return the used percentage of a capacity."""
     return quotients(np.minimum(used, capacity) * MAX_NODE_SCORE, capacity)
 
 
 class RequestedToCapacityRatio:
-    """The strategy RequestedToCapacityRatio.
+    """The strategy RequestedToCapacityRatio: scores the utilization of resources by a curve.
 
     Args:
         shape: The points of the curve: at least one, by rising utilization.
@@ -270,7 +270,7 @@ class RequestedToCapacityRatio:
         self._curve = curve_of(shape)
 
     def __call__(self, wanted: ScoredAmounts, rows: Rows) -> Scores:
-        """Return the weighted mean of the curve's scores; halves are rounded up.
+        """Return the weighted mean of the curve's scores for the resources; halves are rounded up.
 
         Shapes: R rows -> (R,).
         Missing: resources that a row does not have, and resources that score 0, are ignored; a row without any
@@ -293,7 +293,7 @@ class RequestedToCapacityRatio:
 
 
 class ScoredResource(Given, frozen=True):
-    """A resource with its weight; 0 is treated as 1."""
+    """A resource with its weight, as plugin arguments contain it; weight 0 is treated as 1."""
 
     name: str = ""
     weight: Int64 = 0
@@ -308,5 +308,5 @@ SCORED_BY_DEFAULT: Final = tuple(ScoredResource(name=one.name, weight=one.weight
 
 
 def weighted(resources: Sequence[ScoredResource]) -> tuple[ResourceWeight, ...]:
-    """Return the resources of arguments with their weights."""
+    """Return the scored resources of plugin arguments with their weights."""
     return tuple(ResourceWeight(one.name, one.weight) for one in resources)

@@ -22,11 +22,11 @@ MOST_ONE_BY_ONE = 2
 """Maximum number of changed rows that are computed without arrays."""
 OfRows = Callable[[Rows], NDArray[Any]]
 OfRow = Callable[[int], int | None]
-"""Returns the result of one row; None if it has to be computed with arrays."""
+"""Function that returns the result of one row; None if the result has to be computed with arrays."""
 
 
 class CachedAnswers:
-    """The results of all rows; they are refreshed from the journal when they are read.
+    """The cached results of a function for all rows; changed rows are recomputed at the next read.
 
     Args:
         cluster: The cluster.
@@ -46,11 +46,11 @@ class CachedAnswers:
 
     @property
     def narrow(self) -> bool:
-        """Whether no result was wider than `dtype`."""
+        """Whether all results fit into the initial integer type."""
         return self._answers.dtype == self._dtype
 
     def distinct(self) -> list[int]:
-        """Return the distinct results at the last refresh."""
+        """Return the distinct cached results."""
         found: list[int] = distinct(self._answers).tolist()
         return found
 

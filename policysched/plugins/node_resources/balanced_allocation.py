@@ -33,10 +33,10 @@ from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.state.tables.columns import from_floats, quotients
 
 PAIR = 2
-"""Number of resources for which one row is scored without arrays."""
+"""Number of scored resources for which a single row is scored without arrays."""
 HALF, WHOLE, HIGHEST = constant(0.5), constant(1.0), constant(float(MAX_NODE_SCORE))
 MIDDLE = constant(MAX_NODE_SCORE + MAX_NODE_SCORE // 2)
-"""Added to the change of the balance before it is halved: a score of 75 means no change."""
+"""Added to the change of balance before halving, so that a score of 75 means no change."""
 Floats = NDArray[np.float64]
 
 
@@ -57,14 +57,14 @@ class NodeResourcesBalancedAllocation(ScorePlugin[CachedAnswers]):
         self._pairs = SharedScores(balanced, balanced_on_row)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> CachedAnswers | Nothing:
-        """Compute the pod's amounts; skip pods that request none of the resources."""
+        """Compute the pod's amounts of the scored resources; skip pods that request none of them."""
         wanted = prepare_allocation(pod, cluster, self._resources, nonzero=False)
         if not wanted.amounts.any():
             return SKIP
         return (self._pairs if len(wanted.resources) == PAIR else self._kept).of(wanted, cluster)
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
-        """Return whether all evaluated amounts are ordinary."""
+        """Return whether all amounts so far were too small for an overflow, so that scores are 0 to 100."""
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
@@ -73,7 +73,7 @@ class NodeResourcesBalancedAllocation(ScorePlugin[CachedAnswers]):
 
 
 def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
-    """Score rows by how much a pod improves their balance.
+    """Score rows by how much a pod improves the balance of their utilization.
 
     Shapes: R rows -> (R,).
     """
@@ -96,7 +96,7 @@ def balanced(wanted: ScoredAmounts, rows: Rows) -> Scores:
 
 
 def balanced_on_row(wanted: ScoredAmounts, have: Sequence[int], taken: Sequence[int]) -> int:
-    """Return the result of `balanced` for one row and two resources with ordinary amounts."""
+    """Return the balance score of one row for two resources with ordinary amounts, without arrays."""
     first, second = wanted.plain_amounts
     without_pod = _balance_of_two(have, taken[0], taken[1])
     with_pod = _balance_of_two(have, taken[0] + first, taken[1] + second)
@@ -111,7 +111,7 @@ def _balance_of_two(have: Sequence[int], first: int, second: int) -> int:
 
 
 def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
-    """Score the standard deviation of the fractions without and with the pod; 100 if all are equal.
+    """Return the balance of utilizations without and with the pod: 100 minus their deviation.
 
     Shapes: (2, k, R), absent resources (k, R) -> (2, R).
     """
@@ -130,7 +130,7 @@ def _balances(fractions: Floats, absent: NDArray[np.bool_] | None) -> Scores:
 
 
 def _deviation(fractions: Floats, absent: NDArray[np.bool_]) -> Floats:
-    """Return the deviation of each row over the resources that it has; 0 for fewer than two.
+    """Return for each row the deviation of utilization over the resources it has; 0 for fewer than two.
 
     Shapes: (k, R), (k, R) -> (R,).
     """
@@ -158,7 +158,7 @@ class BalanceArguments(PluginArguments, frozen=True):
         force_setattr(self, "resources", self.resources or SCORED_BY_DEFAULT)
 
     def faults(self) -> Iterator[Fault]:
-        """Yield the invalid fields, each with its fault."""
+        """Yield the invalid fields of the arguments, each with the reason."""
         for index, one in enumerate(self.resources):
             if one.weight != 1:
                 yield f"resources[{index}].weight", f"{one.weight} is not 1, the only supported weight"

@@ -64,12 +64,12 @@ from policysched.plugins.node_resources.shortages import Shortage, ShortageTest,
 from policysched.state.tables.columns import RowNumbers
 
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
-"""The resources that every node has."""
+"""The resources that every node has, such as cpu and memory."""
 FREES: Final = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
 RESOURCES_PER_ARRAY: Final = 32
-"""Number of requested resources whose cached shortages take as much memory as an array over all rows."""
+"""Number of requested resources whose cached results use as much memory as one array over all rows."""
 ON_ROW: Final[dict[Strategy, OnRow]] = {least_allocated: least_allocated_on_row}
-"""The strategies that can score one row without arrays."""
+"""The scoring strategies with a function that scores one row without arrays."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -86,7 +86,7 @@ class FitState(SizedState):
 
 
 def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a pod's deletion or scaling down frees a requested resource."""
+    """Return whether the deletion or scale-down of a pod frees a resource that the waiting pod requests."""
     old, new = pods_of(change)
     if new is None:
         return old is not None and has_place(old)
@@ -99,7 +99,7 @@ def _pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether the pod fits the empty node, and the node is new or has more of a requested resource."""
+    """Return whether the pod fits on the empty node, and the node is new or a requested resource grew."""
     old, new = nodes_of(change)
     if new is None or not _fits_empty(pod, new, cluster):
         return False
@@ -107,7 +107,7 @@ def _node_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _node_helps_or_shrank(pod: Pod, change: Change, cluster: Cluster) -> bool:
-    """Return whether a node change helps, or the pod's nominated node became too small: then it can preempt elsewhere.
+    """Return whether a node change helps the pod, also because its nominated node shrank and the pod can preempt again.
 
     Extended resources are left out, because a device plugin that restarts reports none for a moment.
     """
@@ -121,7 +121,7 @@ def _node_helps_or_shrank(pod: Pod, change: Change, cluster: Cluster) -> bool:
 
 
 def _device_class_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Return whether a requested resource has a device class."""
+    """Return whether a requested resource has the changed device class."""
     return any(name in cluster.mapped_resources for name in _requested(pod))
 
 
@@ -150,7 +150,7 @@ def _delegated(resource: str, amounts: dict[str, int], cluster: Cluster) -> bool
 
 
 def by_name(amounts: Requests | Allocatable) -> dict[str, int]:
-    """Return the amounts by resource name.
+    """Return requested or allocatable amounts by resource name.
 
     Units: cpu in thousandths, other resources in whole units.
     """
@@ -204,7 +204,7 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         self._ignored_groups = ignored_groups
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> FitState:
-        """Prepare the pod's requests; pod classes with equal requests share a state."""
+        """Prepare the pod's requests; pod classes with equal requests share the state."""
         requests = by_name(incoming_requests(pod))
         wanted = {name: amount for name, amount in requests.items() if amount > 0 and not self._ignores(name)}
         delegated = frozenset(cluster.mapped_resources.keys() & wanted.keys())
@@ -212,24 +212,24 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         return self._verdicts.of(cluster, asked.key, lambda: FitState(asked, asked.keep(cluster)))
 
     def filter(self, state: FitState, rows: Rows) -> Codes:
-        """Reject rows where a resource or the number of pods is short."""
+        """Reject rows on which a requested resource or the allowed number of pods is insufficient."""
         return state.kept.of(rows)
 
     def filter_changed(self, state: FitState, changed: ChangedRow) -> Status | None:
-        """Return the status of the resources that would be short."""
+        """Return the status with the resources that are insufficient after adding and removing pods, else None."""
         short = state.requested.on_row(changed.row, changed.requested, changed.pods_count)
         return self._status(state, short) if short.pods or short.resources else None
 
     def filter_changed_rows(self, state: FitState, changed: ChangedRows) -> Codes | None:
-        """Reject rows where a resource would be short."""
+        """Return the reason codes of rows after adding and removing pods; None if only single rows can be evaluated."""
         return state.requested.codes_changed(changed)
 
     def most_pods(self, state: FitState, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return the number of allowed pods less one."""
+        """Return for each row the maximum number of other pods: the node's allowed pods minus 1."""
         return state.requested.nodes.pods_allowed.data[rows] - 1
 
     def reason(self, state: FitState, code: int) -> Status:
-        """Return the status with all resources that are short."""
+        """Return the status with all insufficient resources for a reason code."""
         return self._status(state, state.requested.shortage(code))
 
     @staticmethod
@@ -247,15 +247,15 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         return self._scores.of(wanted, cluster)
 
     def stays_in_range(self, state: CachedAnswers) -> bool:
-        """Return whether all evaluated amounts are ordinary."""
+        """Return whether all amounts so far were too small for an overflow, so that scores are 0 to 100."""
         return state.narrow
 
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
-        """Score rows by their allocation with the pod."""
+        """Score rows by their resource allocation after placing the pod."""
         return state.of(rows).astype(np.int64)
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a value that changes if other resources have device classes, or scored devices change."""
+        """Return a value that changes if the device class of a resource, or a scored device, changes."""
         mapped = cluster.mapped_resources
         if mapped:
             for one in self._resources:
@@ -271,7 +271,7 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
 
 RATIO: Final = "RequestedToCapacityRatio"
 SIMPLE: Final[dict[str, Strategy]] = {"LeastAllocated": least_allocated, "MostAllocated": most_allocated}
-"""The strategies without parameters."""
+"""The scoring strategies that have no parameters."""
 
 
 class RatioParameters(Given, frozen=True):
@@ -292,7 +292,7 @@ class ScoringStrategy(Given, frozen=True):
         force_setattr(self, "resources", self.resources or SCORED_BY_DEFAULT)
 
     def faults(self) -> Iterator[Fault]:
-        """Yield the invalid fields, each with its fault."""
+        """Yield the invalid fields of the strategy, each with the reason."""
         for index, one in enumerate(self.resources):
             if not 1 <= one.weight <= 100:
                 yield f"resources[{index}].weight", f"{one.weight} is not between 1 and 100"
@@ -319,7 +319,7 @@ class FitArguments(PluginArguments, frozen=True):
     scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated")
 
     def faults(self) -> Iterator[Fault]:
-        """Yield the invalid fields, each with its fault."""
+        """Yield the invalid fields of the arguments, each with the reason."""
         for index, name in enumerate(self.ignored_resources):
             if not is_qualified_name(name):
                 yield f"ignoredResources[{index}]", f'"{name}" is not a resource name'

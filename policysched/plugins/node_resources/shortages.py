@@ -1,4 +1,4 @@
-"""The requested resources that are short on each row, as reason codes.
+"""Which requested resources are insufficient on each row, as reason codes.
 
 For a pod with few resources, a code has one bit for each resource. For a pod with many, each combination of short
 resources has a number. A resource that no node has is short on all rows and needs no operation by row.
@@ -23,25 +23,25 @@ from policysched.state.tables.amounts import Amounts, are_ordinary, at
 from policysched.state.tables.nodes import NodeTable
 
 PODS, UNRESOLVABLE = 1, 1 << 30
-"""Bits of codes: too many pods, and a resource that is short even on the empty node."""
+"""Bits of reason codes: too many pods on the node, and a resource that is insufficient even on the empty node."""
 MOST_BITS: Final = 29
-"""Maximum number of resources with a bit; for more, combinations are numbered."""
+"""Maximum number of requested resources with one bit each in reason codes; for more, combinations are numbered."""
 FEW_NUMBERS: Final = 256
-"""Number of combinations from which unused numbers are reused."""
+"""Number of numbered combinations above which numbers of unused combinations are reused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """The resources that are short on a row."""
+    """The requested resources that are insufficient on a row."""
 
     pods: bool
     resources: tuple[int, ...]
-    """The places of short resources among the requested resources."""
+    """The indices of the insufficient resources among the requested resources."""
     unresolvable: bool
 
 
 class ShortageTest:
-    """Computes the reason codes of a pod's requests, for few resources.
+    """Computes reason codes for a pod's requests of few resources, with one bit per resource.
 
     Delegated resources have a device class: on a node without the resource, devices are evaluated instead.
     Shapes: k resources; amounts and delegated are (k, 1).
@@ -59,15 +59,15 @@ class ShortageTest:
 
     @property
     def key(self) -> Hashable:
-        """A key of equal requests."""
+        """A key that is equal for equal requests."""
         return self.resources, self._plain_amounts, self._delegated
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
-        """Return a cache of the codes."""
+        """Return a cache of the reason codes of all rows."""
         return CachedAnswers(cluster, self.codes, self.code, np.int32)
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the codes of rows.
+        """Return the reason codes of rows.
 
         Shapes: (R,).
         """
@@ -88,7 +88,7 @@ class ShortageTest:
         return codes
 
     def codes_changed(self, changed: ChangedRows) -> Codes | None:
-        """Return the codes of rows as if other pods were there; None if only single rows can be evaluated.
+        """Return the reason codes of rows after adding and removing pods; None if only single rows can be evaluated.
 
         Shapes: (R,).
         """
@@ -106,7 +106,7 @@ class ShortageTest:
         return codes
 
     def code(self, row: int) -> int:
-        """Return the code of one row, computed without arrays."""
+        """Return the reason code of one row, computed without arrays."""
         nodes, tables = self.nodes, self.nodes.amounts
         places = tables.places(self.resources)
         have, taken = tables.allocatable[places, row].tolist(), tables.requested[places, row].tolist()
@@ -120,12 +120,12 @@ class ShortageTest:
         return code
 
     def shortage(self, code: int) -> Shortage:
-        """Return the shortage of a code."""
+        """Return the insufficient resources of a reason code."""
         positions = (one for one in range(len(self.resources)) if code & PODS << (one + 1))
         return Shortage(bool(code & PODS), tuple(positions), bool(code & UNRESOLVABLE))
 
     def on_row(self, row: int, taken: Callable[[str], int], pods: int) -> Shortage:
-        """Return the shortage of one row if its pods request other amounts."""
+        """Return the insufficient resources of a row whose pods request the given amounts."""
         tables = self.nodes.amounts
         short, unresolvable = [], False
         for position, (resource, amount) in enumerate(zip(self.resources, self._plain_amounts, strict=True)):
@@ -140,13 +140,13 @@ class ShortageTest:
         return self.on_row(row, taken, self.nodes.pods_count.data.item(row))
 
     def owing(self, rows: Rows) -> Iterator[tuple[int, int]]:
-        """Yield the rows whose pods request a negative amount of a resource that no node has, with their places."""
+        """Yield index and number of the rows whose pods request a negative amount of a resource that no node has."""
         owing = self.nodes.amounts.owing
         numbers = np.arange(self.nodes.columns.capacity)[rows].tolist() if owing else ()
         return ((index, row) for index, row in enumerate(numbers) if row in owing)
 
     def _delegates(self, position: int, capacity: int) -> bool:
-        """Return whether a resource is evaluated by its device class on a node with a capacity."""
+        """Return whether devices are evaluated instead of a resource, on a node with an allocatable amount of it."""
         return bool(self._delegated) and capacity <= 0 and self.resources[position] in self._delegated
 
     @staticmethod
@@ -158,7 +158,7 @@ class ShortageTest:
 
 
 class ManyResourcesTest(ShortageTest):
-    """Computes the reason codes of a pod's requests, for many resources: codes are numbers of combinations.
+    """Computes reason codes for a pod's requests of many resources, with one number per combination.
 
     The number of a combination that no row has can be reused. So cached codes must be refreshed before they are read.
     """
@@ -175,13 +175,13 @@ class ManyResourcesTest(ShortageTest):
         self._hidden: RowNumbers = NO_ROWS
 
     def keep(self, cluster: Cluster) -> CachedAnswers:
-        """Return a cache of the codes, which shows the numbers in use."""
+        """Return a cache of the reason codes of all rows, which shows which numbers are in use."""
         kept = CachedAnswers(cluster, self.codes, None, np.int32)
         self._kept = weakref.ref(kept)
         return kept
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the codes of rows.
+        """Return the reason codes of rows.
 
         Shapes: (R,).
         Cost: O(resources that nodes have) for each row, O(requested resources) for each distinct combination.
@@ -205,7 +205,7 @@ class ManyResourcesTest(ShortageTest):
         return codes
 
     def code(self, row: int) -> int:
-        """Return the code of one row, computed without arrays."""
+        """Return the reason code of one row, computed without arrays."""
         shortage = self._as_it_is(row)
         bits = np.zeros(2 + len(self.resources), np.bool_)
         bits[0], bits[1] = shortage.pods, shortage.unresolvable
@@ -213,16 +213,16 @@ class ManyResourcesTest(ShortageTest):
         return self._number(bits)
 
     def codes_changed(self, changed: ChangedRows) -> Codes | None:  # noqa: ARG002 - no number belongs to such a row
-        """Return None: only combinations of existing rows have numbers."""
+        """Return None, because only combinations on existing rows have numbers."""
         return None
 
     def shortage(self, code: int) -> Shortage:
-        """Return the shortage of a code."""
+        """Return the insufficient resources of a reason code."""
         bits = np.unpackbits(np.frombuffer(self._answers[code], np.uint8), count=2 + len(self.resources))
         return Shortage(bool(bits[0]), tuple(bits[2:].nonzero()[0].tolist()), bool(bits[1]))
 
     def _split(self) -> None:
-        """Separate the resources that a node has from the resources that are short on all rows."""
+        """Separate the requested resources that some node has from those that are insufficient on all rows."""
         tables = self.nodes.amounts
         if self._stamp == tables.stamp:
             return
@@ -232,7 +232,7 @@ class ManyResourcesTest(ShortageTest):
         self._offered, self._hidden = placed.nonzero()[0], (~placed & ~left).nonzero()[0]
 
     def _widened(self, bits: Mask) -> Mask:
-        """Return a combination of all resources from a combination of the resources that a node has.
+        """Extend a combination of resources that some node has by the resources that are insufficient on all rows.
 
         Shapes: (2 + offered,) -> (2 + k,).
         """
@@ -257,7 +257,7 @@ class ManyResourcesTest(ShortageTest):
         return number
 
     def _collect(self) -> None:
-        """Free the numbers that no row has, if there are many numbers."""
+        """If many combinations are numbered, free the numbers that no row uses."""
         kept = self._kept()
         if kept is None or len(self._numbers) < FEW_NUMBERS:
             return
@@ -271,5 +271,5 @@ class ManyResourcesTest(ShortageTest):
 
 
 def shortage_test(nodes: NodeTable, wanted: Mapping[str, int], delegated: frozenset[str]) -> ShortageTest:
-    """Create the test for a number of resources."""
+    """Return the object that computes reason codes for the number of requested resources."""
     return (ShortageTest if len(wanted) <= MOST_BITS else ManyResourcesTest)(nodes, wanted, delegated)

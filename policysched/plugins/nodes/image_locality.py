@@ -29,14 +29,14 @@ MOST_PER_IMAGE = 1000 * MEBIBYTE
 
 @dataclass(frozen=True, slots=True)
 class ImageScores(SizedState):
-    """Scores of rows for the pod's images; None if no node has any of them."""
+    """The scores of rows for the pod's images; None if no node has any of the images."""
 
     nodes: NodeTable
     scores: Scores | None
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows."""
+        """Number of arrays in the state with one element per row."""
         return 1
 
 
@@ -55,7 +55,7 @@ class ImageLocality(ScoresInRange, ScorePlugin[ImageScores], Incremental[ImageSc
         self._volumes_count = volumes_count
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> ImageScores:
-        """Compute all scores from the sizes of the images on each row; an image used twice is counted twice."""
+        """Compute the scores of all rows from the sizes of their images; an image used twice is counted twice."""
         nodes, images, there = cluster.nodes, pod_images(pod), False
         present = np.zeros(nodes.columns.capacity, np.int64)
         for name, times in Counter(images).items():

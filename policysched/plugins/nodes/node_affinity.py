@@ -64,7 +64,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class RequiredNodes:
-    """Required node selectors of the configuration and of the pod."""
+    """The filter's state: required node selectors of the configuration and of the pod."""
 
     enforced: SelectorTest | None
     own: SelectorTest
@@ -72,7 +72,7 @@ class RequiredNodes:
 
 @dataclass(frozen=True, slots=True)
 class PreferredNodes:
-    """Preferred terms with their weights."""
+    """The score's state: preferred node selector terms with their weights."""
 
     nodes: NodeTable
     weighted: tuple[WeightedTerm, ...]
@@ -101,7 +101,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         self._preferred = preferred_terms(added.preferred)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RequiredNodes]:
-        """Compile the required terms; narrow the nodes if every term names nodes."""
+        """Compile the required node selectors; narrow the nodes if every term names nodes."""
         required = _node_affinity(pod).required
         if self.pre_filters and required is None and self._enforced is None and not pod.spec.node_selector:
             return SKIP
@@ -113,7 +113,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         return Narrow(state, names) if names else unresolvable("pod affinity terms conflict")
 
     def filter(self, state: RequiredNodes, rows: Rows) -> Codes:
-        """Reject rows that do not match the configuration's terms, or the pod's."""
+        """Reject rows that do not match the required terms of the configuration or of the pod."""
         codes = np.where(state.own(rows), np.int32(0), np.int32(UNMATCHED))
         if state.enforced is not None:
             codes[~state.enforced(rows)] = ENFORCED
@@ -144,7 +144,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         return scores
 
     def normalize(self, state: PreferredNodes, scores: Scores, feasible: Mask) -> Scores:
-        """Scale scores to 100 for the highest sum."""
+        """Scale scores so that the highest becomes 100."""
         if self.stays_in_range(state):
             return default_normalize(scores, feasible, reverse=False)
         highest = int(scores.max(initial=0, where=feasible))
@@ -155,7 +155,7 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         return all(one.weight >= 0 for one in state.weighted)
 
     def events(self) -> Sequence[Hint]:
-        """Return the hint: nodes that start to match can help."""
+        """Return the hint that a node which starts to match can help."""
         return (Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_helps),)
 
     def _node_helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - a hint's signature
@@ -176,7 +176,7 @@ def _node_affinity(pod: Pod) -> objects.NodeAffinitySpec:
 
 
 def _named_nodes(required: NodeSelector | None) -> frozenset[str] | None:
-    """Return the only nodes that the terms allow by name; None if some term does not restrict names."""
+    """Return the only nodes that the terms allow by name; None if some term does not restrict node names."""
     if required is None or not required.node_selector_terms:
         return None
     names: set[str] = set()
@@ -194,7 +194,7 @@ class NodeAffinityArguments(PluginArguments, frozen=True):
     added_affinity: objects.NodeAffinitySpec | None = None
 
     def faults(self) -> Iterator[Fault]:
-        """Yield invalid fields with reasons."""
+        """Yield the invalid fields of the arguments, each with the reason."""
         try:
             NodeAffinity(self.added_affinity)
         except SelectorError as error:

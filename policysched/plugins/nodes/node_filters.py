@@ -88,7 +88,7 @@ def _tolerates_cordon(pod: Pod, change: Change, cluster: Cluster) -> bool:  # no
 
 
 class NodeUnschedulable(OneReasonFilter[RowTest]):
-    """The NodeUnschedulable plugin: rejects cordoned nodes for pods that do not tolerate their taint."""
+    """The NodeUnschedulable plugin: rejects cordoned nodes for pods that do not tolerate the nodes' taint."""
 
     name = "NodeUnschedulable"
     filters_alone = True
@@ -100,7 +100,7 @@ class NodeUnschedulable(OneReasonFilter[RowTest]):
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Nothing:
-        """Skip pods that tolerate cordoned nodes."""
+        """Skip pods that tolerate the taint of cordoned nodes."""
         if TolerationMatcher(pod.spec.tolerations).covers(UNSCHEDULABLE_TAINT):
             return SKIP
         nodes = cluster.nodes
@@ -109,7 +109,7 @@ class NodeUnschedulable(OneReasonFilter[RowTest]):
 
 @dataclass(frozen=True, slots=True)
 class TaintAnswers:
-    """Results of a pod class for sets of taints; each set is evaluated once."""
+    """A function of sets of taints for one pod class, evaluated once per set."""
 
     cluster: Cluster
     answers: AnswersByCode[Any]
@@ -142,13 +142,13 @@ class TaintToleration(OneReasonFilter[TaintAnswers], ScoresInRange, ScorePlugin[
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> TaintAnswers:
-        """Prepare to evaluate whether each set of taints contains one that the pod does not tolerate."""
+        """Return a state that evaluates once per set of taints whether the pod does not tolerate one of them."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, lambda taints: not own.covers_all(taints))
         return TaintAnswers(cluster, answers)
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> TaintAnswers:
-        """Prepare to count the untolerated PreferNoSchedule taints of each set."""
+        """Return a state that counts the untolerated PreferNoSchedule taints once per set of taints."""
         own = TolerationMatcher(pod.spec.tolerations)
         answers = AnswersByCode(cluster.nodes.taint_sets, own.count_intolerable)
         return TaintAnswers(cluster, answers)
@@ -158,19 +158,19 @@ class TaintToleration(OneReasonFilter[TaintAnswers], ScoresInRange, ScorePlugin[
         return state.answers.of(state.cluster.nodes.taints.data[rows]).astype(np.int64)
 
     def normalize(self, state: TaintAnswers, scores: Scores, feasible: Mask) -> Scores:  # noqa: ARG002 - not looked at
-        """Scale scores so that fewest taints give 100."""
+        """Scale scores so that the fewest untolerated taints give 100."""
         return default_normalize(scores, feasible, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredPorts:
-    """The host ports that a pod needs."""
+    """The filter's state of NodePorts: the host ports that a pod needs."""
 
     cluster: Cluster
     wanted: WantedPorts
 
     def rejects(self, rows: Rows) -> Mask:
-        """Return on which rows any of the ports is in use. Shapes: (R,)."""
+        """Return the rows on which any of the ports is in use. Shapes: (R,)."""
         return self.cluster.ports.taken(self.wanted, rows, self.cluster.nodes.size)
 
 
@@ -192,19 +192,19 @@ class NodePorts(OneReasonFilter[RequiredPorts], WhatIfFilter[RequiredPorts]):
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> RequiredPorts | Nothing:
-        """List the pod's host ports; skip pods without any."""
+        """Return the pod's host ports; skip pods without host ports."""
         ports = host_ports(pod)
         return RequiredPorts(cluster, WantedPorts(ports)) if ports else SKIP
 
     def filter_changed(self, state: RequiredPorts, changed: ChangedRow) -> Status | None:
-        """Return the rejection if a needed port is in use after the changes of a what-if."""
+        """Return the rejection if a needed port is in use after adding and removing pods, else None."""
         wanted, row = state.wanted, changed.row
         taken = changed.now(wanted, lambda: changed.cluster.ports.uses(wanted, row))
         taken += changed.more(wanted, lambda placed: wanted.count(placed.pod_resources.ports))
         return self.rejection if taken > 0 else None
 
     def filter_changed_rows(self, state: RequiredPorts, changed: ChangedRows) -> Codes:
-        """Reject rows where a needed port is in use after the changes of a what-if."""
+        """Reject rows on which a needed port is in use after adding and removing pods."""
         wanted, ports = state.wanted, changed.cluster.ports
         rows = changed.rows.tolist()
         taken = changed.now(wanted, lambda: np.array([ports.uses(wanted, row) for row in rows], np.int64))
@@ -237,7 +237,7 @@ class NodeDeclaredFeatures(OneReasonFilter[RowTest]):
     )
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> RowTest | Nothing:
-        """Skip pods that need no feature; `required_features` infers the features of a pod."""
+        """Return the kubelet features that the pod needs; skip pods that need no feature."""
         nodes = cluster.nodes
         required = required_features(pod, nodes.known_features)
         if not required:

@@ -1,4 +1,4 @@
-"""Node selectors evaluated on columns: which rows match a compiled selector.
+"""Evaluation of node selectors on many rows at once.
 
 This module knows columns and compiled selectors, but no plugin. A selector is evaluated at each call; results of single
 requirements are not kept between calls. A requirement on a label or value that no node has needs no array, and
@@ -23,7 +23,7 @@ from policysched.state.tables.interner import MISSING
 from policysched.state.tables.nodes import NodeTable
 
 Held = bool | Mask
-"""Rows that match: an array, or True for all rows, False for none.
+"""The rows that match a requirement: a mask, or True for all rows, False for no row.
 
 Shapes: (R,).
 """
@@ -31,13 +31,13 @@ Numbers = tuple[NDArray[np.int64], Mask]
 
 
 FEW_ROWS: Final = 8
-"""Largest number of rows that are evaluated one by one."""
+"""Largest number of rows that are evaluated one by one instead of with arrays."""
 MOST_HELD: Final = 64
-"""Largest number of requirements whose results are cached during one evaluation; further ones are recomputed."""
+"""Largest number of requirements whose results are cached during an evaluation; others are recomputed."""
 
 
 class SelectorTest:
-    """Evaluates a selector on rows: all labels must match, and one of the terms if there are any."""
+    """Evaluates a node selector on rows: all its labels must match, and any of its terms, if it has terms."""
 
     __slots__ = ("_nodes", "_selector")
 
@@ -46,7 +46,7 @@ class SelectorTest:
         self._nodes = nodes
 
     def __call__(self, rows: Rows) -> Mask:
-        """Return which rows match.
+        """Return which rows match the selector.
 
         Shapes: (R,), a new array.
         """
@@ -58,7 +58,7 @@ class SelectorTest:
 
 
 class AskedRows:
-    """Rows under evaluation, with the label values and results that several requirements share."""
+    """Rows on which a selector is evaluated, with the values and results that several requirements share."""
 
     __slots__ = ("_held", "_nodes", "_numbers", "_places", "_row_numbers", "_rows")
 
@@ -73,23 +73,23 @@ class AskedRows:
         """Positions among the rows by label and value code."""
 
     def mask(self, held: Held) -> Mask:
-        """Return a result as a new array."""
+        """Convert a result to a mask; True and False become a new array."""
         return np.full(row_count(self._nodes, self._rows), held) if isinstance(held, bool) else held
 
     def labels(self, labels: Mapping[str, str]) -> Held:
-        """Return the rows that have all labels with these values."""
+        """Return the rows on which all of the labels have the given values."""
         if not all(map(self._nodes.has_label, labels)):
             return False
         return _all(self._among(self._codes(key), [value]) for key, value in labels.items())
 
     def labelled(self, keys: Collection[str]) -> Held:
-        """Return the rows that have all these label keys."""
+        """Return the rows that have all of the label keys."""
         if not all(map(self._nodes.has_label, keys)):
             return False
         return _all(map(self._has_label, keys))
 
     def any_of(self, terms: Iterable[NodeTerm]) -> Held:
-        """Return the rows that match any of the terms.
+        """Return the rows that match any of some node selector terms.
 
         Terms that only require values of the same label, or node names, are evaluated together. Terms that require
         values which few rows have are evaluated row by row.
@@ -119,7 +119,7 @@ class AskedRows:
         return self._with(found, few)
 
     def _few(self, term: NodeTerm) -> list[int] | None:
-        """Return the positions of rows that match a term; None unless it requires values that few of many rows have."""
+        """Return the indices of the few rows that match a term; None if the term may match more than `FEW_ROWS`."""
         if row_count(self._nodes, self._rows) <= FEW_ROWS:
             return None
         for one in term.labels:
@@ -131,7 +131,7 @@ class AskedRows:
         return None
 
     def _having(self, one: LabelRequirement) -> list[int]:
-        """Return positions whose label has one of the values, stopping after more than `FEW_ROWS`."""
+        """Return the indices of rows on which a label has one of the values, up to a few more than `FEW_ROWS`."""
         of = self._places.get(one.key)
         if of is None:
             of = self._places[one.key] = {}
@@ -151,7 +151,7 @@ class AskedRows:
         return node is not None and term.matches(node.metadata.name, node.metadata.labels)
 
     def _with(self, held: Held, places: list[int]) -> Held:
-        """Return a result with additional positions."""
+        """Return a result to which rows are added, given by their indices."""
         if held is True or not places:
             return held
         found: Mask = np.zeros(row_count(self._nodes, self._rows), np.bool_) if held is False else held.copy()
@@ -159,7 +159,7 @@ class AskedRows:
         return found
 
     def term(self, term: NodeTerm) -> Held:
-        """Return the rows that match all requirements of a term."""
+        """Return the rows that match all requirements of a node selector term."""
         labels = _all(self.label(one) for one in term.labels)
         return labels if labels is False else _both(labels, _all(self._field(one) for one in term.fields))
 
@@ -196,7 +196,7 @@ class AskedRows:
         return there
 
     def _among(self, codes: NDArray[np.int32], texts: Iterable[str]) -> Held:
-        """Return which codes belong to one of the texts."""
+        """Return which of some interned codes belong to one of the texts."""
         find = self._nodes.strings.find
         wanted = [code for text in texts if (code := find(text)) != MISSING]
         if not wanted:
@@ -205,14 +205,14 @@ class AskedRows:
         return found
 
     def _field(self, one: FieldRequirement) -> Held:
-        """Return the rows that match a field requirement; fields other than the name are empty on every node."""
+        """Return the rows that match a matchFields requirement; every field but the name is empty on every node."""
         if one.key != NAME_FIELD:
             return one.admits("")
         named = self._among(self._nodes.name.data[self._rows], (one.value,))
         return _not(named) if one.negated else named
 
     def _read(self, key: str) -> Numbers:
-        """Parse a label's values as 64-bit integers; the mask is False where a value is not an integer."""
+        """Parse a label's values as 64-bit integers, with a mask that is False where a value is no integer."""
         if key not in self._numbers:
             codes, inverse = np.unique(self._codes(key), return_inverse=True)
             texts = (None if code == MISSING else self._nodes.strings.text(code) for code in codes.tolist())
@@ -224,7 +224,7 @@ class AskedRows:
 
 
 def labels_test(keys: Collection[str], nodes: NodeTable) -> Callable[[Rows], Mask]:
-    """Return a function that evaluates which rows have all these label keys."""
+    """Return a function that returns which rows have all of some label keys."""
 
     def test(rows: Rows) -> Mask:
         asked = AskedRows(nodes, rows)
@@ -234,7 +234,7 @@ def labels_test(keys: Collection[str], nodes: NodeTable) -> Callable[[Rows], Mas
 
 
 def _all(answers: Iterator[Held]) -> Held:
-    """Return the conjunction of results, and stop when no row remains."""
+    """Combine results by `and`, and stop when no row remains."""
     found: Held = True
     for one in answers:
         found = _both(found, one)

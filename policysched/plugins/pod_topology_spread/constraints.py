@@ -1,4 +1,4 @@
-"""Compile the spread constraints of a pod: its own, or the default constraints of the configuration.
+"""Compiled spread constraints of a pod: from its spec, or default constraints of the configuration.
 
 The constraints of one action are compiled at a time, because an invalid selector fails only the extension point that
 needs it.
@@ -35,12 +35,12 @@ SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HOSTNAME: Final = "kubernetes.io/hostname"
 HONOR: Final = "Honor"
 ARRAYS_PER_CONSTRAINT: Final = 2
-"""Number of arrays over all rows that the state of a constraint takes."""
+"""Number of arrays with one element per row in the state of a constraint."""
 _ADJECTIVES: Final = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
 
 
 class ConstraintError(ValueError):
-    """A constraint has an invalid selector."""
+    """Raised if a spread constraint has an invalid selector."""
 
 
 class Constraint(NamedTuple):
@@ -51,18 +51,18 @@ class Constraint(NamedTuple):
     selector: LabelMatcher
     min_domains: int
     honors_affinity: bool
-    """Whether only nodes are included that the pod's node affinity and node selector match."""
+    """Whether only nodes that match the pod's node affinity and node selector are included (nodeAffinityPolicy)."""
     honors_taints: bool
-    """Whether only nodes are included whose taints the pod tolerates."""
+    """Whether only nodes whose taints the pod tolerates are included (nodeTaintsPolicy)."""
 
     def counts(self, labels: Mapping[str, str]) -> bool:
-        """Return whether pods with these labels are counted."""
+        """Return whether the constraint counts pods with these labels."""
         return self.selector.matches(labels)
 
     def counter(
         self, namespace: str, cluster: Cluster, beside: Iterable[Constraint] = (), *, empty_counts: bool = False
     ) -> PodCounter:
-        """Return a counter of the matching placed pods by row.
+        """Return a counter, by row, of the placed pods that the constraint counts.
 
         Args:
             namespace: The namespace of the counted pods.
@@ -91,7 +91,7 @@ class Constraint(NamedTuple):
         return cluster.counters.of(key, weigh, among=among, weigh_all=weigh_all)
 
     def more_on(self, changed: ChangedRow, namespace: str) -> int:
-        """Return the change of the count on a row if other pods were there.
+        """Return by how much the number of counted pods on a simulated row changes.
 
         A what-if counts terminating pods, and in all releases pods of an empty selector: kube-scheduler subtracts pods
         that it did not count before.
@@ -107,7 +107,7 @@ class Constraint(NamedTuple):
             yield placed.row, sign * weigh(placed)
 
     def more_on_rows(self, changed: ChangedRows, namespace: str) -> NDArray[np.int64]:
-        """Return the change of the count on each of many rows if other pods were there.
+        """Return by how much the number of counted pods changes on each simulated row.
 
         Shapes: (R,).
         """
@@ -127,10 +127,10 @@ class Defaults:
 
     constraints: tuple[TopologySpreadConstraint, ...]
     are_the_systems: bool = False
-    """Whether they are the system defaults."""
+    """Whether the constraints are kube-scheduler's system defaults."""
 
     def constraints_of(self, pod: Pod, action: str, cluster: Cluster) -> tuple[Constraint, ...]:
-        """Compile the constraints of a pod with one action.
+        """Compile the spread constraints that apply to a pod and have a given whenUnsatisfiable action.
 
         Raises:
             ConstraintError: a selector is invalid.
@@ -155,7 +155,7 @@ class Defaults:
 
 
 def own_constraints(pod: Pod, action: str) -> tuple[Constraint, ...]:
-    """Compile the own constraints of a pod with one action.
+    """Compile the spread constraints in a pod's spec that have a given whenUnsatisfiable action.
 
     Raises:
         SelectorError: a selector is invalid.
@@ -195,7 +195,7 @@ SYSTEM_DEFAULTS: Final = Defaults(
 
 
 def default_selector(pod: Pod, workloads: Workloads) -> LabelMatcher:
-    """Return the selector of a pod's services and controllers; without any, it has no requirements.
+    """Return the joined selectors of a pod's services and controllers; empty if there are none.
 
     Cost: O(services of the namespace).
     """

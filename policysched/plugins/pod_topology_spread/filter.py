@@ -37,11 +37,11 @@ UNBALANCED, UNLABELLED = 1, 2
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
 REASONS: Final = {UNBALANCED: unschedulable(UNEVEN), UNLABELLED: unresolvable(f"{UNEVEN} (missing required label)")}
 NOTHING_COUNTED: Final = 2**31 - 1
-"""The minimum of the sums if there are no domains."""
+"""The minimum number of counted pods if there are no domains."""
 
 
 class DomainVerdicts:
-    """The reason codes of one constraint by domain, with a domain for rows without the label."""
+    """The reason codes of one constraint by topology domain, with an extra domain for rows without the label."""
 
     __slots__ = (
         "_constraint",
@@ -76,7 +76,7 @@ class DomainVerdicts:
         self._lowest: tuple[int, int, int] | None = None
 
     def refresh(self) -> None:
-        """Compute the codes again if the sums or domains changed."""
+        """Compute the reason codes again if the number of pods or the domains changed."""
         self._sums.refresh()
         now = (self._sums.stamp, self.rows.of_label.numbers_stamp)
         if now == self._seen:
@@ -89,16 +89,16 @@ class DomainVerdicts:
         self.codes, self._seen, self._lowest = codes, now, None
 
     def settle(self) -> None:
-        """Note that all rows are evaluated."""
+        """Note that all rows were evaluated with the current codes."""
         self.changed, self.renumbered = None, False
 
     def of(self, rows: Rows) -> Codes:
-        """Return the codes of rows."""
+        """Return the reason codes of rows."""
         codes: Codes = self.codes[self.rows.domains[rows]]
         return codes
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the code of a row if other pods were on it.
+        """Return the reason code of a row after adding and removing pods.
 
         Source: plugins/podtopologyspread/filtering.go (updateWithPod, criticalPaths).
         """
@@ -130,7 +130,7 @@ class DomainVerdicts:
         return UNBALANCED if int(sums[domain]) + self._own - least > self._constraint.max_skew else 0
 
     def on_rows(self, changed: ChangedRows) -> Codes:
-        """Return the code of each row if other pods were on this row.
+        """Return the reason code of each row after adding pods to or removing pods from this row.
 
         Shapes: (R,).
         """
@@ -149,7 +149,7 @@ class DomainVerdicts:
         return codes
 
     def _two_least(self) -> tuple[int, int, int]:
-        """Return the domain with the lowest sum, this sum, and the lowest sum of the other domains."""
+        """Return the domain with the fewest pods, their number, and the smallest number of the other domains."""
         if self._lowest is None:
             populated = self.rows.populated
             sums = self._sums.values[populated]
@@ -178,7 +178,7 @@ class DomainVerdicts:
 
 
 class HardState(SizedState):
-    """The filter state: the hard constraints of a pod class.
+    """The filter's state: the hard (DoNotSchedule) constraints of a pod class.
 
     All nodes violate a constraint over a label that no node has. So the constraints after the first such constraint are
     not evaluated until a node has the label.
@@ -202,16 +202,16 @@ class HardState(SizedState):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows."""
+        """Number of arrays in the state with one element per row."""
         return ARRAYS_PER_CONSTRAINT * len(self._verdicts)
 
     @property
     def nbytes(self) -> int:
-        """The memory of the pod counters' signatures. Units: bytes."""
+        """The memory of the pod counters. Units: bytes."""
         return sum(one.counter.nbytes for one in self._verdicts)
 
     def codes(self, rows: Rows) -> Codes:
-        """Return for each row the code of the first violated constraint."""
+        """Return for each row the reason code of the first violated constraint, or 0."""
         self._renew()
         for one in self._verdicts:
             one.refresh()
@@ -221,7 +221,7 @@ class HardState(SizedState):
         return self._first_of(broken, row_count(self.nodes, rows))
 
     def _first_of(self, broken: list[Codes], size: int) -> Codes:
-        """Return the first code of each row; a constraint that all nodes violate follows the evaluated constraints."""
+        """Return for each row the first reason code; a constraint that all nodes violate is considered last."""
         if len(broken) < len(self._constraints):
             broken.append(np.full(size, UNLABELLED, np.int32))
         codes = broken.pop()
@@ -230,7 +230,7 @@ class HardState(SizedState):
         return codes
 
     def _renew(self) -> bool:
-        """Update the constraints to evaluate; return whether they changed."""
+        """Update which constraints have to be evaluated; return whether this set changed."""
         if self._stamp == self.nodes.label_keys_stamp:
             return False
         self._stamp = self.nodes.label_keys_stamp
@@ -240,13 +240,13 @@ class HardState(SizedState):
         return len(asked) != before
 
     def on(self, changed: ChangedRow) -> int:
-        """Return the code of the first constraint that would be violated on a row if other pods were there."""
+        """Return the reason code of the first constraint that a row violates after adding and removing pods."""
         codes = (one.on(changed) for one in self._verdicts)
         all_asked = len(self._verdicts) == len(self._constraints)
         return next(filter(None, codes), 0 if all_asked else UNLABELLED)
 
     def on_rows(self, changed: ChangedRows) -> Codes | None:
-        """Return the code of the first constraint that would be violated on each row if other pods were there.
+        """Return for each row the code of the first constraint that it violates after adding and removing pods.
 
         Shapes: (R,). Missing: None if pods on other rows change, too.
         """
@@ -255,7 +255,7 @@ class HardState(SizedState):
         return self._first_of([one.on_rows(changed) for one in self._verdicts], changed.rows.size)
 
     def affected(self, rows: RowNumbers) -> Rows:
-        """Return these rows, and the rows of domains whose code changed."""
+        """Return the given rows and the rows of domains whose reason code changed."""
         if self._renew():
             return slice(0, self.nodes.size)
         affected = [rows]

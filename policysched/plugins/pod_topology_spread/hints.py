@@ -1,4 +1,4 @@
-"""Queueing hints of PodTopologySpread: which changes can help a pod that it rejected.
+"""Queueing hints of PodTopologySpread: which changes can help a pod that the plugin rejected.
 
 A change can help if it is about a pod that a constraint counts, or a node with all labels of the constraints. An update
 of the waiting pod can help if it changes whether the pod is counted, or which taints it tolerates.
@@ -29,7 +29,7 @@ Constraints = Sequence[Constraint]
 
 
 def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
-    """Return the plugin's hints."""
+    """Return the queueing hints of PodTopologySpread."""
 
     def pod_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:
         old, new = pods_of(change)
@@ -52,7 +52,7 @@ def spread_hints(defaults: Defaults) -> tuple[Hint, ...]:
 
 
 def _filed_under(pod: Pod) -> Iterator[Hashable]:
-    """Return the index keys of pods that a waiting pod's constraints count; for default constraints, its namespace."""
+    """Return index keys of a waiting pod: for pods its constraints count; for default constraints, its namespace."""
     try:
         selectors = [one.selector for one in own_constraints(pod, DO_NOT_SCHEDULE)] or [EVERYTHING]
     except SelectorError:
@@ -64,11 +64,11 @@ def _filed_under(pod: Pod) -> Iterator[Hashable]:
 
 
 INDEX: Final = HintIndex(_filed_under, index_keys_of_change)
-"""The index of the hint for placed pods."""
+"""The index with which the hint for placed pods finds waiting pods."""
 
 
 def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constraints | None:
-    """Return the hard constraints of a pod; None if they are invalid: then every change may help."""
+    """Return the hard constraints of a pod; None if a constraint is invalid, so that every change may help."""
     try:
         return defaults.constraints_of(pod, DO_NOT_SCHEDULE, cluster)
     except ConstraintError:
@@ -76,7 +76,7 @@ def _hard_constraints(defaults: Defaults, pod: Pod, cluster: Cluster) -> Constra
 
 
 def _concerns(changed: Pod, waiting: Pod) -> bool:
-    """Return whether a changed pod may be counted for a waiting pod: it is placed, or is that pod."""
+    """Return whether a waiting pod's constraints may count a changed pod, or the changed pod is the waiting pod."""
     if pod_id(changed) == pod_id(waiting):
         return True
     has_place = bool(changed.spec.node_name or changed.status.nominated_node_name)

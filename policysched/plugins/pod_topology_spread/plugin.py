@@ -1,4 +1,4 @@
-"""PodTopologySpread at its extension points: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
+"""The PodTopologySpread plugin: PreFilter, Filter, PreScore, Score, NormalizeScore and queueing hints.
 
 Hard constraints filter nodes, soft constraints score nodes. Pods without constraints use the default constraints of the
 configuration, with the selectors of their services and controllers.
@@ -72,7 +72,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         self._rows: SharedByCluster[CountedRows] = SharedByCluster()
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[HardState]:
-        """Compile the hard constraints; skip pods without any."""
+        """Compile the hard (DoNotSchedule) constraints; skip pods without hard constraints."""
         try:
             constraints = self._defaults.constraints_of(pod, DO_NOT_SCHEDULE, cluster)
         except ConstraintError as error:
@@ -95,24 +95,24 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return state.codes(rows)
 
     def affected_rows(self, state: HardState | SoftState, rows: RowNumbers) -> Rows:
-        """Add the rows of the domains whose reason code changed."""
+        """Add to the changed rows the rows of the topology domains whose reason code changed."""
         return state.affected(rows) if isinstance(state, HardState) else rows
 
     def filter_changed(self, state: HardState, changed: ChangedRow) -> Status | None:
-        """Evaluate a row with the sums that its domains would have."""
+        """Evaluate a row after adding and removing pods, by the pods that its topology domains would have."""
         code = state.on(changed)
         return REASONS[code] if code else None
 
     def filter_changed_rows(self, state: HardState, changed: ChangedRows) -> Codes | None:
-        """Evaluate many rows, each with the sums that its domains would have."""
+        """Evaluate many rows after adding and removing pods, by the pods that their topology domains would have."""
         return state.on_rows(changed)
 
     def reason(self, state: HardState, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status of a code."""
+        """Return the status of a reason code."""
         return REASONS[code]
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> PreparedScore[SoftState]:
-        """Compile the soft constraints; skip pods without any."""
+        """Compile the soft (ScheduleAnyway) constraints; skip pods without soft constraints."""
         try:
             constraints = self._defaults.constraints_of(pod, SCHEDULE_ANYWAY, cluster)
         except ConstraintError as error:
@@ -150,7 +150,7 @@ class PodTopologySpread(WhatIfFilter[HardState], ScorePlugin[SoftState], Increme
         return spread_hints(self._defaults)
 
     def stamp(self, cluster: Cluster) -> Hashable:
-        """Return a value that changes with the selectors of default constraints."""
+        """Return a value that changes with the services and controllers that default constraints read."""
         return cluster.workloads.stamp if self._defaults.constraints else 0
 
     def _rows_of(self, wanted: Inclusion, cluster: Cluster) -> CountedRows:
@@ -173,11 +173,11 @@ class SpreadArguments(PluginArguments, frozen=True):
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
 
     def __post_init__(self) -> None:
-        """Set the default type."""
+        """Set the default of `defaultingType`."""
         force_setattr(self, "defaulting_type", self.defaulting_type or SYSTEM)
 
     def faults(self) -> Iterator[Fault]:
-        """Yield the invalid fields, each with its fault."""
+        """Yield the invalid fields of the arguments, each with the reason."""
         kind, constraints = self.defaulting_type, self.default_constraints
         if kind not in (SYSTEM, LIST):
             yield "defaultingType", f'"{kind}" is neither {LIST} nor {SYSTEM}'
@@ -199,7 +199,7 @@ def pod_topology_spread(given: SpreadArguments, *, empty_counts: bool) -> PodTop
 
 
 def _faults(one: TopologySpreadConstraint) -> Iterator[Fault]:
-    """Yield the invalid fields of a constraint, each with its fault."""
+    """Yield the invalid fields of a default constraint, each with the reason."""
     if not 0 < one.max_skew <= MOST:
         yield "maxSkew", f"{one.max_skew} is not between 1 and {MOST}"
     if not is_qualified_name(one.topology_key):

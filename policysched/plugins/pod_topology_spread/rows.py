@@ -1,4 +1,4 @@
-"""The nodes that a spread constraint includes (node inclusion policies), and their domains.
+"""The nodes that a spread constraint includes (node inclusion policies), and their topology domains.
 
 The included nodes depend on labels and taints of nodes, not on placed pods, and are the same for most pods. So they are
 shared by all constraints with equal policies, and only rows with changed labels or taints are evaluated again.
@@ -26,22 +26,22 @@ _READ = int(Aspect.LABELS | Aspect.TAINTS | Aspect.PRESENCE)
 
 
 class Inclusion(NamedTuple):
-    """The conditions under which a node is included."""
+    """The conditions under which a spread constraint includes a node."""
 
     key: str
-    """The label whose values are the domains."""
+    """The label whose values are the topology domains."""
     labels: frozenset[str]
-    """The labels that the node must have."""
+    """The labels that a node must have."""
     demanded: NodeSelectorMatcher | None
-    """The node affinity and node selector that must match; None if they are ignored."""
+    """The node affinity and node selector that a node must match; None if they are ignored."""
     tolerations: tuple[Toleration, ...] | None
-    """The tolerations that must cover its taints; None if taints are ignored."""
+    """The tolerations that must cover a node's taints; None if taints are ignored."""
     missing_is_empty: bool
-    """Whether a node without the label is treated as one with an empty value."""
+    """Whether a node without the label is treated as a node with an empty value of the label."""
 
 
 class Inclusions:
-    """The inclusion conditions of the constraints of one pod.
+    """The conditions under which the constraints of one pod include a node.
 
     Args:
         pod: the pod.
@@ -59,7 +59,7 @@ class Inclusions:
         self._missing_is_empty = missing_is_empty
 
     def of(self, constraint: Constraint) -> Inclusion:
-        """Return the inclusion conditions of a constraint."""
+        """Return the conditions under which a constraint includes a node."""
         return Inclusion(
             key=constraint.topology_key,
             labels=self._labels,
@@ -70,7 +70,7 @@ class Inclusions:
 
 
 class CountedRows(Grouping):
-    """The domain of each included row; NO_DOMAIN for other rows."""
+    """For each row that a constraint includes, its topology domain; NO_DOMAIN for other rows."""
 
     __slots__ = ("_cluster", "_populated", "_seen", "_stamp", "_tests", "_wanted", "domains", "of_label")
 
@@ -87,7 +87,7 @@ class CountedRows(Grouping):
         self._populated: NDArray[np.intp] | None = None
 
     def refresh(self) -> None:
-        """Evaluate the rows that changed.
+        """Evaluate the inclusion conditions on the rows that changed.
 
         Cost: O(rows that changed).
         """
@@ -108,12 +108,12 @@ class CountedRows(Grouping):
 
     @property
     def count(self) -> int:
-        """The number of domains, with NO_DOMAIN."""
+        """The number of topology domains, including NO_DOMAIN."""
         return self.of_label.count
 
     @property
     def populated(self) -> NDArray[np.intp]:
-        """The domains with an included row."""
+        """The topology domains with at least one included row."""
         if self._populated is None:
             self._populated = np.flatnonzero(np.bincount(self.of_row)[1:]) + 1
         return self._populated
@@ -139,7 +139,7 @@ class CountedRows(Grouping):
 
 
 class Labelled:
-    """The rows with all of some labels, cached until a label of a node changes."""
+    """The rows that have all of some labels, cached until a node's labels change."""
 
     __slots__ = ("_cluster", "_keys", "_mask", "_seen", "_test")
 
@@ -151,7 +151,7 @@ class Labelled:
         self._mask: Mask | None = None
 
     def mask(self) -> Mask | None:
-        """Return which rows in use have all the labels; None if all rows have them.
+        """Return a mask of the rows that have all the labels; None if all rows have them.
 
         Shapes: (N,); callers must not change the array.
         """

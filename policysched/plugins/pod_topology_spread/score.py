@@ -36,7 +36,7 @@ _EVEN: Final = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.5313837699
 
 
 class Scored:
-    """The scored rows: the feasible rows with the required labels.
+    """The rows that get a score: the feasible rows with the required labels.
 
     Shapes: `mask` (N,).
     """
@@ -49,7 +49,7 @@ class Scored:
         self.whole = self.count == mask.size
 
     def present(self, places: Places, count: int) -> Places:
-        """Return the distinct places of the scored rows, out of `count` places.
+        """Return the distinct group numbers of the scored rows; `count` is the number of groups.
 
         Shapes: (N,) -> (found,).
         """
@@ -58,7 +58,7 @@ class Scored:
         return there.nonzero()[0]
 
     def of(self, values: NDArray[T]) -> NDArray[T]:
-        """Return values in which other rows have a value of a scored row.
+        """Replace the values of rows that are not scored by a value of a scored row.
 
         Shapes: (N,) -> (N,); without any such row (0,).
         """
@@ -66,7 +66,7 @@ class Scored:
 
 
 class SoftOverNodes:
-    """A soft constraint over the host name: each row is its own domain, included or not.
+    """A soft constraint on the host name, for which each row is a topology domain, included or not.
 
     A row's place is its number of pods; the last place is for rows without the label.
     """
@@ -81,7 +81,7 @@ class SoftOverNodes:
         self._count = 0
 
     def weighted(self, scored: Scored) -> Floats:
-        """Return the weighted number of pods of each place.
+        """Return the weighted number of counted pods for each group of rows with equal counts.
 
         Shapes: (K,), a new array.
         """
@@ -99,16 +99,16 @@ class SoftOverNodes:
         return weighted
 
     def places(self, size: int) -> Places:  # noqa: ARG002 - they are of as many rows as were scored
-        """Return the place of each row; call `weighted` first, and do not change the array. Shapes: (N,)."""
+        """Return the group number of each row; call `weighted` before, and do not change the array. Shapes: (N,)."""
         return self._places
 
     def present(self, scored: Scored) -> Places:
-        """Return the distinct places of the scored rows. Shapes: (found,)."""
+        """Return the distinct group numbers of the scored rows. Shapes: (found,)."""
         return scored.present(self._places, self._count)
 
 
 class SoftOverDomains:
-    """A soft constraint over the values of any other label; a row's place is its domain."""
+    """A soft constraint on a label other than the host name, which groups rows by topology domain."""
 
     __slots__ = ("_domains", "_offset", "_present", "_rows", "_sums", "counter")
 
@@ -120,7 +120,7 @@ class SoftOverDomains:
         self._present = PresentNumbers()
 
     def weighted(self, scored: Scored) -> Floats:
-        """Return the weighted number of pods of each domain. Shapes: (K,), a new array."""
+        """Return the weighted number of counted pods for each topology domain. Shapes: (K,), a new array."""
         self._sums.refresh()
         domains = self._domains.among(self._rows.domains, self._rows.stamp, scored.mask)
         weighted: Floats = self._sums.values.astype(np.float64)
@@ -130,11 +130,11 @@ class SoftOverDomains:
         return weighted
 
     def places(self, size: int) -> Places:
-        """Return the domain of each row; callers must not change the array. Shapes: (N,)."""
+        """Return the topology domain of each row; do not change the array. Shapes: (N,)."""
         return self._rows.of_label.of_row[:size]
 
     def present(self, scored: Scored) -> Places:
-        """Return the distinct places of the scored rows, cached until the rows or domains change."""
+        """Return the distinct topology domains of the scored rows, cached until rows or domains change."""
         return self._present.among(self._rows.of_label.of_row, self._rows.stamp, scored.mask)
 
 
@@ -142,7 +142,7 @@ SoftConstraint = SoftOverNodes | SoftOverDomains
 
 
 class SoftState(SizedState):
-    """The score state: the soft constraints of a pod class.
+    """The score's state: the soft (ScheduleAnyway) constraints of a pod class.
 
     While no node has a required label, all rows are ignored, and no constraint is evaluated.
 
@@ -173,16 +173,16 @@ class SoftState(SizedState):
 
     @property
     def arrays(self) -> int:
-        """Number of arrays over all rows."""
+        """Number of arrays in the state with one element per row."""
         return ARRAYS_PER_CONSTRAINT * len(self._soft)
 
     @property
     def nbytes(self) -> int:
-        """The memory of the pod counters' signatures. Units: bytes."""
+        """The memory of the pod counters. Units: bytes."""
         return sum(one.counter.nbytes for one in self._soft)
 
     def finals(self, feasible: Mask) -> Scores:
-        """Return the final scores of all rows, 0 to 100.
+        """Compute the final scores of all rows from the feasible rows, 0 to 100.
 
         Shapes: (N,) -> (N,).
         """
@@ -202,7 +202,7 @@ class SoftState(SizedState):
         return finals
 
     def _by_combination(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
-        """Score each combination of places, and look up the score of each row."""
+        """Score each combination of the constraints' groups once, and look up the score of each row."""
         size = scored.mask.size
         first, *others = self._soft
         total, places = weighted[0], first.places(size)
@@ -214,7 +214,7 @@ class SoftState(SizedState):
         return _normalized(raw, raw[present]).take(places)
 
     def _by_row(self, weighted: Sequence[Floats], scored: Scored) -> Scores:
-        """Score each row separately, if there are more combinations than rows."""
+        """Score each row separately, for constraints with more combinations of groups than rows."""
         size = scored.mask.size
         total = np.zeros(size)
         for soft, part in zip(self._soft, weighted, strict=True):
@@ -224,13 +224,13 @@ class SoftState(SizedState):
 
 
 def _rounded(scores: Floats) -> Scores:
-    """Round halves away from 0; the array is changed."""
+    """Round scores to integers, halves away from 0; the array is changed in place."""
     scores += 0.5
     return np.floor(scores, out=scores).astype(np.int64)
 
 
 def _normalized(scores: Scores, scored: Scores) -> Scores:
-    """Invert scores and scale them to 0..100 by the lowest and highest of the scored rows; the array is changed."""
+    """Invert scores and scale them to 0..100 by the range of the scored rows; the array is changed in place."""
     highest = int(scored[scored.argmax()]) if scored.size else 0
     if highest <= 0:
         scores.fill(MAX_NODE_SCORE)
@@ -247,7 +247,7 @@ def _normalized(scores: Scores, scored: Scores) -> Scores:
 
 @functools.lru_cache(maxsize=4096)
 def natural_log(number: int) -> float:
-    """Return the natural logarithm as Go computes it; other libraries may round to another float64.
+    """Return the natural logarithm exactly as Go computes it, because libraries round differently.
 
     Source: Go's math/log.go.
     """

@@ -24,9 +24,9 @@ from policysched.model.objects import CSIStorageCapacity
 from policysched.model.quantity import MAX, value
 
 Size: TypeAlias = int | Fraction
-"""The size of a volume. Units: bytes."""
+"""The size of a volume in bytes, possibly fractional."""
 Measure: TypeAlias = Callable[[str | float], Size]
-"""Returns the size of a quantity."""
+"""Function that converts a quantity to a size in bytes."""
 
 
 def volume_limit(capacity: CSIStorageCapacity, measure: Measure) -> Size | None:
@@ -36,7 +36,7 @@ def volume_limit(capacity: CSIStorageCapacity, measure: Measure) -> Size | None:
 
 
 class CapacityRows:
-    """The storage of one class on each row.
+    """The storage that can be provisioned for one StorageClass on each row.
 
     Args:
         stated: The objects of the class, each with its rows.
@@ -64,12 +64,12 @@ class CapacityRows:
             self._places[rows] = place
 
     def enough_for(self, size: Size) -> Mask:
-        """Return the rows where a volume of a size can be provisioned. Shapes: (N,)."""
+        """Return the rows on which a volume of a size can be provisioned. Shapes: (N,)."""
         enough: Mask = self._places >= bisect_left(self._limits, size)
         return enough
 
     def largest_everywhere(self, rows: Mask) -> Size | float:
-        """Return the size of the largest volume that can be provisioned on all of some rows.
+        """Return the size of the largest volume that can be provisioned on each of some rows.
 
         Shapes: (N,), at least one row.
         Missing: minus infinity if a row has no object.
@@ -78,5 +78,5 @@ class CapacityRows:
         return -np.inf if place < 0 else self._limits[place]
 
     def on_rows(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the value of each row's object, from values in the order of `amounts`. Shapes: (K + 1,) -> (N,)."""
+        """Return for each row the value of its capacity object, from one value per object. Shapes: (K + 1,) -> (N,)."""
         return values.take(self._places)

@@ -1,4 +1,4 @@
-"""Scores of VolumeBinding: how full the volumes would be that the pod's claims take, or the storage of their classes.
+"""Scores of VolumeBinding: utilization of the volumes that a pod's claims would use, or of the classes' storage.
 
 On a row where claims take existing volumes, only these are scored; elsewhere, the volumes to be provisioned. For each
 class, the requested size is compared with the capacity: of all chosen volumes together, or of the storage from which
@@ -29,18 +29,18 @@ Bytes = NDArray[np.int64]
 
 
 class ChosenStorage(NamedTuple):
-    """The existing volumes of one class that claims take on each row. Shapes: (N,)."""
+    """The existing volumes of one class that a pod's claims would use on each row. Shapes: (N,)."""
 
     requested: Bytes
     capacity: Bytes
     applies: Mask
-    """The rows on which a claim takes a volume of the class."""
+    """The rows on which a claim would use a volume of the class."""
 
 
 def storage_scores(
     matches: Sequence[Match], provisioned: Iterable[tuple[PersistentVolumeClaim, CapacityRows]], curve: Curve, size: int
 ) -> Scores:
-    """Return the score of each row, 0 to 100; 0 without claims to score.
+    """Return the score of each row, 0 to 100, by storage utilization; 0 without claims to score.
 
     Args:
         matches: The claims that take existing volumes, each with its volume on each row.
@@ -65,19 +65,19 @@ def storage_scores(
 
 
 def _mean(total: Scores, classes: Scores | int) -> Scores:
-    """Return the mean score of classes; halves are rounded up."""
+    """Return the mean of the classes' scores; halves are rounded up."""
     return (2 * total + classes) // (2 * classes)
 
 
 def _scores(requested: Bytes, capacity: Bytes, curve: Curve) -> Scores:
-    """Return the score of each requested share of a capacity, with the overflows of kube-scheduler."""
+    """Return the score of each utilization (requested of capacity), with kube-scheduler's overflows."""
     full = (capacity == 0) | (requested > capacity)
     shares = quotients(requested * FULL, np.where(full, 1, capacity))
     return curve.take(np.where(full, FULL, shares), mode="clip")
 
 
 def _chosen(matches: Sequence[Match], size: int) -> dict[str, ChosenStorage]:
-    """Return the existing volumes that claims take, by class."""
+    """Return by class the existing volumes that the claims would use."""
     found: dict[str, ChosenStorage] = {}
     for one in matches:
         if one.choice is None:
@@ -95,7 +95,7 @@ def _chosen(matches: Sequence[Match], size: int) -> dict[str, ChosenStorage]:
 
 
 def _by_class(match: Match) -> Iterator[tuple[str, Mask, Bytes]]:
-    """Yield the classes of a claim's volumes, each with its volumes and their capacities; the last element is NONE's.
+    """Yield the classes of the volumes that a claim would use, each with these volumes and their capacities.
 
     Shapes: (V + 1,) for V volumes.
     """
@@ -111,7 +111,7 @@ def _by_class(match: Match) -> Iterator[tuple[str, Mask, Bytes]]:
 def _provisioned_scores(
     claims: Iterable[tuple[PersistentVolumeClaim, CapacityRows]], curve: Curve, size: int
 ) -> Scores:
-    """Return the scores of the storage from which volumes would be provisioned.
+    """Return the scores by the utilization of the storage from which volumes would be provisioned.
 
     The last claim of a class determines the capacity.
     """

@@ -1,4 +1,4 @@
-"""Look up the claims of a pod: bound, waiting for the pod, or missing.
+"""Look up a pod's PersistentVolumeClaims: bound, waiting for the pod, or missing.
 
 A missing or unbound claim rejects the pod, with the messages of kube-scheduler's listers.
 
@@ -18,38 +18,38 @@ from policysched.state.volumes.storage import Storage, has_volumes
 
 
 def uses_volumes(pod: Pod, cluster: Cluster) -> bool:  # noqa: ARG001 - PerPod's signature
-    """Return whether a pod has volumes of a kind that affects scheduling."""
+    """Return whether a pod has volumes of a type that affects scheduling."""
     return has_volumes(pod)
 
 
 def claim_missing(name: str) -> str:
-    """Return the message for a missing claim."""
+    """Return the message for a missing PersistentVolumeClaim."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def volume_missing(name: str) -> str:
-    """Return the message for a missing volume."""
+    """Return the message for a missing PersistentVolume."""
     return f'persistentvolume "{name}" not found'
 
 
 def class_missing(name: str) -> str:
-    """Return the message for a missing storage class."""
+    """Return the message for a missing StorageClass."""
     return f'storageclass.storage.k8s.io "{name}" not found'
 
 
 def stated_claims(pod: Pod) -> list[str]:
-    """Return the names of the claims in a pod's volumes, each once, without those of ephemeral volumes."""
+    """Return the names of the claims in a pod's volumes, each once, without claims of ephemeral volumes."""
     sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return list(dict.fromkeys(source.claim_name for source in sources if source is not None))
 
 
 def stored_claim(storage: Storage, pod: Pod, name: str) -> PersistentVolumeClaim | None:
-    """Return a claim of the pod's namespace as the API server has it."""
+    """Return a claim of the pod's namespace in the API server's version, ignoring assumed changes."""
     return storage.claims.stored(f"{pod.metadata.namespace}/{name}")
 
 
 def states_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Return whether a change is about a claim that the pod's volumes name."""
+    """Return whether a change concerns a claim that the pod's volumes name."""
     claim = change.new
     if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.metadata.namespace:
         return False
@@ -57,7 +57,7 @@ def states_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: A
 
 
 def uses_claim(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG001 - a hint's signature
-    """Return whether a change is about a claim that the pod's volumes name or that is created for them."""
+    """Return whether a change concerns a claim that the pod's volumes name, or the claim of an ephemeral volume."""
     claim = change.new
     if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.metadata.namespace:
         return False
@@ -69,16 +69,16 @@ IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of a pod that nodes can be evaluated for."""
+    """The PersistentVolumeClaims of a pod, if all of them exist and are usable."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
     """The bound claims, each once."""
     waiting: tuple[PersistentVolumeClaim, ...] = ()
-    """The unbound claims whose class waits for the first consumer, several times for several volumes."""
+    """The unbound claims with WaitForFirstConsumer, repeated if several volumes use a claim."""
 
 
 def claims_of(pod: Pod, storage: Storage) -> Claims | Status | None:
-    """Return the claims of a pod.
+    """Return the claims of a pod, or a rejection if a claim is missing or unusable.
 
     Returns:
         The claims; None if the pod has none; a status if a claim rejects the pod on every node.

@@ -1,4 +1,4 @@
-"""Match unbound claims with existing volumes on each row: the volume that names the claim, or the smallest that fits.
+"""Match unbound claims with existing volumes on each row: first volumes that name the claim, else the smallest.
 
 The volumes of a class are tried in ascending order of size, until each row has a volume.
 
@@ -27,13 +27,13 @@ from policysched.state.volumes.storage import FreeVolume, capacity
 Choice = NDArray[np.int32]
 NONE = -1
 FEW_CLAIMS: Final = 8
-"""Number of claims up to which volumes are tried one by one; for more claims, a table of all volumes is faster."""
+"""Largest number of claims for which volumes are tried one by one; for more claims, a table is faster."""
 Usable: TypeAlias = Callable[[Collection[str], Collection[bytes]], Iterator[FreeVolume]]
-"""Yields the volumes that a claim may take, the smallest first, without volumes that are used up or in vain."""
+"""Function that yields the volumes that a claim can use, the smallest first, without useless ones."""
 
 
 class Match:
-    """A claim, and the volume that it takes on each row."""
+    """A claim, with the volume that it would use on each row."""
 
     __slots__ = ("choice", "claim", "rows", "volumes")
 
@@ -45,17 +45,17 @@ class Match:
 
     @property
     def open(self) -> Mask:
-        """The rows without a volume, as a new array."""
+        """A mask of the rows on which no volume is chosen yet, as a new array."""
         mask: Mask = np.ones(self.rows, np.bool_) if self.choice is None else self.choice == NONE
         return mask
 
     def at(self, row: int) -> PersistentVolume | None:
-        """Return the volume on a row."""
+        """Return the volume that is chosen on a row, or None."""
         index = NONE if self.choice is None else int(self.choice[row])
         return None if index == NONE else self.volumes[index]
 
     def take(self, volume: PersistentVolume, rows: Mask | RowNumbers) -> None:
-        """Choose a volume on rows."""
+        """Choose a volume for the claim on some rows."""
         if self.choice is None:
             self.choice = np.full(self.rows, NONE, np.int32)
         self.choice[rows] = len(self.volumes)
@@ -63,20 +63,20 @@ class Match:
 
 
 def smallest_first(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """Sort claims by size, so that small claims do not take volumes that only large claims need."""
+    """Sort claims by size, so that small claims do not use volumes that only suit large claims."""
     if len(claims) < 2:
         return list(claims)
     return sorted(claims, key=lambda claim: requested(claim).number)
 
 
 def requested(claim: PersistentVolumeClaim) -> Quantity:
-    """Return the size that a claim requests."""
+    """Return the storage size that a claim requests."""
     amount = claim.spec.resources.requests.get("storage")
     return ZERO if amount is None else parse(amount)
 
 
 class Candidates:
-    """The free volumes of a claim's class that are large enough, the smallest first; evaluated when they are needed."""
+    """The free volumes of a claim's class that are large enough, smallest first, evaluated lazily."""
 
     __slots__ = ("_claim", "_found", "_more", "_selected", "_selector", "_suits")
 
@@ -89,7 +89,7 @@ class Candidates:
         """Results of the claim's selector, by the labels of volumes."""
 
     def usable(self, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
-        """Return the volumes that the claim may take.
+        """Yield the volumes that the claim can use, except volumes to skip.
 
         Args:
             used_up: The names of volumes to skip.
@@ -124,7 +124,7 @@ class Candidates:
 
 
 class Matcher:
-    """Chooses volumes for the claims of one pod, the smallest claim first; a volume has one claim on each row.
+    """Chooses a volume for each claim of a pod on each row; on a row, each volume serves one claim.
 
     To bound the work for a pod with very many claims, or with one claim very often:
 
@@ -166,7 +166,7 @@ class Matcher:
         """The keys of claims (see `_asked_of_free`) for which no volume is left."""
 
     def match(self, claim: PersistentVolumeClaim) -> Match | str | None:
-        """Choose a volume on each row; None if no row has any. A fault of the claim's selector is returned as text."""
+        """Choose a volume for a claim on each row; None if no row has a volume, a text if the claim is invalid."""
         asked = self._asked_of_free(claim) if self._many else None
         if asked is not None and asked in self._nothing_for:
             return None
@@ -178,7 +178,7 @@ class Matcher:
         return None
 
     def _asked_of_free(self, claim: PersistentVolumeClaim) -> Hashable | None:
-        """Return a key of claims that may take the same volumes; None if the claim has a selector or its own volumes.
+        """Return a key of claims that can use the same volumes; None if the claim has a selector or reserved volumes.
 
         For a class without volumes, the key is the class.
         """
@@ -214,7 +214,7 @@ class Matcher:
         return partial(table.usable, table.suiting(claim, selector, size))
 
     def _choose_meant(self, made: Match) -> Mask:
-        """Choose volumes that name the claim; return the rows that may take any other volume.
+        """Choose volumes whose claimRef names the claim; return the rows that can use any other volume.
 
         A row that does not reach the first of these volumes gets no volume.
         """
@@ -250,7 +250,7 @@ class Matcher:
                 reached.add(affinity)
 
     def _take_few(self, made: Match, volume: PersistentVolume, reached: RowNumbers, undecided: Mask) -> int:
-        """Choose a volume on the undecided rows among few rows; return their number. `undecided` is changed."""
+        """Choose a volume on undecided rows among few given rows; return their number and update `undecided`."""
         has_none = undecided[reached]
         rows = reached[has_none]
         if rows.size:
@@ -263,7 +263,7 @@ class Matcher:
         return int(rows.size)
 
     def _take(self, made: Match, volume: PersistentVolume, rows: Mask, reached: Mask) -> Mask:
-        """Choose a volume on the rows that reach it; return these rows."""
+        """Choose a volume on those of some rows that can reach the volume; return these rows."""
         rows = rows & reached
         if np.count_nonzero(rows):
             made.take(volume, rows)
@@ -274,7 +274,7 @@ class Matcher:
         return rows
 
     def _note(self, name: str, rows: Mask, reached: Mask) -> None:
-        """Store the rows on which a volume is chosen, and whether it is used up."""
+        """Store on which rows a volume is chosen, and whether that is on all rows that can reach it."""
         taken = self._taken.get(name)
         self._taken[name] = rows if taken is None else taken | rows
         if not np.count_nonzero(reached & ~self._taken[name]):
@@ -282,7 +282,7 @@ class Matcher:
 
 
 def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a volume names the claim (claimRef).
+    """Return whether a volume's claimRef names the claim.
 
     Source: component-helpers/storage/volume/pv_helpers.go (IsVolumeBoundToClaim).
     """

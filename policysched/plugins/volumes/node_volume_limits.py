@@ -46,22 +46,22 @@ from policysched.state.volumes.csi_names import CountingError, CSIVolumeName, cs
 
 REASON: Final = "node(s) exceed max volume count"
 EXCEEDED, WITHOUT_NODE, WITH_NODE, MISSING = 1, 2, 3, 4
-"""Reason codes; codes from MISSING on are the required drivers of a state, and then its errors."""
+"""Reason codes; codes from MISSING on stand for the state's required drivers, and then for its errors."""
 
 Brought = frozenset[CSIVolumeName] | CountingError
 
 
 @dataclass(frozen=True, slots=True)
 class AddedVolumes:
-    """The CSI volumes that a pod would add to rows with a CSINode object, and to rows without."""
+    """The filter's state: CSI volumes that a pod would add to a row, with and without a CSINode object."""
 
     cluster: Cluster
     with_node: Brought
     without_node: Brought
     required: tuple[str, ...]
-    """The drivers of these volumes that a node must have, sorted."""
+    """The drivers of the volumes that a node must have, sorted."""
     errors: tuple[tuple[int, str], ...]
-    """The rows whose placed pods have an error in their volumes, with the error."""
+    """The rows on which the volumes of placed pods are invalid, each with the error."""
 
 
 def _may_be_csi(pod: Pod) -> bool:
@@ -85,7 +85,7 @@ def _is_required(driver: str, cluster: Cluster) -> bool:
 
 
 def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows) -> Mask:
-    """Return the rows where a driver would exceed its limit; volumes that are already there are not counted again."""
+    """Return the rows on which a driver would exceed its limit; volumes that are on the row are not counted again."""
     attachments = state.cluster.attachments
     exceeds: Mask = np.zeros(row_count(state.cluster.nodes, rows), np.bool_)
     by_driver: dict[str, list[CSIVolumeName]] = {}
@@ -100,7 +100,7 @@ def _exceeds(state: AddedVolumes, brought: Collection[CSIVolumeName], rows: Rows
 
 
 def _new(volumes: Sequence[CSIVolumeName], cluster: Cluster, rows: Rows) -> NDArray[np.int64] | int:
-    """Count the volumes that each row does not have yet; one number if it is the same for all rows."""
+    """Count the volumes that are not on a row yet; return one number if it is the same for all rows."""
     there = [held for held in map(cluster.attachments.rows_with, volumes) if held]
     if not there:
         return len(volumes)
@@ -170,7 +170,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         self._requires_drivers = requires_drivers
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> AddedVolumes | Nothing:
-        """Return the CSI volumes of the pod; skip pods without any."""
+        """Return the CSI volumes of the pod; skip pods without CSI volumes."""
         if not _may_be_csi(pod):
             return SKIP
         cluster.attachments.refresh()
@@ -186,7 +186,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return AddedVolumes(cluster, with_node, without_node, required, errors)
 
     def filter(self, state: AddedVolumes, rows: Rows) -> Codes:
-        """Reject rows where a driver is missing or would exceed its limit."""
+        """Reject rows on which a CSI driver is missing or would exceed its limit."""
         attachments = state.cluster.attachments
         has_node = attachments.has_csi_node[rows]
         codes = np.zeros(row_count(state.cluster.nodes, rows), np.int32)
@@ -203,7 +203,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return codes
 
     def filter_changed(self, state: AddedVolumes, changed: ChangedRow) -> Status | None:
-        """Count the volumes of the pods that would be on a row.
+        """Return the rejection of a row after adding and removing pods, or None if the volumes fit.
 
         Cost: O(volumes of the row's pods) in built-in loops.
         """
@@ -226,7 +226,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
         return self.reason(state, EXCEEDED) if exceeds else None
 
     def reason(self, state: AddedVolumes, code: int) -> Status:
-        """Return the status: the limit, a missing driver, or the error of claims of the pod or of pods on the node."""
+        """Return the status for a reason code: exceeded limit, missing driver, or error of a volume."""
         if code == EXCEEDED:
             return unschedulable(REASON)
         if code >= MISSING:
@@ -240,7 +240,7 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
 
     @staticmethod
     def _mark_errors(state: AddedVolumes, rows: Rows, codes: Codes, limited: Mask) -> None:
-        """Set the error codes of limited rows whose placed pods have an error in their volumes."""
+        """Set the error codes of rows on which the volumes of placed pods are invalid."""
         if not state.errors:
             return
         marks = np.zeros(state.cluster.nodes.columns.capacity, np.int32)

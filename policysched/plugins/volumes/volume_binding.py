@@ -1,4 +1,4 @@
-"""VolumeBinding: rejects nodes that cannot have the pod's volumes, and binds volumes to waiting claims.
+"""VolumeBinding: rejects nodes that cannot have the pod's volumes, and binds volumes to unbound claims.
 
 `volume_rows` evaluates the claims on all nodes. At Reserve, volumes and claims are assumed, so that no other pod takes
 them. At PreBind, they are written to the API server, and the binding waits for the volume controllers (`reservation`).
@@ -61,7 +61,7 @@ from policysched.plugins.volumes.volume_rows import FAILED, REASONS, VolumeRows
 from policysched.plugins.volumes.volume_topology import VolumeTopology
 
 BIND_TIMEOUT: Final = 600.0
-"""Default timeout of binding volumes. Units: seconds."""
+"""Default time limit for binding volumes. Units: seconds."""
 DEFAULT_SHAPE: Final = (ShapePoint(utilization=0, score=HIGHEST_POINT), ShapePoint(utilization=FULL, score=0))
 
 
@@ -149,17 +149,17 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return found
 
     def filter(self, state: VolumeRows, rows: Rows) -> Codes:
-        """Return the codes of rows."""
+        """Return the reason codes of rows."""
         return state.codes[rows]
 
     def reason(self, state: VolumeRows, code: int) -> Status:
-        """Return the status with all reasons of a row."""
+        """Return the status with all rejection reasons for a reason code."""
         if code >= FAILED:
             return Status(Code.ERROR, (state.errors[code - FAILED],))
         return unresolvable(*(text for bit, text in REASONS.items() if code & bit))
 
     def prepare_score(self, pod: Pod, cluster: Cluster) -> Scores | Nothing:
-        """Return the scores of all rows, 0 for pods without claims."""
+        """Return the scores of all rows by storage utilization; 0 for pods without claims."""
         if self._curve is None:
             return SKIP
         latest, self._latest = self._latest, None
@@ -174,7 +174,7 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return state[rows]
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
-        """Assume the volumes and claims that the pod takes on its node, if a claim is unbound."""
+        """Assume the volumes and claims that the pod uses on its node, if a claim is unbound."""
         pod, cluster = assumed.pod, assumed.cluster
         claims = claims_of(pod, cluster.storage)
         if not isinstance(claims, Claims):
@@ -190,24 +190,24 @@ class VolumeBinding(ScoresInRange, PerPod, FilterPlugin[VolumeRows], ScorePlugin
         return None
 
     def unreserve(self, assumed: AssumedPod) -> None:
-        """Restore the assumed volumes and claims."""
+        """Remove the assumed versions of volumes and claims."""
         held: VolumeReservation | None = assumed.state.get(self.name)
         if held is not None:
             assumed.state.delete(self.name)
             held.undo()
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight:
-        """Return whether volumes are to be bound; other plugins may run in parallel."""
+        """Return whether volumes have to be bound, with PreBind parallel to other plugins."""
         return PreFlight(works=self.name in assumed.state, parallel=True)
 
     async def pre_bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
-        """Write the assumed objects to the API server, and wait for the volume controllers."""
+        """Write the assumed volumes and claims to the API server, and wait until the volumes are bound."""
         held: VolumeReservation = assumed.state.read(self.name)
         problem = await held.pre_bind(handle)
         return Status(Code.ERROR, (problem,)) if problem else None
 
     def _rows(self, claims: Claims, cluster: Cluster) -> VolumeRows:
-        """Evaluate every row, with the cached nodes that volumes reach."""
+        """Evaluate the pod's claims on every row, with a cache of the nodes that can reach each volume."""
         cluster.attachments.refresh()
         if self._reach is None or not self._reach.is_in(cluster):
             self._reach = VolumeTopology(cluster, measure=self._measure)
@@ -222,7 +222,7 @@ class VolumeBindingArguments(PluginArguments, frozen=True):
     shape: tuple[ShapePoint, ...] | None = None
 
     def faults(self) -> Iterator[Fault]:
-        """Yield the invalid fields, each with its fault."""
+        """Yield the invalid fields of the arguments, each with the reason."""
         if self.bind_timeout_seconds < 0:
             yield "bindTimeoutSeconds", f"{self.bind_timeout_seconds} is less than 0"
         yield from self._shape_faults()
@@ -236,7 +236,7 @@ class ScoringArguments(VolumeBindingArguments, frozen=True):
     """The arguments of VolumeBinding with scores."""
 
     def __post_init__(self) -> None:
-        """Set the default curve: the emptier the storage, the higher the score."""
+        """Set the default score curve: the less utilized the storage, the higher the score."""
         force_setattr(self, "shape", self.shape or DEFAULT_SHAPE)
 
     def _shape_faults(self) -> Iterator[Fault]:
@@ -244,6 +244,6 @@ class ScoringArguments(VolumeBindingArguments, frozen=True):
 
 
 def volume_binding(given: VolumeBindingArguments, *, measure: Measure = value) -> VolumeBinding:
-    """Create VolumeBinding; it scores if the arguments have a curve."""
+    """Create VolumeBinding; the plugin scores if the arguments have a score curve."""
     curve = None if given.shape is None else curve_of(given.shape)
     return VolumeBinding(float(given.bind_timeout_seconds), curve, measure=measure)

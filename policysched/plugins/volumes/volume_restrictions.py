@@ -49,19 +49,19 @@ DISK, CLAIM = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """The conflicts of a pod with placed pods, about disks and ReadWriteOncePod claims."""
+    """The filter's state: placed pods that use the pod's disks or ReadWriteOncePod claims."""
 
     cluster: Cluster
     disks: Disks
     rows: Mapping[int, int]
-    """The number of conflicting pods by row."""
+    """The number of conflicting pods on each row."""
     claims: ExclusiveClaims
     in_use: int
-    """The number of claims that a pod on a present node uses."""
+    """The number of the pod's ReadWriteOncePod claims that a pod on an existing node uses."""
 
 
 class Disks:
-    """The volumes of a pod that other pods must not use at the same time."""
+    """The volumes of a pod that no other pod may use at the same time."""
 
     __slots__ = ("_names", "_writable")
 
@@ -72,13 +72,13 @@ class Disks:
             self._names.setdefault(DISK_KINDS[kind], set()).add(name)
 
     def conflict_with(self, other: Pod) -> bool:
-        """Return whether another pod uses one of these disks in a conflicting way."""
+        """Return whether a pod uses one of the disks in a conflicting way."""
         alike = chain.from_iterable(kind.named(other.spec.volumes, names) for kind, names in self._names.items())
         theirs = (disk for volume in alike for disk in disks_of_volume(volume))
         return any(disk in self._writable and (self._writable[disk] or not read_only) for disk, read_only in theirs)
 
     def conflicting(self, users: VolumeUsers) -> set[str]:
-        """Return the identities of the placed pods that use one of these disks in a conflicting way.
+        """Return the identities of the placed pods that use one of the disks in a conflicting way.
 
         Cost: O(disks and their users), however many volumes other pods have.
         """
@@ -100,13 +100,13 @@ class ExclusiveClaims:
     names: frozenset[str]
 
     def count_in_use(self, cluster: Cluster) -> int:
-        """Return the number of these claims that a pod on a present node uses."""
+        """Return how many of the claims a pod on an existing node uses."""
         users, present = cluster.storage.volume_users, cluster.nodes.present.data
         rows = (users.rows_stating(f"{self.namespace}/{name}") for name in self.names)
         return sum(any(present[row] for row in stating) for stating in rows)
 
     def count_volumes(self, pod: Pod) -> int:
-        """Count the volumes of a pod with one of these claims; in any namespace, as in kube-scheduler."""
+        """Count the volumes of a pod that use one of the claims; in any namespace, as in kube-scheduler."""
         sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
         return sum(source is not None and source.claim_name in self.names for source in sources)
 
@@ -132,7 +132,7 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
     has_own_results = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[Conflicts]:
-        """Find the conflicting pods and the claims in use.
+        """Find the placed pods with conflicting disks, and the ReadWriteOncePod claims in use.
 
         Cost: O(volumes of the pod, and the placed pods that use them).
         """
@@ -153,7 +153,7 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return Conflicts(cluster, disks, rows, claims, in_use)
 
     def filter(self, state: Conflicts, rows: Rows) -> Codes:
-        """Reject rows with a conflicting disk, and all rows where a claim is in use."""
+        """Reject rows with a conflicting disk, and all rows if a ReadWriteOncePod claim is in use."""
         nodes = state.cluster.nodes
         codes = np.full(row_count(nodes, rows), CLAIM if state.in_use else 0, np.int32)
         numbers = np.arange(nodes.columns.capacity)[rows]
@@ -161,7 +161,7 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return codes
 
     def filter_changed(self, state: Conflicts, changed: ChangedRow) -> Status | None:
-        """Return the status if a disk would be in use on the row, or a claim on any row.
+        """Return the rejection if, after adding and removing pods, a disk or a claim is in use; else None.
 
         A claim is counted once, and each volume of a removed pod subtracts one: at most one pod uses a claim.
         """
@@ -176,5 +176,5 @@ class VolumeRestrictions(PerPod, WhatIfFilter[Conflicts]):
         return self.reason(state, CLAIM) if in_use > 0 else None
 
     def reason(self, state: Conflicts, code: int) -> Status:  # noqa: ARG002 - the code says it all
-        """Return the status of the conflict."""
+        """Return the status for a reason code: a disk or a ReadWriteOncePod claim is in use."""
         return unschedulable(DISK_REASON if code == DISK else CLAIM_REASON)

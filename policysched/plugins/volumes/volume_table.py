@@ -1,4 +1,4 @@
-"""The free volumes of a class as a table of bit sets, for pods with many claims.
+"""The free volumes of a class as a table of bit sets, to match many claims quickly.
 
 A pod may name thousands of claims, and a cluster may have thousands of volumes. The volumes that suit a claim are the
 intersection of sets: the volumes with an access mode, with a value of a label, and so on. A set is an integer with one
@@ -18,13 +18,13 @@ from policysched.model.selection.indexed_selector import IndexedSelector
 from policysched.state.volumes.storage import FreeVolume
 
 FILESYSTEM: Final = "Filesystem"
-"""The default volumeMode."""
+"""The default volumeMode of claims and volumes."""
 FEW: Final = 64
-"""Number of volumes above which the set of a text is cached."""
+"""Number of volumes with a text above which the text's bit set is cached."""
 
 
 class VolumeTable:
-    """The free volumes of one class, without volumes that are used up.
+    """The free volumes of one class as bit sets, without volumes that are used on all their nodes.
 
     Args:
         volumes: The volumes, the smallest first.
@@ -50,7 +50,7 @@ class VolumeTable:
         """The volumes by label and value; None before the first selector."""
 
     def suiting(self, claim: PersistentVolumeClaim, selector: IndexedSelector | None, size: Quantity) -> int:
-        """Return the set of volumes that a claim may take."""
+        """Return the bit set of the volumes that suit a claim."""
         spec, begin = claim.spec, bisect_left(self.volumes, (size.number, ""))
         found = self._everything >> begin << begin
         found &= self._kinds.having(spec.volume_mode or FILESYSTEM)
@@ -60,7 +60,7 @@ class VolumeTable:
         return found if selector is None or not found else found & self._selected(selector)
 
     def usable(self, suiting: int, used_up: Collection[str], reached: Collection[bytes]) -> Iterator[FreeVolume]:
-        """Yield the volumes of a set, the smallest first.
+        """Yield the volumes of a bit set, the smallest first, except volumes to skip.
 
         Args:
             suiting: The set.
@@ -85,7 +85,7 @@ class VolumeTable:
         return (1 << len(self.volumes)) - 1
 
     def _selected(self, selector: IndexedSelector) -> int:
-        """Return the set of volumes that a selector matches.
+        """Return the bit set of the volumes that a selector matches.
 
         Cost: O(labels of the volumes, or labels that the selector demands).
         """
@@ -109,7 +109,7 @@ class VolumeTable:
 
 
 class PlacesByText:
-    """Places of volumes by text, for example by the values of a label.
+    """For each text, such as a label value, the set of volumes that have the text.
 
     Args:
         size: The number of volumes.
@@ -129,11 +129,11 @@ class PlacesByText:
         """The set of volumes with any text."""
 
     def among(self, texts: Set[str]) -> Set[str]:
-        """Return the texts that a volume has."""
+        """Return which of some texts at least one volume has."""
         return self._places.keys() & texts
 
     def having(self, *texts: str) -> int:
-        """Return the set of volumes with one of the texts."""
+        """Return the bit set of the volumes that have one of the texts."""
         found, few = 0, list[int]()
         for text in texts:
             places = self._places.get(text, ())
@@ -147,7 +147,7 @@ class PlacesByText:
 
 
 def bits(places: Iterable[int], size: int) -> int:
-    """Return the set of places."""
+    """Return indices as a bit set."""
     found = bytearray(size // 8 + 1)
     for place in places:
         found[place >> 3] |= 1 << (place & 7)

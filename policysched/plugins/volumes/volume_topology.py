@@ -1,4 +1,4 @@
-"""Node affinity of volumes and allowed topologies of storage classes, as masks over rows.
+"""Masks of the rows that volumes' node affinity and StorageClasses' allowed topologies match.
 
 Field requirements in the node affinity of a volume match no node, and so do selectors that cannot be parsed.
 
@@ -33,19 +33,19 @@ from policysched.plugins.volumes.capacities import CapacityRows, Measure
 from policysched.state.tables.interner import MISSING
 
 KEPT = 256
-"""Maximum number of cached masks."""
+"""Maximum number of cached masks of rows."""
 MOST_AFFINITIES = 1 << 16
 """Maximum number of cached node affinities of volumes."""
 MOST_ROWS = 2 << 20
-"""Maximum number of cached rows of all topologies together."""
+"""Maximum total number of cached rows of all topologies."""
 FEW_ROWS = 16
-"""Number of rows up to which the rows of a volume are listed; for more rows, a mask is used."""
+"""Largest number of rows of a volume that are cached as a list instead of as a mask."""
 _ENCODER = msgspec.json.Encoder()
 Demands: TypeAlias = tuple[LabelRequirement, ...]
 
 
 class VolumeTopology:
-    """The rows that can reach volumes, cached by node affinity until a node changes.
+    """The rows that can reach each volume, cached by node affinity until a node changes.
 
     Callers must not change the masks.
 
@@ -92,11 +92,11 @@ class VolumeTopology:
         self.refresh()
 
     def is_in(self, cluster: Cluster) -> bool:
-        """Return whether the object belongs to a cluster."""
+        """Return whether this cache belongs to a cluster."""
         return self._cluster is cluster
 
     def refresh(self) -> None:
-        """Drop cached results after a change of nodes, or if rows were added."""
+        """Drop cached masks after a change of nodes, or if rows were added."""
         now = (self._cluster.journal.about_nodes, self._cluster.nodes.size)
         if self._seen != now:
             self._seen = now
@@ -126,7 +126,7 @@ class VolumeTopology:
         return mask
 
     def few_rows(self, affinity: VolumeNodeAffinity | None, key: bytes) -> RowNumbers | None:
-        """Return the rows that a volume's node affinity matches, if it names few rows, as for a local volume.
+        """Return the rows that a volume's node affinity matches if they are few, as for a local volume; else None.
 
         The cost is a lookup in a table, without an operation on all nodes.
 
@@ -151,7 +151,7 @@ class VolumeTopology:
         return rows
 
     def of(self, volume: PersistentVolume) -> tuple[Mask, Mask | None, str]:
-        """Return the rows that reach a bound volume; on nodes that migrated to its CSI driver, by the driver's labels.
+        """Return the rows that can reach a bound volume; on nodes migrated to its CSI driver, by the driver's labels.
 
         Returns:
             The rows that reach the volume; the rows with an error, or None; the error.
@@ -170,7 +170,7 @@ class VolumeTopology:
         return np.where(moved, self._holds_for_driver(volume, migration), plain), None, ""
 
     def _holds_for_driver(self, volume: PersistentVolume, migration: Migration) -> Mask:
-        """Return the rows that a volume's node affinity matches in its driver's labels."""
+        """Return the rows whose CSI driver labels match a volume's node affinity."""
         key = _ENCODER.encode([migration.driver, volume.spec.node_affinity, volume.metadata.labels])
         mask = self._masks.get(key)
         if mask is None:
@@ -178,7 +178,7 @@ class VolumeTopology:
         return mask
 
     def allowed(self, of_class: StorageClass) -> Mask:
-        """Return the rows where a class may provision: all rows, or the rows that one of its terms matches."""
+        """Return the rows on which a StorageClass may provision, according to its allowed topologies."""
         if not of_class.allowed_topologies:
             return self.everywhere
         key = b"topologies" + _ENCODER.encode(of_class.allowed_topologies)
@@ -188,7 +188,7 @@ class VolumeTopology:
         return mask
 
     def capacities(self, name: str) -> CapacityRows:
-        """Return the storage that a class's driver can provision on each row.
+        """Return the storage that the driver of a StorageClass can provision on each row.
 
         Cost: O(capacities) after a change of a capacity; O(nodes) for each label of a topology after a change of nodes.
         """
@@ -205,7 +205,7 @@ class VolumeTopology:
         return known[1]
 
     def _rows_of_topology(self, topology: LabelSelector) -> RowNumbers:
-        """Return the rows that a selector of nodes matches; an invalid selector matches none."""
+        """Return the rows that a topology's label selector matches; an invalid selector matches no row."""
         key = _ENCODER.encode(topology)
         rows = self._rows_of.get(key)
         if rows is None:
@@ -218,7 +218,7 @@ class VolumeTopology:
         return rows
 
     def _rows_with(self, requirements: tuple[LabelRequirement, ...] | None) -> RowNumbers:
-        """Return the rows that meet requirements; demanded values are looked up, not compared."""
+        """Return the rows that meet label requirements; required label values are looked up in an index."""
         if requirements is None:
             return NO_ROWS
         first = next((one for one in requirements if one.operator is Operator.IN), None)
@@ -234,7 +234,7 @@ class VolumeTopology:
         return rows[_holds(NodeSelectorMatcher(terms=(NodeTerm(others),)), self._cluster, rows)]
 
     def _by_value(self, key: str) -> dict[int, RowNumbers]:
-        """Return the rows by value of a label."""
+        """Return the rows that have each value of a label."""
         if key not in self._rows_by_value:
             codes = self._cluster.nodes.labels(key)[: self._cluster.nodes.size]
             order = codes.argsort(kind="stable")
@@ -246,7 +246,7 @@ class VolumeTopology:
 
 
 def _demands(required: NodeSelector) -> Demands:
-    """Return the label values that the only term of an affinity demands, if these are few."""
+    """Return the label values that a node affinity with one term requires; None if there are many, or several terms."""
     terms = lenient_node_selector(required).terms or ()
     if len(terms) != 1:
         return ()

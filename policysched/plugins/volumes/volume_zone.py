@@ -53,14 +53,14 @@ _STABLE: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A label of a volume, and the values that a node may have."""
+    """A zone or region label of a volume, with the values that a node may have."""
 
     key: str
     values: frozenset[str]
 
 
 def topologies_of(volume: PersistentVolume) -> list[Topology]:
-    """Return the topologies of a volume's zone and region labels; a label without a list of names is ignored."""
+    """Return the zone and region labels of a volume with their allowed values; an invalid label is ignored."""
     labels = volume.metadata.labels
     found = [
         Topology(key, frozenset(one.strip() for one in labels[key].split("__"))) for key in LABELS if key in labels
@@ -69,7 +69,7 @@ def topologies_of(volume: PersistentVolume) -> list[Topology]:
 
 
 def _volume_of(storage: Storage, pod: Pod, name: str) -> PersistentVolume | Status | None:
-    """Return the volume of a claim; None if the claim waits for the pod; a rejection if there is no volume."""
+    """Return the volume of a claim, None if the claim waits for the pod, or a rejection if the volume is missing."""
     if not name:
         return unresolvable("PersistentVolumeClaim had no name")
     claim = stored_claim(storage, pod, name)
@@ -106,7 +106,7 @@ def _topology_changed(pod: Pod, change: Change, cluster: Cluster) -> bool:  # no
 
 
 def _outside(topologies: Iterable[Topology], nodes: NodeTable, rows: Rows) -> Mask:
-    """Return the labelled rows that have no allowed value of a topology. Shapes: (R,)."""
+    """Return the rows with a zone or region label but without an allowed value of one topology. Shapes: (R,)."""
     columns = {key: nodes.labels(key)[rows] for key in LABELS}
     labelled: Mask = np.zeros(row_count(nodes, rows), np.bool_)
     for column in columns.values():
@@ -137,7 +137,7 @@ class VolumeZone(PerPod, OneReasonFilter[RowTest]):
     has_own_results = staticmethod(uses_volumes)
 
     def prepare_filter(self, pod: Pod, cluster: Cluster) -> PreparedFilter[RowTest]:
-        """Collect the topologies of the pod's bound volumes; skip pods without any."""
+        """Collect the zones and regions of the pod's bound volumes; skip pods whose volumes have none."""
         topologies: list[Topology] = []
         for name in stated_claims(pod):
             volume = _volume_of(cluster.storage, pod, name)
