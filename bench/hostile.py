@@ -155,7 +155,7 @@ def measure(chosen: Sequence[Hostile], schedulers: Sequence[str], nodes: int, ro
 
 
 def median_outcome(rounds: Sequence[Outcome]) -> Outcome:
-    """Return the median of each figure; if a pod was not bound or a process ended in one round, so in the result."""
+    """Return the median of each figure; a pod not bound or a process that ended in one round shows in the result."""
     waits = [one.wait_ms for one in rounds if one.wait_ms is not None]
     return Outcome(
         rounds[0].hostile,

@@ -55,7 +55,7 @@ class Outcome:
         return [pod for pod in self.pods if pod["spec"].get("nodeName")]
 
     def reasons(self) -> Counter[str]:
-        """Return how often each set of reasons occurs among the other pods."""
+        """Return how often each set of reasons occurs among the pods without a node."""
         waiting = (_before_preemption(_why(pod)) for pod in self.pods if not pod["spec"].get("nodeName"))
         return Counter(", ".join(sorted(set(_REASON.findall(message)))) or message for message in waiting)
 

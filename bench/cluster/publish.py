@@ -78,7 +78,7 @@ def with_plot(readme: str) -> str:
 
 
 def with_tables(page: str, runs: Mapping[str, Report]) -> str:
-    """Replace the plots and tables of a page by those of some runs, named by their files; later figures win.
+    """Replace the plots and tables of a page by plots and tables of runs, by file name; later figures win.
 
     Raises:
         ValueError: the page lacks the markers.
@@ -90,7 +90,7 @@ def with_tables(page: str, runs: Mapping[str, Report]) -> str:
 
 
 def newest(reports: Iterable[Report]) -> Report:
-    """Return the first report with the figures of later ones in place of its own."""
+    """Return the first report with its figures replaced by figures of later reports."""
     first, *others = reports
     figures = {(one.workload, one.scheduler): one for report in (first, *others) for one in report.figures}
     return replace(first, figures=list(figures.values()))
@@ -102,7 +102,7 @@ def source_line(name: str) -> str:
 
 
 def with_targets(page: str, report: Report) -> str:
-    """Replace the table of targets of a page by that of a run.
+    """Replace the table of targets of a page by the table of a run.
 
     Raises:
         ValueError: the page lacks the markers.

@@ -66,7 +66,7 @@ class Admission:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Missing objects and rejections by admission plugins, one line each."""
+        """Notes about objects that admission plugins need and lack, and about their rejections, one line each."""
         return tuple(self._notes)
 
     def complete_pod(self, raw: Mapping[str, Any]) -> Object:

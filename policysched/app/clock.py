@@ -1,4 +1,4 @@
-"""The real clocks of decisions, records and leases; no other module reads the time for them."""
+"""The real clocks of decisions, records and leases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     monotonic = staticmethod(time.monotonic)
-    """Monotonic clock; the function itself, because it is called several times per decision. Units: seconds."""
+    """Function that returns the monotonic time. Units: seconds."""
 
 
 class LeaseClock(SystemClock):

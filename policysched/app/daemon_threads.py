@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class DaemonThreads(ThreadPoolExecutor):
-    """An executor that runs each call in its own daemon thread: file reads and host name lookups.
+    """An executor for file reads and host name lookups that runs each call in a new daemon thread.
 
     A file on a lost mount, a pipe or a resolver can hang forever, and other executors delay the exit until their
     threads end.
@@ -52,7 +52,7 @@ async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
 
 
 class Threads:
-    """Calls functions in threads for the running loop, with a limit on concurrent calls.
+    """Calls functions in threads for the running event loop, with a limit on concurrent calls.
 
     A cancelled caller leaves nothing behind in the queue. A call that has begun counts until it ends, even if no caller
     waits for it.

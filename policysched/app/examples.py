@@ -32,7 +32,7 @@ _CLOSE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example and its files."""
+    """An example of policysched: name, description and files."""
 
     name: str
     """The path of its folder inside `examples/`, such as `tour/04-gpu-models`."""
@@ -55,7 +55,7 @@ class Example:
         return topic, last, f"{group}{slash}{topic}", self.name
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the example as JSON has it."""
+        """Return the example as plain values for JSON output."""
         return {"name": self.name, "description": self.description, "files": list(self.files)}
 
 
@@ -71,7 +71,7 @@ def list_examples() -> tuple[Example, ...]:
 
 
 def find_example(name: str) -> Example:
-    """Return the example of a name; group and number can be left out.
+    """Return the example with a name, of which the user can omit the group and the number.
 
     Raises:
         UsageError: no example has the name; the text suggests similar names.

@@ -92,7 +92,7 @@ def _refusals_of(item: LimitRangeItem, requests: ResourceList, limits: ResourceL
 
 
 def _ratio_problem(request: Quantity, limit: Quantity, enforced: Quantity) -> str:
-    """Return why a ratio of limit to request is too high; empty if it is not."""
+    """Return why a container's ratio of limit to request exceeds a LimitRange; empty if it does not."""
     if request.is_zero:
         return "no request is specified or request is 0"
     if limit.is_zero:
@@ -111,7 +111,7 @@ def _is_outside(amount: Any, enforced: Any, bound: str) -> bool:
 
 
 def _of_pod(spec: Object, part: str) -> ResourceList:
-    """Return the requests or limits of a pod: pod-level ones, otherwise the sum of its containers."""
+    """Return the requests or limits of a pod: the pod-level amounts, otherwise the sum over the containers."""
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or ():
         _add(total, container, part)

@@ -27,7 +27,7 @@ from policysched.cli.output import FAILED, INTERRUPTED, NO_READER, print_error, 
 from policysched.errors import LeadershipLostError, PolicyschedError, SeveralProblemsError
 
 PROCESSES: Final = "processes"
-"""The section of the commands that serve; other commands run without garbage collection."""
+"""Name of the section of long-running commands; commands of other sections run without garbage collection."""
 SECTIONS: Final = {
     PROCESSES: ("Run", ("run", "webhook", "sandbox", "demo")),
     "decisions": ("Inspect decisions", ("dry-run", "why", "plan", "record", "replay")),
@@ -99,7 +99,7 @@ def _add_command(app: typer.Typer, section: str, words: tuple[str, ...], title: 
 
 
 def _no_options() -> None:
-    """Callback of a group of commands, which has no options of its own."""
+    """Do nothing: the callback that Typer requires for a group of commands without options."""
 
 
 def _print_version(given: bool) -> None:
@@ -143,7 +143,7 @@ def _bound_columns() -> None:
 
 
 def _open_streams() -> None:
-    """Open the standard streams that the caller closed, so that no file gets their descriptors."""
+    """Open the standard streams that the caller closed, so that no file gets descriptor 0, 1 or 2."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends

@@ -22,7 +22,7 @@ _MOST_COLUMNS: Final = 100
 """Largest width of help texts, so that lines stay readable. Units: columns."""
 _LEAST_COLUMNS: Final = 40
 _NAMES: Final = 34
-"""Largest width of the left column; a longer name has a line of its own. Units: columns."""
+"""Largest width of the left column; a longer name has a separate line. Units: columns."""
 _EXAMPLE: Final = re.compile(r"Example: `(?P<command>.*)`\.?")
 EXIT_CODES: Final = "Exit codes:"
 NO_CHOICE: Final = {bool: "", int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
@@ -121,7 +121,7 @@ def _described(one: Any) -> str:
 
 
 def _entries(rows: list[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines with names and their texts in two columns; a name that is too long has a line of its own."""
+    """Yield lines with names and their texts in two columns; a name that is too long has a separate line."""
     limit = min(max(len(name) for name, _ in rows), _NAMES, width // 2 - 4)
     indent = " " * (limit + 4)
     for name, text in rows:

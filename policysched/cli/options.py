@@ -22,7 +22,7 @@ _SHELL_OPTIONS: Final = ("install_completion", "show_completion")
 
 
 class _Late:
-    """Accepts defaults and texts unchanged, and converts other values with a validator created on first use."""
+    """Parameter type that passes defaults and texts through, and creates the validator of other values on first use."""
 
     def __init__(self, parameter: Any) -> None:
         self._descriptor, self._made = parameter.type_descriptor, cast("Any", None)

@@ -356,7 +356,7 @@ def _any_case_victims(body: bytes, most: int, room: int) -> dict[str, NamedVicti
 
 @_raises_extender_errors
 def read_binding(body: bytes) -> None:
-    """Check the answer to a bind request.
+    """Raise an ExtenderError if the answer to a bind request is invalid or contains an error.
 
     Raises:
         ExtenderError: the pod was not bound.
@@ -381,7 +381,7 @@ def _counted_items(body: bytes | msgspec.Raw, struct: type[msgspec.Struct], most
 
 
 def _node_names(raw: msgspec.Raw | None, most: int) -> list[str] | None:
-    """Decode a list of node names; None if there is none. A name contains no comma, so commas bound the count."""
+    """Decode a list of node names of limited length; return None if the list is absent."""
     if raw is None or raw == NULL:
         return None
     text = bytes(raw)

@@ -107,7 +107,7 @@ class FileSource:
         return (self._data, self._problem) != before
 
     async def _decode(self, data: bytes) -> None:
-        """Decode new content; if its format is invalid, the old numbers remain and age."""
+        """Decode new content of the file; if the format is invalid, keep the old numbers with their old times."""
         if data == self._data:
             return
         self._data = data

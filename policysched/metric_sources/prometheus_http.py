@@ -25,7 +25,7 @@ API: Final = "api/v1/query"
 QUERY_TIMEOUT: Final = 10.0
 """Default timeout of a query. Units: seconds."""
 LARGEST: Final = 32 << 20
-"""Largest answer; more is an error. 50,000 nodes with a dozen labels each need half of it. Units: bytes."""
+"""Largest answer, twice that of 50,000 nodes with a dozen labels each; a larger answer is an error. Units: bytes."""
 _PIECE: Final = 1 << 16
 _OUTCOMES: Final = {TIMEOUT: QueryOutcome.TIMEOUT, TLS: QueryOutcome.TLS}
 _UNKNOWN_ISSUER: Final = ("issuer certificate", "self-signed certificate", "self signed certificate")

@@ -44,7 +44,7 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 class Envelope(msgspec.Struct, rename="camel"):
-    """The answer of Prometheus without its series decoded."""
+    """The answer of Prometheus; its series are still encoded."""
 
     status: str
     data: _Data | None = None
@@ -54,7 +54,7 @@ class Envelope(msgspec.Struct, rename="camel"):
 
 
 class Series(msgspec.Struct):
-    """A series with its newest sample."""
+    """A Prometheus series, reduced to the newest sample."""
 
     metric: dict[str, str] = {}
     value: tuple[float, str] | None = None

@@ -175,7 +175,7 @@ class Sandbox:
         return resource
 
     def objects(self, kind: str) -> list[Json]:
-        """Return the stored objects of a kind, sorted by namespace and name; they must not be changed."""
+        """Return the stored objects of a kind, sorted by namespace and name; the caller must not change the objects."""
         resource = self._of_kind(kind, "")
         return [entry.object for entry in self._backend.store.entries(resource.key)]
 
@@ -187,7 +187,7 @@ def _request(
     writer: AbstractStreamWriter,
     task: asyncio.Task[None],
 ) -> web.BaseRequest:
-    """Return a request object whose body limit is that of the API server."""
+    """Return an aiohttp request object with the API server's limit on request bodies."""
     loop = asyncio.get_running_loop()
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_BODY)
 

@@ -32,13 +32,13 @@ class ApiFault(NamedTuple):
     """Path of the field in the object."""
     reason: str
     is_unknown: bool = False
-    """Whether the field does not exist; then the position is that of its key."""
+    """Whether the field does not exist; then the error's position is that of the field's key."""
     meant: str = ""
     """Name of the nearest field, if the field does not exist."""
 
 
 def schema_of(raw: Mapping[str, Any]) -> Schema | None:
-    """Return the schema of an object; None if its kind has no table."""
+    """Return the schema of an object by apiVersion and kind; None if the schema of the kind is unknown."""
     version = raw.get("apiVersion")
     group = version.rpartition("/")[0] if isinstance(version, str) else ""
     for name in (group, *(_GROUPS if not version else ())):

@@ -27,7 +27,7 @@ from policysched.visible import is_hidden, visible
 _METRIC: Final = "`metrics."
 """Start of warnings about metrics, whose values come from their source and not from nodes."""
 WHOLE_POLICY: Final = frozenset({"W0709", "W0710", "W0711", "W0712"})
-"""Warnings about a whole policy, which are suppressed while parts of it have errors."""
+"""Codes of warnings about a whole policy, which are suppressed while parts of the policy have errors."""
 Object = Mapping[str, Any]
 FindAbsent: TypeAlias = Callable[[CompiledPolicy], Iterable[Diagnostic]]
 """Function that returns warnings about labels, resources and values in a policy that no node has."""

@@ -1,4 +1,4 @@
-"""Check the policies in files. An unreadable file is reported; the other files are checked."""
+"""Checks of the policies in files; an unreadable file is reported and does not end the check."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A diagnostic with its policy and its position in a file, if any."""
+    """An error or warning about a policy, with the policy and the position in the file if it has one."""
 
     policy: PolicyKey
     diagnostic: Diagnostic
@@ -141,7 +141,7 @@ class Finding:
 
     @property
     def help(self) -> str | None:
-        """Advice; None if there is none."""
+        """Advice how to correct the policy; None if there is none."""
         return self.diagnostic.help
 
     @property

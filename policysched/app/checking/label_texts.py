@@ -55,5 +55,5 @@ def _expression(key: str, operator: str, values: list[str]) -> str:
 
 
 def _word(text: str) -> str:
-    """Return a text so that YAML parses it as text."""
+    """Return a text, in quotes if YAML would not parse it as text."""
     return text if _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXTS else f'"{text}"'

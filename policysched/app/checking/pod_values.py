@@ -81,7 +81,7 @@ def _pod_resource_faults(spec: Object, path: str) -> Iterator[Cause]:
 
 
 def _faults_of_parts(resources: Object, spec: Object, path: str) -> Iterator[Cause]:
-    """Validate the requests and limits of containers against the pod-level ones."""
+    """Yield errors of containers' requests and limits that contradict the pod-level requests and limits."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     containers = [one.get("resources") or {} for one in spec.get("containers") or ()]
     for name, whole in _quantities(requests):
@@ -101,7 +101,7 @@ def _faults_of_parts(resources: Object, spec: Object, path: str) -> Iterator[Cau
 
 
 def _quantities(amounts: Object) -> Iterator[tuple[str, Quantity]]:
-    """Yield the well-formed amounts by name."""
+    """Yield the well-formed quantities of resources, each with the resource's name."""
     for name, amount in amounts.items():
         quantity = _quantity(amount)
         if quantity is not None:

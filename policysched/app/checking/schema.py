@@ -65,7 +65,7 @@ _LINE: Final = re.compile(r"(\w+)\s*[:=]\s*(.+)", re.DOTALL)
 _ARMS: Final = ("value", "score", "then", "points", "weight")
 _GUARDS: Final = ("when", "if", "guard", "condition", "expression", "require")
 MOST: Final = 100
-"""Largest number of fields of an object with findings; further ones are dropped."""
+"""Largest number of fields of an object with findings; findings about further fields are dropped."""
 _LONGEST: Final = 60
 """Longest part of a user's text in a help. Units: characters."""
 Object = Mapping[str, Any]
@@ -166,13 +166,13 @@ def _mend_field(parent: dict[str, Any], name: str, fault: Diagnostic, item: Any)
 
 
 def _let_of(field: str, item: object) -> dict[str, str] | None:
-    """Return the `let` item that a text was meant as; None if it is not one."""
+    """Return the `let` item that a text was meant as; None if the text is no `let` item."""
     line = _LINE.fullmatch(item) if field.startswith("spec.let[") and isinstance(item, str) else None
     return {"name": line[1], "value": line[2]} if line else None
 
 
 def _stand_in(field: str, number: int) -> Any:
-    """Return the placeholder of a required field or item; None if it is optional."""
+    """Return a placeholder for a broken required field or item; None if the field or item is optional."""
     name, place = f"x{number}", re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.")
     items: dict[str, Any] = {
         "filters[]": {"name": name, "require": "true"},
@@ -200,7 +200,7 @@ def _explain(field: str, reason: str, text: str, value: Any) -> Diagnostic:
 
 
 def _near_value(field: str, value: Any) -> str | None:
-    """Return the allowed value that is similar to an invalid one; None if none is."""
+    """Return the allowed value that is similar to an invalid value; None if no allowed value is similar."""
     allowed = _schema_of(field).get("enum", ())
     meant = _words().get(f"value of {_last(field)}", {}).get(str(value).lower().replace("-", "")) or _nearest(
         str(value), allowed
@@ -322,7 +322,7 @@ def _meant(field: str) -> str:
 
 
 def _denied(field: str) -> str:
-    """Return the field with the opposite meaning of an unknown one; empty if there is none."""
+    """Return the field with the opposite meaning of an unknown field; empty if there is none."""
     return _words().get(f"{_where(field)} denied", {}).get(_last(field), "")
 
 
@@ -332,7 +332,7 @@ def _where(field: str) -> str:
 
 
 def _close(field: str) -> str:
-    """Return the field with a similar name; empty if there is none."""
+    """Return the known field with a name similar to an unknown field's name; empty if there is none."""
     return _nearest(_last(field), _schema_of(field.rpartition(".")[0]).get("properties", {}))
 
 

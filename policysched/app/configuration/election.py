@@ -20,7 +20,7 @@ from policysched.reading.durations import nanoseconds
 LEASE: Final = "policysched"
 """Default name of the lease without a configuration file."""
 OF_KUBE_SCHEDULER: Final = "kube-scheduler"
-"""Name of kube-scheduler's own lease, the default in a file."""
+"""Name of the lease of kube-scheduler, the default in a configuration file."""
 ElectionFlags = Mapping[str, Any]
 """Fields of `LeaderElection` set by flags."""
 NO_FLAGS: Final[ElectionFlags] = MappingProxyType({})

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def make_extenders(
     configuration: Configuration, texts: ObjectTexts, may_bind: Callable[[], bool] = lambda: True
 ) -> tuple[HttpExtender, ...]:
-    """Return extenders in calling order: ignorable ones are last.
+    """Return the extenders of a configuration in calling order; ignorable extenders are last.
 
     Args:
         configuration: The whole configuration.

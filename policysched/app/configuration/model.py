@@ -92,7 +92,7 @@ class ListedPlugin(Given, frozen=True):
 
 
 class PluginSet(Given, frozen=True):
-    """Enabled and disabled plugins of one extension point, or of all (`multiPoint`)."""
+    """Enabled and disabled plugins of one extension point, or of all extension points (`multiPoint`)."""
 
     enabled: tuple[ListedPlugin, ...] = ()
     disabled: tuple[ListedPlugin, ...] = ()
@@ -121,9 +121,9 @@ class Plugins(Given, frozen=True):
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
     pod_group_post_filter: PluginSet | None = None
-    """None in a release without this point."""
+    """Plugins of this extension point; None in a release without the extension point."""
     placement_feasible: PluginSet | None = None
-    """None in a release without this point."""
+    """Plugins of this extension point; None in a release without the extension point."""
 
     def by_point(self) -> dict[str, PluginSet]:
         """Return the plugin sets by name of the extension point."""
@@ -263,7 +263,7 @@ def default_arguments(name: str, release: Release = DEFAULT) -> Any:
 
 
 def merged(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """Merge a custom plugin set into a default one.
+    """Merge a custom plugin set into a default plugin set, as kube-scheduler does.
 
     A default plugin that is enabled again keeps its position and gets the new weight. One that is disabled and enabled
     moves to the end.

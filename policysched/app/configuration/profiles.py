@@ -67,7 +67,7 @@ def default_profile(
 
 
 def registry_with(others: PluginRegistry = NO_PLUGINS, release: Release = DEFAULT) -> PluginRegistry:
-    """Return the registry of the default plugins and additional ones.
+    """Return the registry of the default plugins and of additional plugins.
 
     Raises:
         UsageError: an additional plugin has the name of a default plugin.
@@ -96,7 +96,7 @@ def check_plugin(name: str, plugin: Any) -> None:
 
 
 def _is_of_columns(plugin: Any) -> bool:
-    """Return whether a plugin or its class inherits the base classes of default plugins."""
+    """Return whether a plugin (or a class) evaluates all nodes at once, as the default plugins do."""
     return issubclass(plugin if isinstance(plugin, type) else type(plugin), Plugin)
 
 

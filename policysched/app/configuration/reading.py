@@ -86,7 +86,7 @@ class ConfigurationError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class ReadConfiguration:
-    """A configuration with the positions of its fields."""
+    """A validated configuration with the positions of its fields in the file."""
 
     completed: Configuration
     stated: Configuration
@@ -235,7 +235,7 @@ def _holders(stated: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
 
 
 def _with_arguments(profile: ProfileConfig, place: str, release: Release) -> tuple[ProfileConfig, list[Fault]]:
-    """Decode the arguments of plugins that declare them."""
+    """Decode the arguments of the plugins that declare a type for their arguments."""
     found: list[Fault] = []
     configs = []
     for index, one in enumerate(profile.plugin_config):

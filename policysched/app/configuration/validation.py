@@ -26,7 +26,7 @@ _NEEDS_GATE: Final = "requires the feature gate TopologyAwareWorkloadScheduling,
 
 
 def faults(configuration: Configuration, release: Release = DEFAULT) -> Iterator[Fault]:
-    """Yield invalid fields with reasons."""
+    """Yield the invalid fields of a configuration, each with the reason."""
     if configuration.client_connection.burst < 0:
         yield "clientConnection.burst", f"{configuration.client_connection.burst} is less than 0"
     if configuration.leader_election.leader_elect:
@@ -121,7 +121,7 @@ def _arguments_faults(place: str, profile: ProfileConfig) -> Iterator[Fault]:
 
 
 def _queue_sort_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
-    """Yield errors if profiles sort the queue differently, as far as the configuration shows it."""
+    """Yield errors if profiles have different QueueSort plugins or arguments in the configuration."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
         yield "profiles[0].plugins.queueSort.enabled", "only one queueSort plugin is allowed"

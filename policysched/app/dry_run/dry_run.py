@@ -150,7 +150,7 @@ class Simulation:
     """Policies whose last good generation decides because the newest has errors, one line each."""
 
     def engine(self, seed: int | None) -> tuple[Engine, random.Random]:
-        """Return an engine for the profile with its policies, and its random source."""
+        """Return an engine for the profile with the policies, and the random source of the engine's decisions."""
         rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
         return Engine(self.cluster, self.policies.join(self.profile), rng), rng
 
@@ -267,9 +267,9 @@ def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
 
 
 class SavedPods:
-    """The pods of a saved cluster; pods of one template are completed and measured once.
+    """Decodes the pods of a saved cluster; computes defaults and requests once for pods of one template.
 
-    They differ only in names and nodes, on which neither defaults nor requests depend.
+    Pods of one template differ only in names and nodes, on which neither defaults nor requests depend.
     """
 
     def __init__(self, admission: Admission) -> None:
@@ -324,7 +324,7 @@ def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod, relea
 
 
 def _take_pod(cluster: Cluster, pod: Pod, resources: PodResources) -> None:
-    """Add a pod to its node, or its nomination to the nominated node."""
+    """Add a pod to its node in a cluster, or nominate the pod for its nominated node."""
     if pod.spec.node_name:
         cluster.set_pod(pod, resources)
     elif pod.status.phase not in FINISHED:

@@ -84,7 +84,7 @@ class ClusterInputs:
         return TakingPart([*others, *standing], tried, failed, notes)
 
     def located(self, error: ObjectError) -> UsageError:
-        """Add the position of the object in its file to an error."""
+        """Add to an error about an object the position of the object in its file."""
         for document in self.documents:
             if document.object["kind"] == error.kind and _is(document.object, error):
                 return document.refusal(error.field, error)
@@ -257,7 +257,7 @@ async def gather_cluster(
 
 
 def load_policies(names: Iterable[str], notes: list[str]) -> list[Document]:
-    """Read policies from files and folders; other objects in them are ignored.
+    """Read policies from files and folders; ignore objects of other kinds.
 
     Args:
         names: Files and folders.

@@ -110,13 +110,13 @@ def _missing_rights(url: str, forbidden: Mapping[str, ApiError]) -> str:
 
 
 _ADMISSION: Final = frozenset((*(one.kind for one in ADMISSION_KINDS), "PriorityClass"))
-"""Kinds that only admission reads: existing pods already have the values from these objects."""
+"""Kinds that only admission plugins read, which change new pods; existing pods have the values already."""
 
 
 async def _listed(
     transport: Transport, kind: ApiKind[Any], missing: Callable[[str], None], forbidden: dict[str, ApiError]
 ) -> list[msgspec.Raw]:
-    """List a kind; if it is forbidden, add it to `forbidden`, or to the missing kinds if only admission reads it."""
+    """List a kind; if that is forbidden, record the error, or report a kind that only admission reads as missing."""
     try:
         _, raws = await read_list(transport, kind.path, kind.kind)
     except ApiError as error:
@@ -133,7 +133,7 @@ async def _listed(
 
 
 class _Kept:
-    """Collects the objects that a running scheduler would use, each with its text."""
+    """Collects the objects that a running scheduler would use, each with its JSON text."""
 
     incomplete = False
 

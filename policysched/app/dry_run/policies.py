@@ -40,7 +40,7 @@ class CompiledPolicies:
     failed: dict[PolicyKey, str]
     """Policies that have no effect because of errors, with reasons."""
     edits: dict[PolicyKey, str]
-    """Policies whose edit is not used because of errors, with reasons; the generation before it stays in force."""
+    """Policies whose newest generation has errors, with reasons; the last good generation stays in force."""
 
     @property
     def edit_notes(self) -> list[str]:
@@ -67,7 +67,7 @@ def started(policies: Iterable[Policy]) -> PolicyStore:
 
 
 def try_policies(store: PolicyStore, tried: Iterable[Object], without: Collection[str] = ()) -> set[PolicyKey]:
-    """Apply policies and delete others; return the names of the applied policies.
+    """Apply the policies to try to a store and delete the policies `without`; return the names of the applied policies.
 
     Raises:
         ObjectError: a policy is malformed.

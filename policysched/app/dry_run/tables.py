@@ -133,7 +133,7 @@ def _scores(record: Record) -> Table:
 
 
 def _by_difference(scores: Mapping[str, Mapping[str, int]], plugins: Sequence[str]) -> list[str]:
-    """Return plugins sorted by the largest difference between nodes that they cause."""
+    """Return plugins sorted by the largest score difference that each plugin causes between nodes."""
     return sorted(plugins, key=lambda plugin: _spread([of[plugin] for of in scores.values()]))
 
 

@@ -16,7 +16,7 @@ from policysched.state.cluster import Cluster
 
 
 def with_template_claims(pod: Pod, cluster: Cluster) -> Pod:
-    """Create the missing claims of a pod from existing templates; return the pod with a status that names them."""
+    """Create the missing claims of a pod from existing templates; return the pod with the claims in its status."""
     told = {one.name: one for one in pod.status.resource_claim_statuses}
     templates = cluster.objects.of(ResourceClaimTemplate)
     made = []

@@ -1,4 +1,4 @@
-"""Pods for a dry-run as new pods: placed ones lose node, status and identity; scheduling gates are ignored."""
+"""Conversion of pods into new pods for a dry-run: placed pods lose node, status and UID; gates are ignored."""
 
 from __future__ import annotations
 

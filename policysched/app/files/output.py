@@ -29,7 +29,7 @@ def write_in_place(path: Path, data: bytes) -> None:
 
 
 def replace_privately(path: Path, data: bytes) -> None:
-    """Replace a file atomically by one that only its owner can read; links, devices and pipes are kept.
+    """Replace a file atomically by a file that only its owner can read; links, devices and pipes stay.
 
     Raises:
         OSError: the file cannot be written.

@@ -43,7 +43,7 @@ _BETWEEN: Final = re.compile(rb"[\s,]*")
 
 
 class _List(msgspec.Struct, rename="camel", frozen=True):
-    """A list whose items stay encoded."""
+    """A Kubernetes List in JSON whose items stay encoded."""
 
     kind: str = ""
     api_version: str = "v1"
@@ -105,7 +105,7 @@ def refuse_twins(documents: Iterable[Document]) -> None:
 
 
 def identity(one: Object) -> tuple[str, str, str] | None:
-    """Return kind, namespace and name of an object that scheduling reads; None for any other."""
+    """Return kind, namespace and name of an object; None for an object of a kind that scheduling does not read."""
     kind = kind_of(one) or admission_kind_of(one)
     metadata = one.name() if isinstance(one, SavedObject) else metadata_of(one)
     if kind is None or not metadata.get("name"):
@@ -168,7 +168,7 @@ def _state(name: str) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=16)
 def _head(kind: str, version: str) -> Object:
-    """Return the identifying fields of an object; one shared dict for equal ones."""
+    """Return a dict with a kind and an apiVersion, the same dict for equal arguments."""
     return {"apiVersion": version, "kind": kind} if version else {"kind": kind}
 
 
@@ -299,7 +299,7 @@ def _small(item: msgspec.Raw, shape: msgspec.json.Decoder[Any]) -> msgspec.Raw:
 
 
 def _refuse_repeats(item: msgspec.Raw) -> None:
-    """Raise ValueError if an object has a duplicate key; text in our own encoding has none.
+    """Raise ValueError if the JSON of an object has a duplicate key.
 
     Raises:
         ValueError: an object has a duplicate key.

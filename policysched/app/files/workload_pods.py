@@ -57,7 +57,7 @@ class ControlledPod:
 
     pod: Object
     beside: tuple[Object, ...] = ()
-    """Objects created with the pod: its ReplicaSet, its claims."""
+    """Objects that controllers create with the pod: the ReplicaSet, the claims."""
 
 
 def controlled(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> ControlledPod:
@@ -87,7 +87,7 @@ def _deployment(workload: Object, pod: Object, objects: Iterable[Mapping[str, An
 
 
 def _current(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Object | None:
-    """Return the existing ReplicaSet of a Deployment for this template; None if there is none."""
+    """Return the ReplicaSet of a Deployment whose template is the Deployment's current one; None if none exists."""
     for one in objects:
         if one["kind"] != "ReplicaSet" or not _controls(workload, one, pod["metadata"]["namespace"]):
             continue
@@ -185,7 +185,7 @@ def _job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Contr
 
 
 def _cron_job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> ControlledPod:
-    """Return a pod of the next job; its name ends with a placeholder for the number."""
+    """Return a pod of a CronJob's next Job; the Job's name ends with a placeholder for the number."""
     name = _name(workload, pod)
     job = {"kind": "Job", "metadata": {"name": name}}
     return ControlledPod(_owned(pod, job, _job_labels(name)))
@@ -250,7 +250,7 @@ TEMPLATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PodToPlace:
-    """The pod that a dry-run schedules, with its source."""
+    """The pod that a dry-run schedules, with the document from which it was read or created."""
 
     object: Object
     document: Document

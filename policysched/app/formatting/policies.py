@@ -120,7 +120,7 @@ class _Formatting:
 
 
 def canonical(one: Expression) -> str | Diagnostic:
-    """Return an expression's canonical form, or its first error.
+    """Return the canonical form of an expression, or the first error of an expression that cannot be parsed.
 
     If the canonical form is too long for the field (`and` is longer than `&&`), the expression stays unchanged.
     """

@@ -27,7 +27,7 @@ Leads = dict[tuple[int, str], int]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The effect of preemption for a pod on its node without the change, and what prevents it with the change."""
+    """How preemption makes room for a pod on its node without the change, and what prevents that with the change."""
 
     removes: frozenset[str] = frozenset()
     """Rejections on the node without the change that preemption removes; empty without preemption."""
@@ -120,7 +120,7 @@ def _by_score(after: Decision, here: str, there: str, earlier: Leads, came: str)
 
 
 def _leads(decision: Decision, node: str, other: str) -> Leads:
-    """Return the score differences of two nodes; empty if one of them does not exist or is infeasible."""
+    """Return the score differences between two nodes; empty if one of the nodes does not exist or is infeasible."""
     evaluation, rows = decision.evaluation, decision.cluster.nodes.row_of
     if decision.row < 0 or node not in rows or other not in rows:
         return {}

@@ -1,4 +1,4 @@
-"""Scheduling of every pod of a cluster on both sides of a plan, and comparison of the results.
+"""Scheduling of every pod of a cluster on both sides of a plan, without and with the change, and comparison.
 
 A running pod is removed alone and scheduled as if it were new; the next pod finds the cluster unchanged. Pending pods
 are scheduled in queue order, each assumed on its node, with preemption. Among equally good nodes, a pod lands on its
@@ -136,7 +136,7 @@ class ClusterSide:
         return self.engines[pod.spec.scheduler_name]
 
     def _make_room(self, engine: Engine, decision: Decision) -> bool:
-        """Remove the victims of a preemption; return whether there are any."""
+        """Run preemption after a failed decision and remove its victims; return whether there are victims."""
         outcome = at_once(post_filtered(engine, decision, self._rng(decision.pod)))
         self.protecting = () if outcome is None else tuple(sorted(outcome.rejectors))
         if outcome is None or not outcome.succeeded or not outcome.nominated_node:
@@ -173,7 +173,7 @@ class ClusterSide:
         return random.Random(f"{self._seed}/{pod.key}")  # noqa: S311 - as above
 
     def _record_acting(self, key: Hashable, evaluation: Evaluation) -> None:
-        """Record once per pod class which policies affect it."""
+        """Record, once per pod class, which policies affect the pods of the class."""
         if key in self._recorded_keys or evaluation.rejection is not None:
             return
         self._recorded_keys.add(key)
@@ -187,7 +187,7 @@ class ClusterSide:
 
 
 def as_waiting(pod: Pod) -> Pod:
-    """Return a pod without its node."""
+    """Return a placed pod as a pending pod, without its node."""
     if not pod.spec.node_name:
         return pod
     return replace(pod, spec=replace(pod.spec, node_name=""), status=type(pod.status)())
@@ -200,9 +200,9 @@ class SideComparison:
     before: ClusterSide
     after: ClusterSide
     affected_keys: Callable[[Pod], Keys | None]
-    """Returns the class keys of a pod on both sides; None if its decision cannot differ between the sides."""
+    """Returns the class keys of a pod on both sides; None if the decision for the pod cannot differ."""
     make_after: Callable[[], ClusterSide]
-    """Creates the side with the change on its own cluster, because pending pods cannot share one."""
+    """Creates the side with the change on a separate cluster, because each side places the pending pods differently."""
     progress: Progress = lambda _done, _all: None
     effects: list[PodEffect] = field(default_factory=list)
     pods: int = 0

@@ -1,4 +1,4 @@
-"""Nodes whose resources would be exceeded if each pod of a plan landed where it lands alone."""
+"""Nodes that would lack resources if every pod of a plan landed on the node to which it is assigned alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PODS: Final = "pods"
 def excesses(
     effects: Iterable[PodEffect], cluster: Cluster, pods: Mapping[str, ReadPod]
 ) -> dict[str, tuple[Excess, ...]]:
-    """Return by node the resources that would be exceeded.
+    """Return, by node, the resources of which affected pods would request more than the node has.
 
     Args:
         effects: Effects of the change; running pods are on their nodes in the cluster, others where they land.

@@ -13,7 +13,7 @@ from policysched.schedule.cycle.decision import Decision
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Where a pod lands."""
+    """The node on which a pod lands according to a decision, or why it lands on no node."""
 
     node: str
     ties: int = 1

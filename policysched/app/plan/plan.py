@@ -138,7 +138,7 @@ def _policies_of_the_change(standing: Iterable[CompiledPolicy], coming: Iterable
 
 
 class _Sides:
-    """Creates the sides of a plan for one time.
+    """Creates both sides of a plan (without and with the change), for decisions at one time.
 
     Args:
         seconds: The time. Units: seconds since 1970.

@@ -21,13 +21,13 @@ class Effect(StrEnum):
     """Effect of a change on a pod, for programs; `text` is the text for people."""
 
     UNSCHEDULABLE = "unschedulable"
-    """The pod has a node without the change, and none with it."""
+    """The pod has a node without the change and no node with the change."""
     SCHEDULABLE = "schedulable"
-    """The pod has no node without the change, and one with it."""
+    """The pod has no node without the change and a node with the change."""
     MOVES = "moves"
     """The pod lands on another node."""
     STAYS = "stays"
-    """The pod lands on the node where it runs, and on another one without the change."""
+    """The pod lands on the node where it runs with the change, and on another node without the change."""
     PREEMPTED = "preempted"
     """The pod is evicted for a pending pod only with the change."""
     SPARED = "spared"
@@ -147,7 +147,7 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class NodeEffect:
-    """The number of pods that no longer land on a node, and of those that newly do, each evaluated alone."""
+    """The numbers of pods that land on a node only without, and only with the change, each pod evaluated alone."""
 
     node: str
     loses: int
@@ -193,7 +193,7 @@ class Plan:
     unseen: int = 0
     """Number of pods not evaluated because of an interruption, if known."""
     over: Mapping[str, tuple[Excess, ...]] = field(default_factory=dict)
-    """Resources of each node that would be exceeded if each pod landed where it lands alone."""
+    """Resources of each node that would be exceeded if all pods landed where each pod lands alone."""
     policies: tuple[PolicyPods, ...] = ()
     """The enforced policies that the change adds, replaces or deletes."""
     daemons: DaemonPods = DaemonPods()

@@ -86,7 +86,7 @@ class AmbiguousFactory:
 
 
 def find_plugins(flags: Iterable[str] = ()) -> FoundPlugins:
-    """Find the plugins of installed distributions, and add those of `--plugin`.
+    """Find the plugins of installed distributions, and add the plugins of `--plugin`.
 
     Args:
         flags: Values of `--plugin`: `[NAME=]MODULE:FACTORY` or `[NAME=]FILE.py:FACTORY`.
@@ -163,7 +163,7 @@ def _module(text: str) -> ModuleType:
 
 
 def _module_of_file(path: Path) -> ModuleType:
-    """Import a file once, under its own name, or under its path if the name is taken."""
+    """Import a file once, as a module with the file's name, or with the file's path if that name is taken."""
     name = path.stem
     known = importlib.util.find_spec(name) if name.isidentifier() else None
     if not name.isidentifier() or (known is not None and known.origin != str(path)):

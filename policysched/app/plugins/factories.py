@@ -32,7 +32,7 @@ _ABOUT: Final = ("apiVersion", "kind")
 
 @dataclass(frozen=True, slots=True)
 class CheckedFactory:
-    """A factory whose arguments are checked before the call, and whose plugin is checked after it.
+    """A plugin factory that checks the plugin's arguments before the call and the created plugin afterwards.
 
     Raises:
         UsageError: the arguments do not match, the factory fails, or its result is not a plugin.
@@ -65,7 +65,7 @@ class CheckedFactory:
         return self
 
     def makes(self) -> type[Any] | None:
-        """Return the class of the created plugin; None if it is not declared."""
+        """Return the class of the plugins that the factory creates; None if the factory does not declare the class."""
         if isinstance(self.factory, type):
             return self.factory
         self._parameters()
@@ -73,7 +73,7 @@ class CheckedFactory:
         return made if isinstance(made, type) and made is not inspect.Signature.empty else None
 
     def _parameters(self) -> list[inspect.Parameter]:
-        """Return the parameters that get a value."""
+        """Return the parameters of the factory to which the arguments and the handle are passed."""
         if not callable(self.factory):
             raise self._refusal(f"{self.factory!r:.80} is not a class or function of (args, handle)")
         try:

@@ -10,7 +10,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class PointTemplate:
-    """The parts of a new plugin for one extension point."""
+    """The code and configuration that a new plugin has for one extension point."""
 
     method: str
     imports: str

@@ -43,35 +43,35 @@ MARKS: Final[Mapping[Side, str]] = {
 
 @dataclass(slots=True)
 class PolicyCoverage:
-    """Coverage of one policy."""
+    """Coverage of one policy: the outcomes of its expressions that tests caused, and the missed ones."""
 
     file: str
     policy: PolicyKey
     spec: PolicySpec
     texts: tuple[ObservedText, ...]
     seen: set[tuple[str, ObservedPart]] = field(default_factory=set)
-    """Observed parts, with the field of their text."""
+    """Outcomes that occurred in tests, each with the field of its expression."""
     explained: set[str] = field(default_factory=set)
-    """Statements about parts declared as unreachable."""
+    """Statements of missed outcomes that the test file declares as unreachable."""
     document: Document | None = None
     """Source of the policy."""
 
     @property
     def total(self) -> int:
-        """Number of parts, without those declared as unreachable."""
+        """Number of outcomes, without missed outcomes that are declared as unreachable."""
         return self.covered + sum(len(self.missed(text)) for text in self.texts)
 
     @property
     def covered(self) -> int:
-        """Number of observed parts."""
+        """Number of outcomes that occurred in tests."""
         return len(self.seen)
 
     def missed(self, text: ObservedText) -> list[ObservedPart]:
-        """Return the parts of a text that were neither observed nor declared as unreachable."""
+        """Return the outcomes of an expression that did not occur in tests and are not declared as unreachable."""
         return [part for part in self._unseen(text) if self.statement(text, part) not in self.explained]
 
     def missed_places(self) -> list[tuple[str, SourcePosition | None]]:
-        """Return statements about missed parts, with their positions in files."""
+        """Return a statement about each missed outcome, with the position of its expression in the file."""
         missed = [(text, part) for text in self.texts for part in self.missed(text)]
         return [(self.statement(text, part), self._place(text, part)) for text, part in missed]
 
@@ -82,11 +82,11 @@ class PolicyCoverage:
         return self.document.place(text.field, len(above) + 1, len(line) + 1)
 
     def unseen(self) -> set[str]:
-        """Return statements about all parts that were not observed."""
+        """Return statements about all outcomes that did not occur, also about unreachable outcomes."""
         return {self.statement(text, part) for text in self.texts for part in self._unseen(text)}
 
     def statement(self, text: ObservedText, part: ObservedPart) -> str:
-        """Return a one-line statement that a part was not observed."""
+        """Return a one-line statement that an outcome did not occur, such as `… never true`."""
         words = " ".join(text.text[part.span.start : part.span.end].split())
         return f"{self.policy}: {text.field}: {words} {MARKS[part.side]}"
 
@@ -115,7 +115,7 @@ class PolicyCoverage:
         return {"field": text.field, "text": text.text, "parts": parts}
 
     def lines(self) -> list[str]:
-        """Return the texts with missed parts, with marks under these parts, for people."""
+        """Return the number of covered outcomes, and expressions with missed outcomes marked, as lines for people."""
         said = [f"{self.policy} ({self.file}): {self.covered} of {self.total} outcomes covered"]
         for text in self.texts:
             missed = self.missed(text)
@@ -125,7 +125,7 @@ class PolicyCoverage:
 
 
 def percent(covered: int, total: int) -> float:
-    """Return a percentage with one digit; 100 only if nothing is missed."""
+    """Return a percentage with one decimal; 100 only if `covered` reaches `total`."""
     return 100.0 if covered >= total else min(99.9, round(100 * covered / total, 1))
 
 
@@ -160,7 +160,7 @@ class CoverageObserver:
             self.policies.append(PolicyCoverage(file, policy.key, policy.spec, texts, document=document))
 
     def observe(self, decision: Decision, acting: Sequence[ActivePolicy]) -> None:
-        """Record the parts of the registered policies that a decision's pod covers."""
+        """Record the outcomes that a decision causes in the expressions of the registered policies."""
         if decision.failed:
             return
         for one in acting:
@@ -169,7 +169,7 @@ class CoverageObserver:
                     _Observation(found, one, decision).note()
 
     def close(self) -> list[str]:
-        """Apply the declared unreachable parts; return declarations that do not match a missed part."""
+        """Apply the declarations of unreachable outcomes; return declarations that match no missed outcome."""
         for one in self.policies:
             one.explained = self.explained.keys() & one.unseen()
         return [one for one in self.explained if not any(one in policy.explained for policy in self.policies)]
@@ -190,7 +190,7 @@ class _Observation:
         self._texts = {text.field: text for text in found.texts}
 
     def note(self) -> None:
-        """Record the covered parts."""
+        """Record the outcomes that the decision causes in the policy's expressions."""
         active, pod, context = self._active, self._decision.pod, self._context
         selection = active.selection
         if selection.unselected(pod, context.cluster):
@@ -277,7 +277,7 @@ class _Observation:
                 self._found.seen.add((text.field, part))
 
     def _frame_for(self, part: ObservedPart, frame: Frame) -> Frame:
-        """Return the frame for a part: of the current rows, of all nodes, or of all placed pods."""
+        """Return the rows on which a part is evaluated: the current rows, all nodes, or all placed pods."""
         cluster = self._decision.cluster
         if part.over == "nodes":
             return self._frame(np.flatnonzero(cluster.nodes.present.data[: cluster.nodes.size]))
@@ -298,7 +298,7 @@ def _all_nodes(root: Typed) -> frozenset[Typed]:
 
 
 def _comes_about(part: ObservedPart, frame: Frame) -> bool:
-    """Return whether a part of an expression has the value that coverage requires on any row."""
+    """Return whether an outcome occurs: a part of an expression has the required value on any row."""
     if part.graph is None or part.side is Side.EVALUATED:
         return part.graph is None or frame.rows > 0
     if part.over != "rows" and not frame.rows:

@@ -35,12 +35,12 @@ class Difference:
     """A result that differs from the expectation."""
 
     field: str
-    """Path of the expectation in its file."""
+    """Path of the expectation in the test file."""
     what: str
     expected: str
     got: str
     reasons: tuple[str, ...] = ()
-    """Reasons from the record, one line each."""
+    """Reasons of the difference from the decision record, one line each."""
 
     def lines(self) -> list[str]:
         """Return the difference as lines."""

@@ -24,7 +24,7 @@ from policysched.rules.compile.policy import Declared, declare
 
 
 class Side(enum.StrEnum):
-    """The value or event that coverage requires of a part."""
+    """The value or event that coverage requires of a part of an expression."""
 
     TRUE = "true"
     FALSE = "false"
@@ -36,12 +36,12 @@ class Side(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedPart:
-    """A part of a text and the side that coverage requires."""
+    """An outcome that coverage requires: a part of an expression, and the value or event that tests must cause."""
 
     span: Span
     side: Side
     graph: Typed | None
-    """The part's graph; None for a part that only has to be chosen, such as the default of a score."""
+    """Compiled graph of the part; None for a case of a score that only has to be taken."""
     over: str = "rows"
     """Where the part is evaluated: on the current `rows`, on all `nodes`, or on all placed `pods`."""
     in_guard: bool = False
@@ -50,19 +50,19 @@ class ObservedPart:
 
 @dataclass(frozen=True, slots=True)
 class ObservedText:
-    """A text of a policy with its parts."""
+    """The text of an expression or case of a policy, with the outcomes that coverage requires."""
 
     field: str
     text: str
     root: Typed | None
-    """Graph of the whole text; for a case, of its value."""
+    """Compiled graph of the whole text; for a case, the graph of the case's value."""
     parts: tuple[ObservedPart, ...]
     guard: Typed | Keyword | None = None
     """Guard of a case."""
 
 
 class _Recorder(ExpressionChecker):
-    """A checker that records the graph of each part of a text."""
+    """A type checker that records the compiled graph of each part of an expression."""
 
     def __init__(self, text: str, environment: Environment) -> None:
         super().__init__(text, environment)
@@ -88,7 +88,7 @@ class _Texts:
         self._environment = Environment(metrics=self._declared.units)
 
     def all(self) -> Iterator[ObservedText]:
-        """Yield the texts in the order of the fields."""
+        """Yield the texts of expressions in the order of the policy's fields."""
         spec = self._spec
         for index, (let, environment) in enumerate(
             each_let([(one.name, str(one.value)) for one in spec.let], self._environment)
@@ -126,7 +126,7 @@ class _Texts:
         return ObservedText(field, text, self._bound(root), tuple(dict.fromkeys([*self._whole(tree, root), *parts])))
 
     def _whole(self, tree: Expr, root: Typed | None) -> Iterator[ObservedPart]:
-        """Yield both sides of a text that is a condition."""
+        """Yield the outcomes true and false of an expression that is a condition."""
         if root is not None and root.type.kind is Kind.BOOL and not _is_constant(root):
             yield from self._sides(tree, root, (Side.TRUE, Side.FALSE), "rows")
 
@@ -146,7 +146,7 @@ class _Texts:
         return ObservedText(field, text, self._bound(value), tuple(parts), guard)
 
     def _parts(self, expr: Expr, recorder: _Recorder, over: str) -> Iterator[ObservedPart]:
-        """Yield the parts of a tree that have sides."""
+        """Yield the outcomes that coverage requires of the parts of an expression."""
         graph = recorder.found.get((expr.span, type(expr)))
         if graph is not None and not _is_constant(graph) and not isinstance(expr, Literal):
             is_name = isinstance(expr, Path) and expr.names[0] in self._environment.lets

@@ -110,7 +110,7 @@ def _of_texts(policy: Object) -> Iterator[tuple[str, str, Object]]:
 
 
 def _name(policy: Object, field: str) -> str:
-    """Return the name of a field; rules by their names."""
+    """Return the path of a field for messages, with the names of rules in place of indexes."""
     parts = field.removeprefix("spec.").replace("]", "").replace("[", ".").split(".")
     value: Any = policy["spec"]
     said = []
@@ -122,7 +122,7 @@ def _name(policy: Object, field: str) -> str:
 
 
 def _changed(tree: Expr | Case) -> Iterator[tuple[Expr | Case, Expr | Case, Expr | Case]]:
-    """Yield changes below a tree: the shown part before and after, and the whole changed tree."""
+    """Yield the mutations of a syntax tree: the changed part's text before and after, and the changed tree."""
     if not isinstance(tree, Case):
         for new in _CHANGES.get(type(tree), _nothing)(tree):
             yield tree, new, new
@@ -135,7 +135,7 @@ def _changed(tree: Expr | Case) -> Iterator[tuple[Expr | Case, Expr | Case, Expr
 
 
 def _children(tree: Expr | Case) -> Iterator[tuple[Expr, Callable[[Expr], Expr | Case]]]:
-    """Yield the direct children of a tree, each with a function that replaces it."""
+    """Yield the direct children of a syntax tree, each with a function that replaces the child in the tree."""
     for field in dataclasses.fields(tree):
         value = getattr(tree, field.name)
         if field.name == "function" or isinstance(value, Keyword):
@@ -226,7 +226,7 @@ _CHANGES: Final[Mapping[type, Callable[[Any], Iterator[Expr]]]] = {
 
 
 def _of_structure(policy: Object) -> Iterator[tuple[str, str, Object]]:
-    """Yield changes of rules, cases and of the selection of pods."""
+    """Yield mutations of a policy's structure: of rules, of cases and of the selection of pods."""
     spec = policy["spec"]
     for name in ("appliesTo", "podSelector", "namespaceSelector", "schedulerNames", "tier", "preemption"):
         if name in spec:

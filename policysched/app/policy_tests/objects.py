@@ -75,7 +75,7 @@ def _parts(source: PolicyTestSource, cluster: ShortCluster, path: str) -> Iterat
 
 
 def _refuse_floods(source: PolicyTestSource, cluster: ShortCluster, path: str) -> None:
-    """Raise an error for counts whose objects would be too large in total, before creating them."""
+    """Raise an error for a cluster whose `count` fields would create objects of too large a total size."""
     parts = [(f"nodes[{index}]", one.count, msgspec.json.encode(one)) for index, one in enumerate(cluster.nodes)]
     parts += [(f"pods[{index}]", one.count, msgspec.json.encode(one)) for index, one in enumerate(cluster.pods)]
     made = 0

@@ -36,7 +36,7 @@ _ANY: Final = "[...]"
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestSource:
-    """A test file, or an equivalent value, with the positions of its parts."""
+    """The content of a test file, from a file or a Python value, with the positions of its fields."""
 
     name: str
     folder: Path
@@ -46,15 +46,15 @@ class PolicyTestSource:
     """Whether the file contains only a list of tests."""
 
     def path_of(self, index: int) -> str:
-        """Return the path of a test."""
+        """Return the path of a test's field in the content of the test file."""
         return f"[{index}]" if self.is_list else f"tests[{index}]"
 
     def place(self, path: str) -> SourcePosition | None:
-        """Return the position of a part; None without a file."""
+        """Return the position of a field in the test file; None for content from a Python value."""
         return None if self.document is None else self.document.place(path)
 
     def refusal(self, path: str, problem: object, *, at_key: bool = False) -> UsageError:
-        """Return an error about a part."""
+        """Return an error about a field, with its position in the test file."""
         return _refusal(self.name, self.document, path, problem, at_key=at_key)
 
 

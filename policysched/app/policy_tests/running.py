@@ -87,7 +87,7 @@ class PolicyTestResult:
         return f"{self.file}: {self.given}"
 
     def told(self) -> list[str]:
-        """Return the problem or the differences, one per line; empty if the test passed."""
+        """Return the problem of the test, or its differences, one per line; empty if the test passed."""
         return [self.problem] if self.problem else [line for found in self.differences for line in found.lines()]
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _config(source: PolicyTestSource) -> Document | None:
 
 
 def _policies(source: PolicyTestSource, names: Iterable[str], path: str) -> tuple[Document, ...]:
-    """Load policies; raise an error for one that does not compile, because it cannot be tested."""
+    """Load the policies under test from files; raise an error for a policy that does not compile."""
     found: list[Document] = []
     for index, name in enumerate(names):
         file_objects(source, name, f"{path}[{index}]")

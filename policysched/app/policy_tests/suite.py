@@ -37,7 +37,7 @@ class PolicyTestRun:
 
     results: list[PolicyTestResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """Files that cannot be used, one line each."""
+    """Problems of test files and policies that cannot be used, one line each."""
     broken: list[BrokenPolicyError] = field(default_factory=list)
     """Policies that do not compile; `problems` has a line for each."""
     files: int = 0
@@ -125,7 +125,7 @@ class RunChoices:
     """Minimum coverage. Units: percent."""
     mutate: bool = False
     in_time: Callable[[], bool] = lambda: True
-    """Returns whether there is time for another mutant."""
+    """Returns whether the time limit of mutation testing permits another mutant."""
 
 
 def run_files(files: Iterable[Path], options: PolicyTestOptions, choices: RunChoices) -> PolicyTestRun:
@@ -246,7 +246,7 @@ def keyword(expression: str) -> Choose:
 
 
 class _Keywords:
-    """Parser of expressions over substrings of names."""
+    """Parser of expressions that select tests: substrings of names with `and`, `or`, `not` and parentheses."""
 
     def __init__(self, words: list[str]) -> None:
         self.rest = words

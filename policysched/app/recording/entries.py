@@ -90,7 +90,7 @@ class Begin(msgspec.Struct, array_like=True):
     claims_in_flight: list[Any] = []
     """Resource claims with allocations in flight."""
     reference: str = "1.36"
-    """The Kubernetes minor that decisions follow; a record without it is older than this field."""
+    """The Kubernetes minor that decisions follow; 1.36 for records of versions that did not store the minor."""
 
 
 class RecordedOutcome(msgspec.Struct, array_like=True, frozen=True):

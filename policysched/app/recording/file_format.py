@@ -207,7 +207,7 @@ def _checksum(before: bytes, number: int, data: bytes) -> bytes:
 
 
 def files_of(given: Path) -> list[Path]:
-    """Return the files of a record in order: a file itself, or those of a folder.
+    """Return the files of a record in order: the given file itself, or the files of the given folder.
 
     Raises:
         UsageError: there is no file.

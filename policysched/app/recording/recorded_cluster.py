@@ -88,7 +88,7 @@ class RecordedMetrics(Metrics):
         return self._change(super().take, "answer", answer)
 
     def keep(self, keys: Collection[MetricKey]) -> None:
-        """Drop the answers of all other metrics."""
+        """Drop the answers of metrics that are not in `keys`."""
         if self._samples.keys() - keys or self.problems.keys() - keys:
             self._change(super().keep, "keep", keys)
 
@@ -144,14 +144,14 @@ class RecordedResourceClaims(ResourceClaims):
             self._change(lambda given: super(RecordedResourceClaims, self).share(begins=given), SHARED, begins)
 
     def begin(self, claim: ResourceClaim) -> None:
-        """Add a claim with its allocation in flight; sharing an allocation is no change."""
+        """Add a claim with an allocation in flight; report no change if the claim's allocation is already in flight."""
         if self.shared(claim.metadata.uid) is None:
             self._change(super().begin, ALLOCATED, claim)
         else:
             super().begin(claim)
 
     def end(self, uid: str, *, for_all: bool = False) -> bool:
-        """End the allocation in flight of a claim; while other pods share it, this is no change."""
+        """End the allocation in flight of a claim; while other pods share the allocation, report no change."""
         act = partial(super().end, for_all=for_all)
         ends = uid in self._in_flight and (for_all or uid not in self._shares)
         return self._change(act, RELEASED, uid) if ends else act(uid)

@@ -37,7 +37,7 @@ DIGEST_BYTES: Final = 8
 
 
 class RecordedRandom(random.Random):
-    """A random source that remembers its draws."""
+    """A random source that stores each random number it returns, for the record."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def outcome_of(decision: Decision) -> RecordedOutcome:
 
 
 def _digest(decision: Decision) -> bytes:
-    """Return a digest of the first rejecting filter of each node and the totals of feasible ones, by row."""
+    """Return a digest of the first rejecting filter of each infeasible node and the total of each feasible node."""
     evaluation, size = decision.evaluation, decision.cluster.nodes.size
     made = hashlib.sha256()  # sha256, for which processors have instructions
     if decision.rejection is None and evaluation.first.size:
@@ -223,7 +223,7 @@ class Recorder(Observer):
                 self._put(name, lambda: [name, *given])
 
     def _search_ended(self, pod: Pod, node: str) -> None:
-        """Record the result of PostFilter at the end of its pod's attempt."""
+        """Record the result of PostFilter at the end of the pod's attempt."""
         if not self._searching or self._last is None or pod.metadata.uid != self._last.metadata.uid:
             return
         victims = [] if self._victims is None else [one.key for one in self._victims.victims]
@@ -257,7 +257,7 @@ class Recorder(Observer):
             self._snapshot("a gap" if lost else "the file before was full", lost)
 
     def _snapshot(self, why: str, lost: int = 0) -> None:
-        """Begin a file with a snapshot: references are collected now, the thread encodes them."""
+        """Begin a file with a snapshot of the cluster; the writer's thread encodes the objects later."""
         cluster, kept, names = self.cluster, self._annotations, self.cluster.nodes.names
         self._seconds, self._searching, self._last = cluster.time.seconds, "", None
         nodes = [one for one in cluster.nodes.nodes if one is not None]

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 MOST_WAITING: Final = 1 << 16
 """Largest number of entries that wait for the writer's thread; further entries are dropped."""
 LONGEST_WAIT: Final = 10.0
-"""Longest wait of the first entry, because objects can be large and a disk can hang; beyond it entries are dropped.
+"""Longest wait of the oldest entry for the disk; beyond it further entries are dropped. Units: seconds.
 Units: seconds."""
 BLOCK: Final = 256 * 1024
 """Size at which a block is written. Units: bytes, uncompressed."""
@@ -37,7 +37,7 @@ RETRY: Final = 10.0
 FILES: Final = 8
 """Number of files into which the size limit is divided."""
 SMALLEST_LIMIT: Final = 1024 * 1024
-"""Smallest size limit of all files; a smaller one is an error. Units: bytes."""
+"""Smallest allowed limit of a record's total size; a smaller limit is an error. Units: bytes."""
 CLOSE_WITHIN: Final = 10.0
 """Longest wait for the thread at the end. Units: seconds."""
 Entry = Callable[[], list[Any]]
@@ -88,13 +88,13 @@ class RecordWriter:
 
     @property
     def needs_snapshot(self) -> bool:
-        """Whether the next entry should be a snapshot, because a file is full or a gap can end."""
+        """Whether the next entry should be a snapshot, because a file is full or entries have been dropped."""
         if self._gap:
             return not self._buffer and time.monotonic() >= self._retry_at
         return self._is_large
 
     def put(self, name: str, entry: Entry) -> None:
-        """Queue an entry, or drop it."""
+        """Queue an entry for the writer's thread; drop the entry if too many wait or entries were dropped before."""
         now = time.monotonic()
         if name == BEGIN:
             self._gap = self._is_large = False
@@ -113,7 +113,7 @@ class RecordWriter:
         return len(self._buffer) >= MOST_WAITING or now - waits_since > LONGEST_WAIT
 
     def skip(self) -> None:
-        """Begin a gap, because an entry could not be created."""
+        """Drop all entries until the next snapshot, because an entry could not be created."""
         self._gap = True
         self._lost += 1
 
@@ -155,7 +155,7 @@ class RecordWriter:
             self._note_begun(self._blocks)
 
     def _note_begun(self, blocks: BlockWriter) -> None:
-        """Record that a file has its snapshot, which ends a gap."""
+        """Record that a file begins with a snapshot, so that entries are no longer dropped."""
         self._snapshot_size = blocks.size
         if self._broken:
             log.info("record: recording continues in %s", self._path)

@@ -49,7 +49,7 @@ class Walk:
         """Files whose snapshot was read."""
 
     def entries(self, given: Iterable[Path]) -> Iterator[Told]:
-        """Apply the entries of all files; yield each decision before its consequences.
+        """Apply the entries of all files to the state; yield each decision before the entries that follow from it.
 
         An allocation of a claim is also yielded before it is in flight; for other changes None is yielded.
 
@@ -130,7 +130,7 @@ class _Comparing:
         """Number and pod of the last decision, and the allocations of its claims by UID."""
 
     def look(self, told: Told) -> None:
-        """Process the next entry."""
+        """Process the next entry of the record: repeat and compare a decision, or check a result that follows it."""
         match told:
             case ResourceClaim():
                 self._open = None
@@ -173,7 +173,7 @@ class _Comparing:
             self._open = engine, decision, told.number
 
     def _take_devices(self, claim: ResourceClaim) -> None:
-        """Compare a claim's recorded allocation with the repeated one."""
+        """Compare a claim's recorded allocation with the allocation of the repeated decision."""
         number, pod, devices = self._devices
         given, got = claim.status.allocation, devices.pop(claim.metadata.uid, None)
         if given is None or got is None:
@@ -233,7 +233,7 @@ def _differing(
 def replay(
     files: Iterable[Path], *, plugins: PluginRegistry | None = None, progress: Progress = lambda _: None
 ) -> Replayed:
-    """Repeat all decisions of a record and compare them exactly.
+    """Repeat all decisions of a record and compare the results exactly with the recorded results.
 
     Args:
         files: Files, or folders of files, in the order in which they were written.

@@ -36,14 +36,14 @@ Draws = list[float | int]
 
 
 class ReplayedRandom(random.Random):
-    """A random source that returns the recorded draws, then new ones."""
+    """A random source that returns the recorded random numbers, then new ones."""
 
     def __init__(self) -> None:
         super().__init__(0)
         self._draws: Draws = []
 
     def use(self, draws: Iterable[float | int]) -> None:
-        """Return these draws next."""
+        """Set the random numbers that are returned next."""
         self._draws = [*draws]
 
     def random(self) -> float:
@@ -69,7 +69,7 @@ def compiled(policies: Iterable[Policy]) -> list[CompiledPolicy]:
 
 
 class ReplayedState:
-    """The state at one position of a record.
+    """The cluster, the policies and the engines at one position of a record.
 
     Args:
         plugins: Out-of-tree plugins that the configuration can enable.
@@ -146,7 +146,7 @@ class ReplayedState:
                 own.use(joined.join(profile))
 
     def _profiles_of(self, configuration: dict[str, Any]) -> Mapping[str, Profile]:
-        """Return profiles whose plugins follow the release; the newer one of the two releases knows all fields."""
+        """Return the profiles of a recorded configuration, whose plugins follow the release of the replay."""
         release, recorded = self.cluster.release, self._recorded_release
         newer = release if recorded.skew(release.version) > 0 else recorded
         without = {key: value for key, value in configuration.items() if key != "extenders"}
@@ -180,7 +180,7 @@ class ReplayedState:
 
 
 def _lay_out(made: Cluster, rows: list[str]) -> None:
-    """Assign the recorded rows to nodes, because draws among equally good nodes depend on them."""
+    """Assign the recorded rows to nodes, because draws among equally good nodes depend on the rows."""
     free = [made.nodes.row_for(name or f"\0{row}") for row, name in enumerate(rows)]
     for row in free:
         if not rows[row]:

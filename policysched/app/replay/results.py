@@ -37,7 +37,7 @@ class Replayed:
     """Number of the first decision in its run."""
     last: int = 0
     runs: int = 0
-    """Number of scheduler processes that wrote the files; each numbers its decisions from 1."""
+    """Number of scheduler processes that wrote the files; each process numbers its decisions from 1."""
     decisions: int = 0
     """Number of repeated decisions."""
     placed: int = 0

@@ -131,7 +131,7 @@ def what_if(  # noqa: PLR0913 - a change may be in any of these
 
 
 class _Day:
-    """The decisions of a record, repeated with a change."""
+    """Repeats the decisions of a record with a change, and collects the effects of the change."""
 
     def __init__(self, state: ReplayedState, side: _Side) -> None:
         self._found, self._state, self._side = Replayed(), state, side
@@ -182,7 +182,7 @@ class _Day:
 
 
 def _effect(told: Decided, engine: Engine) -> PodEffect | None:
-    """Repeat a decision; return its effect, or None if there is none."""
+    """Repeat a decision with a change; return the effect of the change on the pod, or None if there is none."""
     before, pod = told.outcome, told.pod
     decision = engine.decide(pod)
     after = landing_of(decision, before.node)

@@ -1,4 +1,4 @@
-"""Return memory that the allocator of the C library keeps after it was freed to the system."""
+"""Return of freed memory, which the allocator of the C library keeps, to the system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 RETURNED_EVERY: Final = 10.0
 """Interval between checks of the allocator's freed memory. Units: seconds."""
 MUCH_FREED: Final = 64 << 20
-"""Growth of freed memory from which it is returned to the system. Units: bytes."""
+"""Growth of freed memory above which the memory is returned to the system. Units: bytes."""
 
 
 class _Mallinfo2(ctypes.Structure):
@@ -45,7 +45,7 @@ class FreedMemory:
         return int(self._info().fordblks) if self._info is not None else 0
 
     def return_much(self) -> None:
-        """Return freed memory to the system if it has grown by `MUCH_FREED`.
+        """Return freed memory to the system if much memory was freed since the last return.
 
         Cost: 0.1 ms if nothing is returned, otherwise 5 to 12 ms for 100 MiB.
         """

@@ -216,7 +216,7 @@ class Leadership:
             log.info("could not write the event about lease %s: %s", self.lease, error)
 
     def _lose(self, why: str) -> None:
-        """Stop the scheduler; end the process if its loop does not react."""
+        """Stop the scheduler after a loss of the lease; end the process if the scheduler's loop does not react."""
         log.error("%s: %s", LOST, why)
         _call(self._loop, lambda: self._on_lost(why))
         if not self._notified.wait(END_WITHIN):

@@ -1,4 +1,4 @@
-"""Handlers of watched objects: pass them to scheduler and reloader, and leave out unusable ones."""
+"""Handlers of watched objects, which pass usable objects to the scheduler or the policy reloader."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class _MalformedPod(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class MalformedPods:
-    """Reports on a malformed pending pod why it is not scheduled."""
+    """Reports, as event and condition of a malformed pending pod, why the pod is not scheduled."""
 
     client: KubeClient
     clock: Clock

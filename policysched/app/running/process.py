@@ -291,7 +291,7 @@ class Process:
         self._acting.set()
 
     async def _reload(self, tasks: asyncio.TaskGroup, reloaded: Reloaded) -> int:
-        """Put a changed configuration in force when everything that it reads is listed; return the retried pods.
+        """Put a changed configuration in force when all kinds that it needs are listed; return the retried pods.
 
         Raises:
             UsageError: an extender is invalid.
@@ -313,7 +313,7 @@ class Process:
         return moved
 
     def _record_configuration(self, configuration: Configuration) -> dict[str, Any]:
-        """Set the configuration for the next swap in the record; return the previous one."""
+        """Set the configuration that the recorder writes at the next reload; return the previous configuration."""
         if self.recorder is None:
             return {}
         before, self.recorder.configuration = self.recorder.configuration, _recorded(configuration)

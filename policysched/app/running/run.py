@@ -183,7 +183,7 @@ async def _work_until(stop: asyncio.Event, process: Process) -> None:
 
 
 def _error_to_report(error: BaseException) -> BaseException:
-    """Return the error to report: from an exception group, the one about missing memory."""
+    """Return the error to report: the error about missing memory if an exception group contains one."""
     found: BaseException | None = None
     if isinstance(error, BaseExceptionGroup):
         found = error.subgroup(OutOfMemoryError)

@@ -30,7 +30,7 @@ class RunOptions:
     kubeconfig: Path | None = None
     context: str | None = None
     master: str | None = None
-    """Server address, if it is not the kubeconfig's."""
+    """Address of the API server; empty uses the address in the kubeconfig."""
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
     """Names of default profiles without a configuration file."""
     config: Path | None = None
@@ -56,7 +56,7 @@ class RunOptions:
     record_limit: int = RECORD_LIMIT
     """Largest total size of the record. Units: bytes."""
     seed: int | None = None
-    """Seed of the draw among equally good nodes if nothing is recorded; None for a random one."""
+    """Seed of the draw among equally good nodes if nothing is recorded; None for a random seed."""
 
 
 def completed_configuration(

@@ -1,4 +1,4 @@
-"""`ServedProcess`: health, documents and decisions of a process for the HTTPS port, which is open before it exists."""
+"""`ServedProcess`: health, documents and decisions of a process for the HTTPS port, which opens before."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Watchdog:
 
     @property
     def hanging(self) -> Running | None:
-        """The hanging plugin, or None; the liveness check fails while there is one."""
+        """The hanging plugin, or None; the liveness check fails while a plugin hangs."""
         for watch in self._watches().values():
             running = watch.running
             if running is not None and watch.monotonic is not None and watch.monotonic() - running.since > HANGING:

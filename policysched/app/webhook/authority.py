@@ -23,7 +23,7 @@ from msgspec.structs import replace
 AUTHORITY_LIFETIME: Final = timedelta(days=730)
 SERVING_LIFETIME: Final = timedelta(days=90)
 LEFT: Final = 3
-"""A certificate is renewed when less than 1/LEFT of its lifetime remains."""
+"""Divisor of a certificate's lifetime: the certificate is renewed when less than 1/LEFT of its lifetime remains."""
 SETTLED: Final = timedelta(minutes=10)
 """Time after a step until all replicas and API servers have applied it; replicas check every minute."""
 EARLIER: Final = timedelta(hours=1)

@@ -85,7 +85,7 @@ class CertificateKeeper:
             await asyncio.sleep(EVERY)
 
     def _log_once(self, error: Exception) -> None:
-        """Log an error of the renewal, once in a row."""
+        """Log an error of the renewal, unless the last error had the same message."""
         if str(error) != self._logged:
             log.warning("cannot check or renew the webhook's certificates; retrying: %s", error)
         self._logged = str(error)
@@ -136,7 +136,7 @@ class CertificateKeeper:
         return made
 
     async def _announce_served(self, configuration: Object | None) -> None:
-        """Add the authority of this process's certificate to those that API servers trust."""
+        """Add the authority of this process's certificate to the authorities that API servers trust."""
         if self._served is None or configuration is None or _trusts(configuration, self._served.bundle):
             return
         own = self._served.bundle

@@ -171,7 +171,7 @@ def _size(members: Members) -> int:
 
 
 def _is_same(old: Members, new: Members) -> bool:
-    """Return whether specs are equal as JSON, in which 1 differs from true."""
+    """Return whether the specs of two policies are equal as JSON, in which 1 differs from true."""
     if bytes(old.get("spec", _NULL)) == bytes(new.get("spec", _NULL)):
         return True
     if max(_size(old), _size(new)) > LARGEST_POLICY:
@@ -196,7 +196,7 @@ def _refused(why: str, errors: Sequence[tuple[str, str]] = (), name: str | None 
 
 
 def _causes(errors: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    """Return the causes of a rejection, as many as fit into LONGEST_MESSAGE, and the number of the others."""
+    """Return the causes of a rejection, as many as fit into LONGEST_MESSAGE, and the number of omitted causes."""
     causes: list[dict[str, str]] = []
     left = LONGEST_MESSAGE
     for number, (field, message) in enumerate(errors):

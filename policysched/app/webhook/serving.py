@@ -1,4 +1,4 @@
-"""`run_webhook`: the port of the webhook, with a given certificate or one kept in a Secret."""
+"""`run_webhook`: the port of the webhook, with a certificate from files or a certificate that is kept in a Secret."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class WebhookOptions:
     port: int = PORT
     bind_address: str = ANYWHERE
     certificate: Path | None = None
-    """A given certificate; None to create one and keep it in a Secret."""
+    """The certificate from files; None creates a certificate and keeps it in a Secret."""
     key: Path | None = None
     kubeconfig: Path | None = None
     context: str | None = None

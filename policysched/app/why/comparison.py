@@ -21,7 +21,7 @@ MOST_WEIGHT: Final = 100
 
 
 def runner_up(record: Record, node: str) -> str:
-    """Return the best of the other feasible nodes, the first by name among equals; empty if there is none."""
+    """Return the best feasible node except the given node, the first by name among equals; empty if none exists."""
     return next((name for name in ranked(record) if name != node), "")
 
 
@@ -66,7 +66,7 @@ def _rules(record: Record, plugin: str, here: str, there: str) -> dict[str, tupl
 
 
 def _decisive(differences: Sequence[ScoreDifference], margin: int) -> ScoreDifference | None:
-    """Return the plugin without which the first node would not be ahead, or the one that adds most."""
+    """Return the plugin without which the first node would not be ahead, or the plugin that adds most to its lead."""
     leading = [one for one in differences if one.lead > 0]
     if margin <= 0 or not leading:
         return None

@@ -1,4 +1,4 @@
-"""Splitting of filter rejections into single causes, each with the nodes that it excludes.
+"""Splitting of filter rejections into single conditions, each with the nodes that the condition excludes.
 
 The engine's filters decide which nodes are excluded. A filter that reads several parts of a pod, several taints or
 several rules is split. Nodes that the parts do not explain keep the filter's own reason, so nothing is lost or
@@ -48,7 +48,7 @@ MOST_ROWS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """One way to remove a condition."""
+    """A change of the pod, a node or the policies that removes a condition which excludes nodes."""
 
     change: RepairKind
     text: str
@@ -145,7 +145,7 @@ def _by_reason(results: Results, codes: Codes) -> Iterator[ExcludingCondition]:
 
 
 def _reserved(variants: VariantEvaluator, pod: Pod, nominated: PodsByRow, rows: Mask) -> Iterator[ExcludingCondition]:
-    """Yield the nodes whose resources are reserved for nominated pods, by these pods."""
+    """Yield a condition for each set of nominated pods for which resources of nodes are reserved."""
     found: dict[tuple[str, ...], Mask] = {}
     for row in np.flatnonzero(rows).tolist():
         names = tuple(sorted(one.key for one in nominated[row]))

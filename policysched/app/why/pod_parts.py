@@ -38,7 +38,7 @@ class PodPart:
     """Filters that read the part."""
     text: str
     alone: Edit
-    """Edits a pod to contain only this part of its kind."""
+    """Edits a pod to contain no other part of the same kind, such as only one of its ports."""
     without: Edit
     """Edits a pod to lack this part."""
     on_node: Edit | None = None
@@ -123,7 +123,7 @@ def _less_of_term(sort: str, one: Any) -> Callable[[Any], Any]:
 
 
 def _labelled(one: Mapping[str, Any]) -> tuple[Edit | None, str]:
-    """Return an edit that gives a node the required label, and its text."""
+    """Return an edit of a node that sets the required label, and the edit's text."""
     key, values = str(one.get("key")), one.get("values") or [""]
     if one.get("operator") in {"In", "Exists"}:
         return edited("metadata.labels", keyed(key, str(values[0]))), f"label {key}={values[0]}"
@@ -178,7 +178,7 @@ def _ports(raw: Object) -> Iterator[PodPart]:
 
 
 def _with_ports(place: int, port: Any, *, keeps: bool) -> Edit:
-    """Return an edit that keeps only one port of a pod, or removes it."""
+    """Return an edit that removes all ports of a pod except one port, or removes only this port."""
 
     def change(found: Any) -> Any:
         return [

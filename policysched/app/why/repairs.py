@@ -21,7 +21,7 @@ from policysched.app.why.variants import VariantEvaluator
 from policysched.framework import Mask, PostFilterResult, RowNumbers
 
 MOST_GROUPS: Final = 12
-"""Largest number of groups in the result, those with the fewest conditions."""
+"""Largest number of groups in the result; groups with more conditions than others are omitted."""
 MOST_FIXES: Final = 64
 """Largest number of conditions that a repair removes."""
 EXAMPLES: Final = 3
@@ -108,7 +108,7 @@ def _repairs(
 
 
 def _nearest(members: Sequence[ExcludingCondition], rows: RowNumbers) -> int:
-    """Return the row that lacks the smallest amount of the first condition about one; among equals, first by name."""
+    """Return the row that lacks the least by the first condition about an amount; among equals, the first by name."""
     for one in members:
         if one.least is not None:
             short = one.least(rows)
@@ -167,7 +167,7 @@ def _pod_repair(
 
 
 def _fixes(members: Sequence[ExcludingCondition], rows: RowNumbers, changes: Sequence[RepairKind]) -> list[Fix] | None:
-    """Return one fix of these kinds for each condition; None if a condition has none or there are too many."""
+    """Return a fix of the given kinds for each condition; None if a condition has none or too many are needed."""
     if len(members) > MOST_FIXES:
         return None
     found = [next((fix for fix in one.fixes(rows) if fix.change in changes), None) for one in members]

@@ -83,7 +83,7 @@ class Group:
     repairs: tuple[Repair, ...]
 
     def missing(self, joint: str) -> str:
-        """Return the first texts of `lacks` joined, with the number of others."""
+        """Return the first texts of conditions that the group lacks, joined, and the number of omitted conditions."""
         more = len(self.lacks) - MOST_NAMED
         return joint.join((*self.lacks[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])))
 
@@ -111,7 +111,7 @@ class ScoreDifference:
 
     @property
     def lead(self) -> int:
-        """Score of the first node minus that of the second."""
+        """Score of the first node minus the score of the second node."""
         return self.here - self.there
 
 

@@ -39,7 +39,7 @@ _MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True)
 class RulePart:
-    """One condition of a rule, and the rows on which it is not true."""
+    """One condition of a rule, and the rows on which the condition is not true."""
 
     key: str
     """Names of policy and rule."""
@@ -91,7 +91,7 @@ def _part(variants: VariantEvaluator, policy: CompiledPolicy, rule: FilterRule, 
 
 
 def _labelled(side: Expr) -> tuple[Edit | None, str]:
-    """Return an edit that gives a node the label required by a comparison, and its text."""
+    """Return an edit of a node that sets the label which a comparison requires, and the edit's text."""
     if not isinstance(side, Comparison) or side.operator != "==":
         return None, ""
     for path, other in ((side.left, side.right), (side.right, side.left)):

@@ -138,7 +138,7 @@ class VariantEvaluator:
 
 
 def _with_weight(policy: CompiledPolicy, plugin: str, weight: int) -> CompiledPolicy:
-    """Return a policy with another weight if the plugin name is its own."""
+    """Return a policy, with another weight if the plugin name is the name of the policy."""
     if plugin_name(policy.key) != plugin:
         return policy
     return replace_field(policy, spec=replace(policy.spec, weight=weight))

@@ -25,7 +25,7 @@ from policysched.sandbox.storage.store import Backend, ObjectStore, Stored, Stor
 
 BOOKMARK_SECONDS = 60.0
 MOST_BEHIND = 64 << 20
-"""Largest amount of unsent changes of a watch; beyond it the watch is ended. Units: bytes."""
+"""Largest amount of unsent changes of a watch; a watch with a larger amount is ended. Units: bytes."""
 _SNAPSHOTS = 16
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -258,7 +258,7 @@ class WatchStream:
             self.given_up()
 
     def push(self, line: bytes) -> None:
-        """Send an encoded line."""
+        """Queue an encoded line for the client of the watch."""
         self._pending.append(line)
         self._wake.set()
 
@@ -278,7 +278,7 @@ class WatchStream:
         return selects is None or selects(entry.object)
 
     async def lines(self) -> AsyncGenerator[bytes]:
-        """Yield lines to send, several at once if they have accumulated."""
+        """Yield the lines to send; join lines that have accumulated."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._spec.seconds
         bookmark_at = loop.time() + BOOKMARK_SECONDS if self._spec.bookmark else inf

@@ -91,7 +91,7 @@ class Target:
 
 
 def target_of(registry: Registry, path: str) -> Target | None:
-    """Return the target of a path; None if nothing is served there."""
+    """Return the resource and object that a path names; None if the sandbox does not serve the path."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["api"]:
         group, version, rest = "", parts[1] if len(parts) > 1 else "", parts[2:]

@@ -49,7 +49,7 @@ class Fault:
     after: int = 0
 
     def matches(self, method: str, path: str) -> bool:
-        """Return whether the fault applies to this request and is not used up."""
+        """Return whether the fault applies to a request with a method and path, and is not used up."""
         return self.times != 0 and self.method in ("*", method) and bool(re.search(self.path, path))
 
 
@@ -75,7 +75,7 @@ class Faults:
         message: str = "",
         headers: dict[str, str] | None = None,
     ) -> None:
-        """Answer with a failure Status; 429 and 503 support a Retry-After header."""
+        """Answer matching requests with a failure Status; `headers` can add a Retry-After."""
         retry = int((headers or {}).get("Retry-After", "0"))
         details: dict[str, Any] | None = {"retryAfterSeconds": retry} if retry else None
         text = message or f"fault: {method} {path}"
@@ -84,21 +84,21 @@ class Faults:
         self._rules.append(Fault(method, path, times, "answer", status, body, head))
 
     def html(self, method: str, path: str, status: int = 503, *, times: int | None = 1) -> None:
-        """Answer with an HTML page, as a broken proxy does."""
+        """Answer matching requests with an HTML page, as a broken proxy does."""
         head = {"Content-Type": "text/html"}
         self._rules.append(Fault(method, path, times, "answer", status, _HTML, head))
 
     def reset(self, method: str, path: str, *, times: int | None = 1, handled: bool = False) -> None:
-        """Abort the connection before the request is handled, or after it, so that only the answer is lost."""
+        """Abort connections of matching requests before the request is handled, or after it, which loses the answer."""
         action = "reset-after" if handled else "reset"
         self._rules.append(Fault(method, path, times, action))
 
     def delay(self, method: str, path: str, seconds: float, *, times: int | None = 1) -> None:
-        """Delay the handling of the request."""
+        """Delay the handling of matching requests."""
         self._rules.append(Fault(method, path, times, "delay", delay=seconds))
 
     def deny(self, path: str) -> None:
-        """Answer 403 from now on, as if the RBAC rule were missing."""
+        """Answer all requests for a path with 403 from now on, as if the RBAC rule were missing."""
         self.fail("*", path, 403, times=None, message=f'forbidden: User "sandbox" cannot access {path}')
 
     def cut_watch(self, path: str, *, after: int = 0) -> None:

@@ -157,7 +157,7 @@ def since(timestamp: str | None, now: datetime) -> str:
 
 
 def human(seconds: float) -> str:
-    """Format a duration as kubectl does, with fewer digits for longer ones: `5s`, `2m30s`, `3h`, `4d`, `2y10d`."""
+    """Format a duration as kubectl does, long durations with fewer digits: `5s`, `2m30s`, `3h`, `4d`, `2y10d`."""
     total = int(seconds)
     if total < 0:
         return "<invalid>" if total < -1 else "0s"
@@ -178,7 +178,7 @@ _SPANS = (
 
 
 def _pod_status(pod: Json) -> str:
-    """Return a pod's status column: the phase, or the reason that keeps the pod in it."""
+    """Return the text of a pod's status column: the phase, or the reason that keeps the pod in the phase."""
     status = pod.get("status") or {}
     reason = status.get("reason") or status.get("phase", "")
     for condition in status.get("conditions") or ():

@@ -18,7 +18,7 @@ _BATCH = 100
 
 
 class Controller(ABC):
-    """Base of controllers: reconciles objects some time after they changed."""
+    """Base class of the sandbox's controllers, which reconcile objects some time after the objects changed."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         self._backend = backend

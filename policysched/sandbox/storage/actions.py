@@ -167,7 +167,7 @@ def _bound(backend: Backend, pod: Json, metadata: Json, node: str) -> Json:
 
 
 def with_condition(conditions: list[Json] | None, kind: str, now: str) -> list[Json]:
-    """Return conditions with one of them set to True."""
+    """Return a list of conditions in which the condition of type `kind` is True."""
     true = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     others = [condition for condition in conditions or () if condition["type"] != kind]
     return [*others, true]

@@ -145,14 +145,14 @@ class ObjectStore:
         return self._forgotten.get(key, self._first)
 
     def forget(self) -> None:
-        """Drop the history, so that a watch from an older version is too old."""
+        """Drop the history, so that a watch from an older version is rejected as too old."""
         for key in self._objects:
             self._events[key] = deque()
             self._sizes[key] = 0
             self._forgotten[key] = self.revision
 
     def listen(self, key: str, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call a listener at each change of a resource (`ANY`: of all); return a function that ends this."""
+        """Call a listener at each change of a resource (`ANY`: of all); return a function that removes the listener."""
         listeners = self._listeners.setdefault(key, [])
         listeners.append(listener)
         return lambda: listeners.remove(listener)
@@ -192,7 +192,7 @@ class Backend:
             self.store.write(DEFINITIONS, _accepted(crd, self.timestamp()))
 
     def timestamp(self, plus_seconds: float = 0) -> str:
-        """Format the current time, or a later one, as in metadata."""
+        """Format the current time plus some seconds, as timestamps in object metadata are written."""
         seconds = int(self.now().timestamp() + plus_seconds)
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -391,7 +391,7 @@ def _pod(old: Json, new: Json) -> list[Cause]:
 
 
 def _masked(spec: Json, *, gated: bool) -> Json:
-    """Remove the fields of a pod's spec that may change; a gated pod may also be restricted to nodes."""
+    """Return a pod's spec without the fields that an update may change, to compare the rest; a gated pod has more."""
     free = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
     if gated:
         free |= {"nodeSelector", "affinity"}

@@ -183,7 +183,7 @@ def _states_of(entry: StoredPolicy) -> set[str]:
 
 
 def is_policy(results: FilterResults | MemberCodes | ScoreResults | MemberScores) -> bool:
-    """Return whether results are those of a policy."""
+    """Return whether filter or score results are the results of a policy."""
     return results.plugin.name.startswith(PREFIX)
 
 

@@ -32,7 +32,7 @@ from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 MANY_ATTEMPTS: Final = 15
 """Number of attempts above which pods share a label value."""
 MOST_CLASSES: Final = 1024
-"""Number of pod classes for which evaluations are counted separately before they are added up."""
+"""Largest number of sets of plugins whose evaluations are counted separately before the counts are added up."""
 FILTERING: Final = (PRE_FILTER, FILTER)
 SCORING: Final = (PRE_SCORE, SCORE)
 ALONE: Final = "Score alone"
@@ -166,7 +166,7 @@ class SchedulerMetrics(Observer, Collector):
         self._after_flush += queued.flushed
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Count a pod or pod group that enters a queue; kube-scheduler counts gated ones as unschedulable."""
+        """Count a pod or pod group that enters a queue; gated pods count as unschedulable, as in kube-scheduler."""
         queue = "unschedulable" if queue == "gated" else queue
         if isinstance(queued, QueuedPodGroup):
             self._incoming_groups[queue, event] += 1
@@ -242,5 +242,5 @@ class SchedulerMetrics(Observer, Collector):
 
 
 def is_kept(plugin: str, names: frozenset[str]) -> bool:
-    """Return whether a plugin belongs to a profile, or is a policy with one of these names."""
+    """Return whether a name is the name of a plugin, or of a policy among the given names."""
     return not plugin.startswith(PREFIX) or plugin.removeprefix(PREFIX) in names

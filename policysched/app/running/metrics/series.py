@@ -101,7 +101,7 @@ class Histogram:
         self._counts = {labels: counts for labels, counts in self._counts.items() if wanted(labels)}
 
     def _empty(self) -> list[float]:
-        """Return an empty list of counts: one per bucket, one above all bounds, and the sum of values."""
+        """Return a list of zeros: a count per bucket, a count above all bounds, and the sum of values."""
         return [0] * (len(self._bounds) + 1) + [0.0]
 
 

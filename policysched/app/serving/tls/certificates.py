@@ -205,7 +205,7 @@ def _load_pair(context: ssl.SSLContext, pair: bytes) -> None:
 
 
 def _own_pair(folder: Path | None, now: datetime) -> Pair:
-    """Return a self-signed certificate and key from the folder, or new ones, which are stored there.
+    """Return the self-signed certificate and key in a folder; create and store both if the folder has none.
 
     Raises:
         UsageError: the folder cannot be used.

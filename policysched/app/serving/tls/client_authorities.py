@@ -59,7 +59,7 @@ def _listed(data: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 async def follow_client_authorities(sender: Sender, certificate: ServingCertificate) -> None:
-    """Read the authorities periodically until cancelled; after a failure the previous ones stay valid."""
+    """Read the authorities periodically until cancelled; after a failure the previous authorities stay valid."""
     is_logged = False
     while True:
         try:

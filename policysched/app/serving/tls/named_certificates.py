@@ -28,7 +28,7 @@ class NamedPair:
     certificate: bytes
     key: bytes
     names: tuple[str, ...]
-    """Server names; empty for those in the certificate."""
+    """Server names for which the certificate is served; empty for the names in the certificate."""
 
 
 def by_server_name(

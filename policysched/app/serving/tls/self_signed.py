@@ -1,4 +1,4 @@
-"""`self_signed`: creates a certificate for this host, for a port without a given one."""
+"""`self_signed`: creates a certificate for this host, for a port without a certificate from files."""
 
 from __future__ import annotations
 

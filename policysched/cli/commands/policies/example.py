@@ -1,4 +1,4 @@
-"""`policysched example`: lists the examples in the package, or writes the files of one into a folder."""
+"""`policysched example`: lists the examples in the package, or writes the files of an example into a folder."""
 
 from __future__ import annotations
 
