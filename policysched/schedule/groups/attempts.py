@@ -91,6 +91,7 @@ class GroupAttempts:
             for member in members.values():
                 self._cluster.forget(member.identity)  # its binding has not begun
                 self._fail(member, failure)
+            self._set_condition(queued.group, condition_for(result, failure.message))
         finally:
             self._queue.end_group(queued, OUTCOMES[result])
 

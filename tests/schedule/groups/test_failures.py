@@ -166,6 +166,7 @@ async def test_exception_in_a_cycle_retries_the_group(monkeypatch: pytest.Monkey
         assert stand.bound == {}
         assert is_clean(stand.scheduler.cluster)
         assert not stand.scheduler.cluster.pods.by_id
+        assert conditions(stand) == [("False", "SchedulerError", "the scheduling cycle failed: RuntimeError('once')")]
         await stand.pass_time(30)
         assert sorted(stand.bound) == ["p0", "p1"]
 
