@@ -1,4 +1,4 @@
-"""DefaultPreemption: evict pods of lower priority for a pod that fits nowhere.
+"""DefaultPreemption: evicts pods of lower priority for a pod that fits on no node.
 
 | module | task |
 |---|---|

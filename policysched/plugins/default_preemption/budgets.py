@@ -20,17 +20,17 @@ from policysched.model.selection.indexed_selector import IndexedSelector
 
 Places = NDArray[np.intp]
 SPARE: Final = 1024
-"""Number of label sets that a namespace may keep beyond twice its pod signatures; above it, all are dropped."""
+"""Number of cached label sets of a namespace, beyond twice its pod signatures, above which all are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetRules:
-    """How disruption budgets protect pods."""
+    """How PodDisruptionBudgets protect pods, which differs between Kubernetes minors."""
 
     stops_at_violation: bool = False
-    """Whether other budgets do not count a pod whose eviction violates a budget. The strictest budget comes first."""
+    """Whether a pod whose eviction violates a budget is not counted by further budgets; the strictest is first."""
     empty_selects_all: bool = False
-    """Whether an empty selector selects all pods of its namespace, and budgets select pods without labels."""
+    """Whether an empty selector selects all pods of the budget's namespace, and budgets select pods without labels."""
 
 
 class LabelSets:
@@ -71,7 +71,7 @@ class LabelSets:
         return self._later[1]
 
     def selected(self, selector: IndexedSelector) -> Mask:
-        """Return which label sets a selector matches.
+        """Return a mask of the label sets that a selector matches.
 
         Shapes: (S,).
         Cost: a few operations over the sets, and a step for each value, for each label that some set has.
@@ -92,14 +92,14 @@ class LabelSets:
         return found
 
     def _having(self, key: str) -> Mask:
-        """Return which sets have a label key."""
+        """Return a mask of the label sets with a label key."""
         known = self._key_masks.get(key)
         if known is None or known.size < len(self.labels):
             known = self._key_masks[key] = self._mask([self._with_key.get(key)])
         return known
 
     def _with_values(self, key: str, values: Set[str]) -> Mask:
-        """Return which sets have one of the values of a label."""
+        """Return a mask of the label sets in which a label has one of the values."""
         known = self._with_value.get(key, {})
         return self._mask(known[value] for value in known.keys() & values)
 
@@ -112,7 +112,7 @@ class LabelSets:
 
 
 class SelectedLabels:
-    """The label sets that the selector of a budget matches; it evaluates each label set once."""
+    """Which of a namespace's label sets a budget's selector matches; each label set is evaluated once."""
 
     __slots__ = ("_known", "_sets", "selector")
 
@@ -122,7 +122,7 @@ class SelectedLabels:
         self._known: Mask = np.zeros(0, np.bool_)
 
     def of(self, sets: LabelSets) -> Mask:
-        """Return which label sets the selector matches.
+        """Return a mask of the label sets that the selector matches.
 
         Shapes: (sets,).
         """
@@ -135,41 +135,41 @@ class SelectedLabels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectingBudget:
-    """A disruption budget with a valid selector."""
+    """A PodDisruptionBudget with a valid selector."""
 
     name: str
     selection: SelectedLabels
     allowed: int
-    """The number of its pods that may be evicted."""
+    """The number of pods that the budget still allows to evict."""
     disrupted: frozenset[str]
     """The names of the pods whose eviction the budget has already counted."""
 
 
 class EqualBudgets(NamedTuple):
-    """Budgets that match the same label sets."""
+    """Budgets of a namespace that match the same label sets."""
 
     budgets: list[SelectingBudget]
     selected: Mask
-    """(sets,)."""
+    """Mask of the label sets that the budgets match. Shapes: (sets,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """The budgets of a namespace, joined by the label sets that they match."""
+    """The budgets of a namespace, grouped by the label sets that they match."""
 
     sets: LabelSets
     budgets: Sequence[SelectingBudget]
     spent: Mask
-    """(sets,): label sets that a budget without allowed disruptions matches."""
+    """Mask of the label sets that a budget without allowed disruptions matches. Shapes: (sets,)."""
     rest: Sequence[EqualBudgets]
-    """The other budgets, joined if they match the same."""
+    """The budgets with allowed disruptions, grouped by the label sets that they match."""
 
     def is_of(self, budgets: Sequence[SelectingBudget]) -> bool:
-        """Return whether the limits are those of these budgets."""
+        """Return whether these limits were computed from the given budgets."""
         return len(budgets) == len(self.budgets) and all(map(operator.is_, budgets, self.budgets))
 
     def below(self, most: int) -> Iterator[EqualBudgets]:
-        """Yield the other budgets that allow fewer evictions than a number."""
+        """Yield the grouped budgets that allow some, but fewer than `most` evictions."""
         for budgets, selected in self.rest:
             strict = [one for one in budgets if one.allowed < most]
             if strict:
@@ -177,7 +177,7 @@ class Limits:
 
 
 class Budgets:
-    """The disruption budgets at one point in time.
+    """The PodDisruptionBudgets of the cluster at one point in time.
 
     Args:
         cluster: The cluster.
@@ -207,14 +207,14 @@ class Budgets:
             }
 
     def of(self, pod: Pod) -> list[SelectingBudget]:
-        """Return the budgets that match a pod and have not counted its eviction."""
+        """Return the budgets that match a pod and have not already counted the pod's eviction."""
         metadata = pod.metadata
         among = self._by_namespace.get(metadata.namespace, ()) if self._may_select(metadata.labels) else ()
         selecting = (one for one in among if one.selection.selector.matches(metadata.labels))
         return [one for one in selecting if metadata.name not in one.disrupted]
 
     def violating(self, cluster: Cluster, slots: Places, rows: Places) -> Mask:
-        """Return the pods whose eviction violates a budget after the eviction of all earlier pods of their node.
+        """Return the pods whose eviction violates a budget, if all earlier pods of their node are evicted, too.
 
         Whether a budget counts a pod whose eviction violates another budget depends on the rules.
 
@@ -255,7 +255,7 @@ class Budgets:
         return bool(labels) or self._rules.empty_selects_all
 
     def _limits_of(self, namespace: str) -> Limits:
-        """Return the limits of a namespace for all its label sets."""
+        """Return the grouped budgets of a namespace, evaluated for all its label sets."""
         sets, budgets = self._sets[namespace], self._by_namespace[namespace]
         known = self._limits.get(namespace)
         size = len(sets.labels)
@@ -273,7 +273,7 @@ class Budgets:
         return found
 
     def _numbered(self, cluster: Cluster, signatures: Sequence[int]) -> dict[str, tuple[Places, Places]]:
-        """Return by namespace the places of signatures that budgets may match, with the numbers of their label sets."""
+        """Return by namespace the signatures (by index) that budgets may match, with numbers of their label sets."""
         there: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
         for place, signature in enumerate(signatures):
             placed = cluster.signatures.present[signature]
@@ -297,7 +297,7 @@ Compiled = tuple[PodDisruptionBudget, SelectingBudget | None]
 
 
 def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list[EqualBudgets]:
-    """Join budgets that match the same."""
+    """Group budgets that match the same label sets."""
     found: dict[bytes, EqualBudgets] = {}
     for budgets, selected in selecting:
         found.setdefault(selected.tobytes(), EqualBudgets([], selected)).budgets.extend(budgets)
@@ -305,14 +305,14 @@ def _joined(selecting: Iterable[tuple[Sequence[SelectingBudget], Mask]]) -> list
 
 
 def _strictness(group: EqualBudgets) -> tuple[int, str]:
-    """Return how many evictions the strictest of equal budgets allows, with the budget's name."""
+    """Return number of allowed evictions and name of the strictest of some budgets, as a sort key."""
     return min((one.allowed, one.name) for one in group.budgets)
 
 
 def _spent(
     budgets: Sequence[SelectingBudget], pods: Places, cluster: Cluster, slots: Places, rows: Places
 ) -> Iterator[tuple[Places, int]]:
-    """Yield pods that equal budgets count, with the number of them that may be evicted from each node.
+    """Yield pods that budgets with equal matches count, each time with the evictions that a node's pods are allowed.
 
     The strictest budget decides on the nodes without a pod whose eviction it has already counted. On the other nodes,
     budgets that allow more are evaluated, too.
@@ -346,7 +346,7 @@ def _places_by_name(pods: Places, cluster: Cluster, slots: Places) -> dict[str, 
 
 
 def _evicted(budget: SelectingBudget, places_of: Mapping[str, Sequence[int]]) -> Places:
-    """Return the places of the pods whose eviction a budget has already counted."""
+    """Return the indices of the pods whose eviction a budget has already counted."""
     fewer = budget.disrupted if len(budget.disrupted) < len(places_of) else places_of
     names = (name for name in fewer if name in budget.disrupted and name in places_of)
     return np.array([place for name in names for place in places_of[name]], np.intp)
@@ -362,7 +362,7 @@ def _counted_on_row(rows: Places) -> NDArray[np.intp]:
 def _renewed(
     given: PodDisruptionBudget, before: Compiled | None, cluster: Cluster, rules: BudgetRules
 ) -> SelectingBudget | None:
-    """Compile a new or changed budget; with an unchanged selector it keeps its matches."""
+    """Compile a new or changed budget; reuse the cached matches if its selector did not change."""
     if before is None or before[0].spec.selector != given.spec.selector:
         selection = _selection(given, cluster, rules)
     else:
@@ -374,7 +374,7 @@ def _renewed(
 
 
 def _selection(given: PodDisruptionBudget, cluster: Cluster, rules: BudgetRules) -> SelectedLabels | None:
-    """Return the compiled selector; None if it is missing or invalid, or empty and selects no pod."""
+    """Return the compiled selector of a budget; None if it is missing or invalid, or selects no pod."""
     stated = given.spec.selector
     if stated is None or not (stated.match_labels or stated.match_expressions or rules.empty_selects_all):
         return None

@@ -1,4 +1,4 @@
-"""Choice of the candidate node whose victims cost least, and extenders (ProcessPreemption).
+"""Choice of the candidate node with the least costly victims, and calls of extenders (ProcessPreemption).
 
 The criteria in order: fewest violations of disruption budgets, lowest priority of the most important victim, lowest sum
 of priorities, fewest victims, latest start of the first started among the most important victims. Nodes that are equal
@@ -34,7 +34,7 @@ from policysched.state.placed.pods import PlacedPod
 log = logging.getLogger(__name__)
 NONE_LEFT: Final = "no candidate node for preemption"
 LOWEST: Final = -(2**31)
-"""The lowest priority. Sums count priorities from here, so that every further victim adds to the cost."""
+"""The lowest priority, which is subtracted before summing so that every additional victim raises the cost."""
 CRITERIA: Final = (
     "violations of disruption budgets",
     "highest priority of a victim",
@@ -42,26 +42,26 @@ CRITERIA: Final = (
     "victims",
     "start of the most important victim",
 )
-"""The names of the criteria in records."""
+"""The names of the cost criteria in decision records."""
 START: Final = 4
 Costs = NDArray[np.float64 | np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate node with its victims."""
+    """A candidate node for preemption, with its victims."""
 
     node: str
     victims: tuple[Pod, ...]
-    """The most important first."""
+    """The pods to evict from the node, the most important first."""
     violating: frozenset[str]
     """The victims whose eviction violates a disruption budget, as `namespace/name`."""
     loses_by: str = ""
-    """The first criterion by which the best node costs less, with both costs; empty for the best nodes."""
+    """The first criterion by which a best node costs less, with the costs of both; empty for best nodes."""
 
 
 class Choice:
-    """The candidates of a search and the best ones among them; read it before the cluster changes.
+    """The candidate nodes of a search, and the best of them; read it before the cluster changes.
 
     Shapes: C candidates.
 
@@ -84,11 +84,11 @@ class Choice:
         """The names of the best nodes."""
 
     def victims_on(self, node: str) -> Sequence[Pod]:
-        """List the victims on one of the best nodes, the most important first."""
+        """Return the victims on one of the best nodes, the most important first."""
         return self._victims_and_violations(self._place_of[node])[0]
 
     def candidates(self) -> Iterator[Candidate]:
-        """Yield every candidate, by name."""
+        """Yield every candidate node, in the order of names."""
         for at in sorted(range(self._places.size), key=self._name):
             yield Candidate(self._name(at), *self._victims_and_violations(at), self._why_not(at))
 
@@ -108,7 +108,7 @@ class Choice:
 
 
 def _costs(found: Search, among: Places) -> Iterator[Costs]:
-    """Yield the costs of nodes of a search by each criterion; lower is better.
+    """Yield by criterion the costs of preemption on some nodes of a search; lower is better.
 
     Shapes: (C,) each.
     """
@@ -123,12 +123,12 @@ def _costs(found: Search, among: Places) -> Iterator[Costs]:
 
 
 def _shown(number: int, cost: float) -> str:
-    """Return a cost as text; time zone offsets may move a start beyond the years 1 to 9999."""
+    """Return a cost as text, also a start time outside the years 1 to 9999, which time zone offsets can cause."""
     return f"{np.datetime64(math.floor(-cost), 's')}Z" if number == START else str(int(cost))
 
 
 def proposals(found: Search) -> dict[str, NodeVictims]:
-    """Return the victims of each candidate of a search, by node."""
+    """Return the victims of each candidate node of a search, by node name."""
     made = {}
     for place in found.candidates.tolist():
         victims, violating = found.victims_and_violations(place)
@@ -139,7 +139,7 @@ def proposals(found: Search) -> dict[str, NodeVictims]:
 async def ask_extenders(
     pod: Pod, extenders: Sequence[Extender], candidates: Mapping[str, NodeVictims], cluster: Cluster
 ) -> dict[str, NodeVictims]:
-    """Call one extender after the other with the candidates that the earlier ones left.
+    """Call the extenders one after another; each gets the candidates that the earlier extenders kept.
 
     The cluster may change meanwhile: the victims that an extender names are looked up after its answer.
 
@@ -171,7 +171,7 @@ async def ask_extenders(
 
 
 def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Guarded) -> dict[str, NodeVictims]:
-    """Drop candidates with a victim that guards protect, whoever named the victim."""
+    """Return the candidates without victims that guards protect, including victims that extenders named."""
     kept = guarded.reasons()
     row_of = guarded.cluster.nodes.row_of
     left = {node: victims for node, victims in candidates.items() if row_of.get(node) not in kept}
@@ -188,7 +188,7 @@ def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Gu
 def _known(
     extender: Extender, named: Mapping[str, NamedVictims], asked: Mapping[str, NodeVictims], cluster: Cluster
 ) -> dict[str, NodeVictims]:
-    """Look up the victims that an extender named; candidates' victims that are deleted meanwhile are skipped.
+    """Return the pods that an extender named as victims; proposed victims that were deleted meanwhile are skipped.
 
     Raises:
         ExtenderError: A victim was never on the node, or a node has no victims.
@@ -224,14 +224,14 @@ def _placed_on(node: str, cluster: Cluster, told: Iterable[str], *, gone: bool) 
 
 
 def least_costly(candidates: Mapping[str, NodeVictims], cluster: Cluster) -> list[str]:
-    """Return the nodes whose victims cost least, by name."""
+    """Return the names of the nodes with the least costly victims."""
     costs = {node: _cost(victims, cluster) for node, victims in candidates.items()}
     least = min(costs.values(), default=None)
     return sorted(node for node, cost in costs.items() if cost == least)
 
 
 def _cost(victims: NodeVictims, cluster: Cluster) -> tuple[float, ...]:
-    """Return the cost by each criterion; the first victim is treated as the most important one."""
+    """Return the cost of victims by each criterion; the first victim is treated as the most important."""
     priorities = [pod_priority(one) for one in victims.pods]
     highest = max(priorities)
     first_ones = [one for one, priority in zip(victims.pods, priorities, strict=True) if priority == highest]
@@ -241,7 +241,7 @@ def _cost(victims: NodeVictims, cluster: Cluster) -> tuple[float, ...]:
 
 
 def _first_start(pods: Sequence[Pod], cluster: Cluster) -> float:
-    """Return the earliest start of pods; the current time for pods that have not started."""
+    """Return the earliest start time of pods; a pod that has not started has the current time."""
     placed = (cluster.pods.by_id.get(one.metadata.uid) for one in pods)
     slots = np.array([one.slot for one in placed if one is not None], np.intp)
     return min(cluster.time.seconds, float(cluster.pods.starts(slots).min(initial=np.inf)))

@@ -24,20 +24,20 @@ Slots = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Evictable:
-    """Pods that may be evicted; the pods of a victim are adjacent and in the order of their UIDs."""
+    """Pods that may be evicted; the pods of each victim are adjacent, in the order of their UIDs."""
 
     slots: Slots
-    """(V,): the pods, by their slots in the pod table."""
+    """The pods, by their slots in the pod table. Shapes: (V,)."""
     rows: RowNumbers
-    """(V,): the nodes that the evictions are to free. A pod of a group may be placed on another node."""
+    """The node that each pod's eviction makes room on; a pod of a group may be on another node. Shapes: (V,)."""
     victims: Slots
-    """(V,): the number of each pod's victim, from 0."""
+    """The number of the victim that each pod belongs to, from 0. Shapes: (V,)."""
     of_group: Mask
-    """(U,): the victims that have the rank of pod groups."""
+    """Mask of the victims that have the rank of pod groups. Shapes: (U,)."""
 
     @classmethod
     def of(cls, cluster: Cluster, slots: Slots, *, ranks_members: bool) -> Evictable:
-        """Return the victims that pods belong to.
+        """Return the victims that pods belong to: each pod itself, or its pod group.
 
         Args:
             cluster: The cluster.
@@ -68,13 +68,13 @@ class Evictable:
         return self.of_group.size == self.slots.size
 
     def without(self, kept: Mask) -> Evictable:
-        """Return the victims without those that have a pod to keep. Shapes: kept (V,)."""
+        """Return a copy without the victims of which at least one pod must be kept. Shapes: kept (V,)."""
         stays = np.isin(self.victims, self.victims[kept])
         numbers, victims = np.unique(self.victims[~stays], return_inverse=True)
         return Evictable(self.slots[~stays], self.rows[~stays], victims, self.of_group[numbers])
 
     def order(self, priorities: NDArray[np.int64], starts: NDArray[np.float64], uids: NDArray[np.str_] | None) -> Slots:
-        """Return the places of the pods by node and by importance of their victims.
+        """Return the indices of the pods, ordered by node and by the importance of their victims.
 
         Args:
             priorities: The priorities of the pods.
@@ -96,13 +96,13 @@ class Evictable:
 
 
 def _slots_of(cluster: Cluster, groups: PodGroups) -> dict[int, GroupState]:
-    """Return the group of each placed pod, by slot, for groups of disruption mode `all`."""
+    """Return by slot the pod group of each placed pod, for groups with disruption mode `all`."""
     whole = (state for state in groups if state.group is not None and state.group.is_disrupted_as_whole)
     return {slot: state for state in whole for slot in _placed(cluster, state)}
 
 
 def _grouped(cluster: Cluster, groups: PodGroups) -> list[int]:
-    """Return the slots of the placed pods of all groups."""
+    """Return the pod table slots of the placed pods of all pod groups."""
     return [slot for state in groups for slot in _placed(cluster, state)]
 
 
@@ -113,7 +113,7 @@ def _placed(cluster: Cluster, state: GroupState) -> Iterable[int]:
 
 
 def _by_uid(cluster: Cluster, state: GroupState) -> Slots:
-    """Return the slots of the placed pods of a group, in the order of their UIDs."""
+    """Return the pod table slots of the placed pods of a group, in the order of the pods' UIDs."""
     by_slot = cluster.pods.by_slot
     placed = [one for slot in _placed(cluster, state) if (one := by_slot[slot]) is not None]
     return np.array([one.slot for one in sorted(placed, key=lambda one: one.pod.metadata.uid)], np.intp)

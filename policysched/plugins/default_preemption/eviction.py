@@ -1,4 +1,4 @@
-"""Eviction of victims: they are marked and deleted, or returned to the queue if their binding has not begun.
+"""Eviction of victims: deletes them with a condition, or returns them to the queue if they are not bound yet.
 
 All victims but the last are deleted concurrently, and then the last one: its deletion is the event that requeues the
 preemptor. Until then the preemptor is gated, because it would find the node full. A victim that no longer exists counts
@@ -23,33 +23,33 @@ from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 GONE: Final = frozenset((404, 409, 422))
-"""Status codes for a pod that no longer exists, or whose name belongs to another pod."""
+"""HTTP status codes for a pod that no longer exists or was recreated under the same name."""
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 10.0
-"""Limits of the delay after a failed eviction, as in the backoff of the queue. Units: seconds."""
+"""Limits of the pause after a failed eviction, as in the backoff of the queue. Units: seconds."""
 PAUSE_EACH: Final = 0.1
-"""Delay per preemptor that waits after a failure: together they retry ten times a second. Units: seconds."""
+"""Pause after a failed eviction per waiting preemptor: together, all retry ten times a second. Units: seconds."""
 MARK: Final = "DisruptionTarget"
 REASON: Final = "PreemptionByScheduler"
 
 
 @dataclass(slots=True, eq=False)
 class Preemption:
-    """A running preemption."""
+    """A running preemption: the preemptor, its node and the victims."""
 
     preemptor: Pod
     node: str
     victims: Sequence[Pod]
-    """The victims that are not being deleted already, the most important first."""
+    """The victims that are not yet being deleted, the most important first."""
     cluster: Cluster
     last: str = ""
-    """The identity of the last victim; empty until all others are evicted."""
+    """The identity of the last victim; empty until all other victims are evicted."""
     held_back: bool = False
-    """Whether the preemptor was gated meanwhile."""
+    """Whether the preemptor was gated during the preemption."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the last victim is deleted or being deleted."""
+        """Whether the last victim is deleted or being deleted, so that the preemptor need not be gated."""
         if not self.last:
             return False
         placed = self.cluster.pods.by_id.get(self.last)
@@ -57,7 +57,7 @@ class Preemption:
 
     @property
     def left_nobody(self) -> bool:
-        """Whether all victims are deleted, so that none of their events will requeue the preemptor."""
+        """Whether all victims are deleted, so that none of their deletions will requeue the preemptor."""
         return self.cluster.pods.by_id.keys().isdisjoint(map(pod_id, self.victims))
 
 
@@ -71,7 +71,7 @@ class Evictions:
         """The number of preemptors that wait after a failure."""
 
     def holds_back(self, pod: Pod) -> bool:
-        """Return whether a pod has to wait for the evictions of its own preemption."""
+        """Return whether a pod has to wait for the evictions that it caused as a preemptor."""
         running = self._running.get(pod_id(pod))
         if running is None or running.is_over:
             return False
@@ -79,7 +79,7 @@ class Evictions:
         return True
 
     def start(self, preemption: Preemption, handle: Handle) -> Awaitable[bool]:
-        """Register a preemption; return an awaitable that evicts the victims and returns whether that succeeded."""
+        """Register a preemption; return an awaitable that evicts the victims and returns whether all were evicted."""
         self._running[pod_id(preemption.preemptor)] = preemption
         return self._run(preemption, handle)
 
@@ -102,7 +102,7 @@ class Evictions:
         return not failed
 
     async def _pause(self, handle: Handle) -> None:
-        """Wait after a failure, longer if more preemptors wait: an immediate retry would fail again."""
+        """Pause after a failed eviction; the pause grows with the number of waiting preemptors."""
         self._pausing += 1
         try:
             await handle.pause(min(max(FIRST_PAUSE, self._pausing * PAUSE_EACH), LONGEST_PAUSE))
@@ -110,7 +110,7 @@ class Evictions:
             self._pausing -= 1
 
     async def _evict(self, preemption: Preemption, handle: Handle) -> bool:
-        """Evict all victims, the last one only if all others succeeded; return whether all succeeded."""
+        """Evict all victims, the last one only if all others were evicted; return whether all were evicted."""
         *first, last = preemption.victims
         if not all(await asyncio.gather(*(self._evict_one(preemption, victim, handle) for victim in first))):
             return False
@@ -118,7 +118,7 @@ class Evictions:
         return await self._evict_one(preemption, last, handle)
 
     async def _clear_nominations(self, preemption: Preemption, handle: Handle) -> bool:
-        """Clear the nominations of pods of lower priority to the node; return whether all succeeded."""
+        """Clear the nominations of lower-priority pods to the preemption's node; return whether all were cleared."""
         fine = True
         for pod in lower_nominated(preemption.cluster, preemption.preemptor, preemption.node):
             if not pod.status.nominated_node_name:
@@ -149,7 +149,7 @@ class Evictions:
         return True
 
     def _is_turned_away(self, victim: str, handle: Handle) -> bool:
-        """Return a victim to the queue if it waits at Permit or is in PreBind; return whether it was."""
+        """Return to the queue a victim that waits at Permit or is in PreBind; return whether the victim was there."""
         waiting, binding = handle.waiting.get(victim), handle.in_pre_bind.get(victim)
         if waiting is not None:
             return waiting.preempt(self._plugin, "preempted")
@@ -173,7 +173,7 @@ async def _delete(victim: Pod, preemptor: Pod, handle: Handle) -> None:
 
 
 def lower_nominated(cluster: Cluster, preemptor: Pod, node: str) -> list[Pod]:
-    """Return the pods of lower priority that are nominated to a node."""
+    """Return the pods that are nominated to a node and have a lower priority than the preemptor."""
     priority = pod_priority(preemptor)
     return [one for one in cluster.nominations.on_node(node) if pod_priority(one) < priority]
 

@@ -1,4 +1,4 @@
-"""Asks VictimGuards which lower-priority pods may not become victims, and records why.
+"""Calls VictimGuards to find the lower-priority pods that must not become victims, and the reasons.
 
 Guards are evaluated once for all pods that the search may evict, and again for the victims that extenders return. A pod
 that is being deleted is never protected: it is deleted anyway.
@@ -19,38 +19,38 @@ from policysched.model.objects import Pod
 from policysched.state.placed.pods import PlacedPod, pod_id
 
 MOST_TOLD: Final = 1000
-"""Number of protected pods that a record describes; the others are counted."""
+"""Number of protected pods that a decision record describes; further pods are only counted."""
 _CODE_BITS: Final = 32
 _CODES: Final = (1 << _CODE_BITS) - 1
 Rank = tuple[int, float, str]
-"""The order in which pods would be evicted: priority, negated start time, name."""
+"""Sort key of pods in the order of eviction: priority, negated start time, name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer of one guard. Shapes: (V,)."""
+    """The protections by one guard. Shapes: (V,)."""
 
     guard: str
     slots: RowNumbers
     protection: Protection
     kept: Mask
-    """The protected pods."""
+    """Mask of the pods that the guard protects."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Guarded:
-    """The answers of guards about the pods that a search may evict; read it before the cluster changes."""
+    """Which of the pods that a search may evict are protected by guards; read it before the cluster changes."""
 
     cluster: Cluster
     slots: RowNumbers
-    """(V,): the pods, by their slots in the pod table."""
+    """The pods that may be evicted, by their slots in the pod table. Shapes: (V,)."""
     rows: RowNumbers
-    """(V,): the node that the eviction of each pod is to free."""
+    """For each pod, the node that the pod's eviction makes room on. Shapes: (V,)."""
     answers: Sequence[_Answer] = ()
 
     @property
     def may_go(self) -> Mask:
-        """Which pods no guard protects. Shapes: (V,)."""
+        """Mask of the pods that no guard protects. Shapes: (V,)."""
         free = np.ones(self.slots.size, np.bool_)
         for one in self.answers:
             free &= ~one.kept
@@ -58,11 +58,11 @@ class Guarded:
 
     @property
     def names(self) -> frozenset[str]:
-        """The guards that protect a pod."""
+        """The names of the guards that protect at least one pod."""
         return frozenset(one.guard for one in self.answers)
 
     def reasons(self) -> dict[int, dict[str, None]]:
-        """Return by row why pods on it are protected, each reason once.
+        """Return for each row the reasons for which pods on the row are protected.
 
         Cost: a few operations over the pods, and one step for each row and reason.
         """
@@ -76,7 +76,7 @@ class Guarded:
         return found
 
     def examples(self) -> dict[str, str]:
-        """Return each reason with the least important pod that it protects, and the values that the guard read."""
+        """Return for each reason the least important pod that the reason protects, with the values the guard read."""
         found: dict[str, tuple[Rank, str]] = {}
         for one in self.answers:
             places = np.flatnonzero(one.kept)
@@ -89,7 +89,7 @@ class Guarded:
         return {reason: text for reason, (_, text) in found.items()}
 
     def describe(self) -> dict[str, Any]:
-        """Return the protected pods by node with the reasons, the first ones by name, and the number of the others."""
+        """Return the first protected pods by node with the reasons, and the number of the remaining protected pods."""
         kept = [(one, place) for one in self.answers for place in np.flatnonzero(one.kept).tolist()]
         named = sorted((*self._names(*which), number) for number, which in enumerate(kept))
         found: dict[str, dict[str, str]] = {}
@@ -109,7 +109,7 @@ class Guarded:
         return f"{reason} ({values})" if values not in reason else reason
 
     def _least_important(self, answer: _Answer, places: RowNumbers) -> tuple[Rank, int]:
-        """Return the place of the pod that would be evicted first, with its rank."""
+        """Return the index and the sort key of the protected pod that would be evicted first."""
         pods = self.cluster.pods
         priorities = self.cluster.signatures.priorities()[pods.signatures[answer.slots[places]]]
         least = places[priorities == priorities.min()]
@@ -133,7 +133,7 @@ def _with_example(reason: str, pod: str, values: str) -> str:
 
 
 def ask_guards(failed: FailedDecision, slots: RowNumbers, rows: RowNumbers) -> Guarded:
-    """Evaluate the guards for pods of lower priority.
+    """Evaluate the guards for pods of lower priority than the pod of a failed decision.
 
     Args:
         failed: The decision.

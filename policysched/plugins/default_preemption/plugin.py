@@ -66,7 +66,7 @@ NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
 PERCENTAGE, ABSOLUTE = 10, 100
-"""Default arguments; with them, the search covers every node."""
+"""Default arguments, with which the search for victims covers every node."""
 
 
 class PreemptionArguments(PluginArguments, frozen=True):
@@ -80,7 +80,7 @@ class PreemptionArguments(PluginArguments, frozen=True):
     min_candidate_nodes_absolute: Int32 = ABSOLUTE
 
     def faults(self) -> Iterator[Fault]:
-        """Name fields that are not valid, and why."""
+        """Yield the invalid fields of the arguments, each with the reason."""
         percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
         if not 0 <= percentage <= 100:
             yield "minCandidateNodesPercentage", f"{percentage} is not between 0 and 100"
@@ -91,7 +91,7 @@ class PreemptionArguments(PluginArguments, frozen=True):
             yield "minCandidateNodesAbsolute", "cannot be 0 together with minCandidateNodesPercentage"
 
     def most_candidates(self, nodes: int, *, extended: bool) -> int:
-        """Return the number of candidates after which a search on nodes may end; lower if extenders take part."""
+        """Return the number of candidates after which a search can stop; lower if extenders take part."""
         if not extended and (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute) == (
             PERCENTAGE,
             ABSOLUTE,
@@ -109,12 +109,12 @@ class PreemptionDetails:
     choice: Choice
     budgets: Budgets
     cleared: Sequence[Pod]
-    """The pods whose nomination to the node is cleared."""
+    """The pods whose nomination to the node is cleared, because of their lower priority."""
     guarded: Guarded | None = None
-    """The answers of guards about the pods of lower priority; None without guards."""
+    """Which pods of lower priority guards protect; None if there are no guards."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what each victim costs, and why the other candidates are worse."""
+        """Return for the decision record the cost of each victim, and why other candidates are worse."""
         candidates = {one.node: one for one in self.choice.candidates()}
         chosen = candidates.pop(self.node)
         return {
@@ -142,7 +142,7 @@ def _never_helps(pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: A
 
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin):
-    """The plugin DefaultPreemption.
+    """The DefaultPreemption plugin: makes room for a pod by evicting pods of lower priority.
 
     Args:
         given: The arguments.
@@ -154,7 +154,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
     name = DEFAULT_PREEMPTION
     hints = (Hint(Resource.ASSIGNED_POD, Action.DELETE, _never_helps),)
-    """The deletion of pods with a hint that never matches: the hints of other plugins decide."""
+    """A hint for deleted pods that never matches, because the hints of the filters decide about retries."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return HELD_BACK if self._evictions.holds_back(pod) else None
 
     def take_over(self, before: Plugin) -> None:
-        """Take over the running preemptions of an earlier profile."""
+        """Continue the running preemptions of the profile that is replaced."""
         if isinstance(before, DefaultPreemption):
             self._evictions = before._evictions
 
@@ -203,7 +203,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     async def _ask_extenders(
         self, pod: Pod, failed: FailedDecision, candidates: dict[str, NodeVictims], statuses: Counter[Status]
     ) -> PostFilterResult:
-        """Choose among the candidates that extenders leave; `statuses` are those of the other nodes.
+        """Choose among the candidates that extenders keep; `statuses` counts the rejections of the other nodes.
 
         Guards are evaluated again: an extender may have named other victims, and the cluster may have changed.
         """
@@ -219,7 +219,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return self._result(pod, failed.cluster, node, left[node].pods)
 
     def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:
-        """Return why a pod group does not preempt others; groups with possible victims do not preempt them either."""
+        """Return why a pod group does not preempt other pods, even if there are possible victims."""
         policy = group.spec.preemption_policy
         if policy == "Never" or (policy is None and any(pod.spec.preemption_policy == "Never" for pod in pods)):
             return unschedulable(f"pod group preemption: {NEVER}")
@@ -244,7 +244,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
 
 def _ineligible(pod: Pod, failed: FailedDecision) -> str:
-    """Return why a pod may not preempt others now; empty if it may."""
+    """Return why a pod may not preempt other pods now; empty if it may."""
     if pod.spec.preemption_policy == "Never":
         return NEVER
     name = pod.status.nominated_node_name
@@ -258,7 +258,7 @@ def _ineligible(pod: Pod, failed: FailedDecision) -> str:
 
 
 def _no_candidate(found: Search) -> PostFilterResult:
-    """Report why preemption does not help on any node; the pod's nomination is cleared."""
+    """Return the result for a search without a candidate node; it clears the pod's nomination."""
     statuses, guarded, nodes = found.failures(), found.guarded, found.cluster.nodes.count
     failed = (one for one in statuses if one.code is Code.ERROR)
     errors = list(dict.fromkeys(filter_error(one) if one.plugin else one.message for one in failed))
@@ -278,14 +278,14 @@ def _no_candidate(found: Search) -> PostFilterResult:
 
 
 def _none_left(guarded: Guarded, statuses: Counter[Status]) -> PostFilterResult:
-    """Report that extenders left no candidate, or only candidates with protected victims."""
+    """Return the result after extenders kept no candidate, or only candidates with protected victims."""
     why = ", ".join(guarded.examples().values())
     said = _said(Code.UNSCHEDULABLE, f"{NONE_LEFT}: {why}" if why else NONE_LEFT)
     return replace(said, details=guarded, rejectors=guarded.names, rejecting_anyway=_rejecting_anyway(statuses))
 
 
 def _rejecting_anyway(statuses: Counter[Status]) -> frozenset[str]:
-    """Return the plugins that reject the pod whichever pods are evicted."""
+    """Return the plugins that reject the pod on some node regardless of which pods are evicted."""
     return frozenset(one.plugin for one in statuses if one.plugin)
 
 

@@ -48,14 +48,14 @@ NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 @dataclass(frozen=True, slots=True)
 class SearchRules:
-    """How victims are chosen."""
+    """How victims are chosen, which differs between Kubernetes minors."""
 
     uid_breaks_ties: bool = False
-    """Whether the lowest UID is the most important one of pods with equal priority and start."""
+    """Whether, of pods with equal priority and start time, the pod with the lowest UID is the most important."""
     ranks_members: bool = False
     """Whether a pod of a pod group is more important than other pods of its priority."""
     extenders_add_victims: bool = False
-    """Whether a node that the pod fits without evictions is a candidate for extenders, and no error without them."""
+    """Whether extenders get nodes on which the pod fits without evictions; without extenders, these are no error."""
 
 
 ANY_ORDER: Final = SearchRules()
@@ -63,62 +63,62 @@ ANY_ORDER: Final = SearchRules()
 
 @dataclass(slots=True)
 class Search:
-    """Result of a search: the pods of lower priority by node, and which of them are victims."""
+    """Result of a search: the pods of lower priority on each node, and which of them are victims."""
 
     cluster: Cluster
     rows: RowNumbers
     """The nodes with pods of lower priority that may be evicted."""
     begins: Places
-    """(R + 1,): the place of the first pod of each node."""
+    """The index of the first pod of each node. Shapes: (R + 1,)."""
     slots: Places
-    """(V,): the slots of the pods in the pod table, in the order in which the search restores them."""
+    """The pods' slots in the pod table, in the order in which the search restores the pods. Shapes: (V,)."""
     first_pods: Places
-    """(U + 1,): the place of the first pod of each victim; pods of a group that is evicted as a whole are one victim,
-    listed for each node with one of them."""
+    """The index of the first pod of each victim; pods of a group that is evicted as a whole are one victim, listed for
+    each node with one of them. Shapes: (U + 1,)."""
     priorities: NDArray[np.int64]
     starts: NDArray[np.float64]
-    """(V,): start times; the current time for a pod that has not started."""
+    """The start times of the pods; the current time for a pod that has not started. Shapes: (V,)."""
     importance: Places
-    """(V,): the rank of each pod by importance among the pods of its node."""
+    """The rank of each pod by importance among the pods of its node. Shapes: (V,)."""
     violating: Mask
-    """(V,): pods whose eviction violates a budget; the pods of a victim with such a pod are restored first."""
+    """Mask of pods whose eviction violates a budget; victims with such a pod are restored first. Shapes: (V,)."""
     victims: Mask
-    """(V,): pods to evict."""
+    """Mask of the pods to evict. Shapes: (V,)."""
     fits: Mask
-    """(R,): nodes that the pod fits without any pod of lower priority."""
+    """Mask of the nodes on which the pod fits if all lower-priority pods are evicted. Shapes: (R,)."""
     empty_rows: RowNumbers
     """The nodes without pods of lower priority that may be evicted."""
     rules: SearchRules = ANY_ORDER
     is_extended: bool = False
     """Whether extenders receive the candidates."""
     guarded: Guarded | None = None
-    """The answers of the guards; None without guards."""
+    """Which pods guards protect; None if there are no guards."""
     verdicts: RowVerdicts | None = None
-    """(R,): the verdicts without any pod of lower priority; None if a filter evaluates single nodes only."""
+    """The filter results without lower-priority pods; None if a filter simulates single nodes only. Shapes: (R,)."""
     statuses: dict[int, Status] = field(default_factory=dict)
-    """The rejections by place of the node, if the search ran node by node."""
+    """The rejections by the index of the node, if the search ran node by node."""
     left_out: Places = field(default_factory=lambda: NO_ROWS)
-    """The places of nodes that are not considered because other candidates are enough."""
+    """The indices of nodes that are not considered, because there are enough other candidates."""
 
     @property
     def node_of_pod(self) -> Places:
-        """The place of the node of each pod. Shapes: (V,)."""
+        """The index of each pod's node. Shapes: (V,)."""
         return np.repeat(np.arange(self.rows.size), np.diff(self.begins))
 
     @property
     def is_local(self) -> Mask:
-        """Which pods are placed on their node; other pods of groups are placed on other nodes. Shapes: (V,)."""
+        """Mask of the pods on the node itself; other pods of a pod group may be on other nodes. Shapes: (V,)."""
         is_local: Mask = self.cluster.pods.rows[self.slots] == np.repeat(self.rows, np.diff(self.begins))
         return is_local
 
     @property
     def candidates(self) -> Places:
-        """The places of the nodes that the pod fits once their victims are evicted."""
+        """The indices of the nodes on which the pod fits after evicting the victims."""
         return np.flatnonzero(self.fits if self.keeps_empty else self.fits & self.counts().astype(np.bool_))
 
     @property
     def keeps_empty(self) -> bool:
-        """Whether nodes without victims are candidates: extenders can add victims."""
+        """Whether nodes without victims are candidates, because extenders can add victims."""
         return self.is_extended and self.rules.extenders_add_victims
 
     def counts(self) -> NDArray[np.int64]:
@@ -126,19 +126,19 @@ class Search:
         return self.sum_up(self.victims.astype(np.int64))
 
     def sum_up(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sums of values of pods by node; sums wrap around in 64 bits.
+        """Return for each node the sum of the values of its pods; sums wrap around in 64 bits.
 
         Shapes: (V,) -> (R,).
         """
         return np.add.reduceat(values, self.begins[:-1]) if self.rows.size else np.zeros(0, np.int64)
 
     def leave_out(self, places: Places) -> None:
-        """Consider some nodes no longer: other candidates are enough."""
+        """Stop considering some nodes, because there are enough other candidates."""
         self.left_out = places
         self.fits[places] = False
 
     def victims_and_violations(self, place: int) -> tuple[tuple[Pod, ...], frozenset[str]]:
-        """Return a node's victims, most important first, and the names of those whose eviction violates a budget."""
+        """Return a node's victims, most important first, and the names of victims whose eviction violates a budget."""
         begin, end = int(self.begins[place]), int(self.begins[place + 1])
         places = begin + np.flatnonzero(self.victims[begin:end])
         by_importance = places[np.argsort(self.importance[places])]
@@ -147,18 +147,18 @@ class Search:
         return tuple(pods), frozenset(pod.key for pod, violates in zip(pods, violating, strict=True) if violates)
 
     def pods_at(self, places: Places) -> list[Pod]:
-        """Return pods by their places; call it before the cluster changes."""
+        """Return pods by their indices in the search; call it before the cluster changes."""
         by_slot = self.cluster.pods.by_slot
         return [placed.pod for slot in self.slots[places].tolist() if (placed := by_slot[slot]) is not None]
 
     def pods_of(self, victims: Places) -> tuple[Places, Places]:
-        """Return the places of the pods of victims, and for each pod the index of its victim among these."""
+        """Return the indices of the victims' pods, and for each pod the index of its victim in `victims`."""
         begins, sizes = self.first_pods[victims], self.first_pods[victims + 1] - self.first_pods[victims]
         of = np.repeat(np.arange(victims.size), sizes)
         return begins[of] + np.arange(of.size) - (np.cumsum(sizes) - sizes)[of], of
 
     def failures(self) -> Counter[Status]:
-        """Count the nodes that are no candidates by status, without the nodes that were left out."""
+        """Count the nodes that are no candidates by status, without excluded nodes."""
         reasons = {} if self.guarded is None else self.guarded.reasons()
         protected = [row for row in self.empty_rows.tolist() if row in reasons] if reasons else []
         found = Counter({NO_VICTIMS: self.empty_rows.size - len(protected)})
@@ -186,7 +186,7 @@ class Search:
 def search_victims(
     failed: FailedDecision, rows: RowNumbers, budgets: Budgets, most: int, rules: SearchRules = ANY_ORDER
 ) -> Search:
-    """Search for victims on nodes.
+    """Search for victims on each of some nodes.
 
     Args:
         failed: The decision.
@@ -213,7 +213,7 @@ def search_victims(
 
 
 def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Search:
-    """List the pods of lower priority that guards do not protect, by node and importance."""
+    """List the pods of lower priority that no guard protects, ordered by node and importance."""
     cluster = failed.cluster
     pods = cluster.pods
     found = Evictable.of(cluster, _lower_on(cluster, pod_priority(failed.pod), rows), ranks_members=rules.ranks_members)
@@ -247,7 +247,7 @@ def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Sea
 
 
 def _first_of_each(victims: Places) -> Places:
-    """Return the place of the first pod of each victim, and the number of pods; pods of a victim are adjacent.
+    """Return the index of the first pod of each victim, and the number of pods; pods of a victim are adjacent.
 
     Shapes: (V,) -> (U + 1,).
     """
@@ -274,7 +274,7 @@ def _lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
 
 
 def _without_lower(found: Search) -> ChangedRows:
-    """Return the nodes that may fit without their pods of lower priority."""
+    """Find the nodes on which the pod may fit without the pods of lower priority."""
     nodes, of = np.flatnonzero(found.fits), found.node_of_pod
     is_local = found.is_local
     pods = np.flatnonzero(found.fits[of] & is_local)
@@ -287,7 +287,7 @@ def _without_lower(found: Search) -> ChangedRows:
 
 
 def _put_violating_first(found: Search, budgets: Budgets) -> None:
-    """Evaluate budgets on the nodes that the pod may fit, and order the violating pods of each node first."""
+    """Evaluate budgets, and order the pods whose eviction violates a budget before the other pods of their node."""
     of = found.node_of_pod
     asked = np.flatnonzero(found.fits[of])
     found.violating[asked] = budgets.violating(found.cluster, found.slots[asked], found.rows[of[asked]])
@@ -303,7 +303,7 @@ def _put_violating_first(found: Search, budgets: Budgets) -> None:
 
 
 def _restore_pods(found: Search, failed: FailedDecision) -> bool:
-    """Restore one pod after the other on all nodes that fit without any; the pods that cannot be restored are victims.
+    """Restore the evicted pods one by one on all nodes at once; pods that cannot be restored are victims.
 
     Returns:
         False if a filter can evaluate single nodes only, which may depend on the pods that are restored.
@@ -333,7 +333,7 @@ def _restore_pods(found: Search, failed: FailedDecision) -> bool:
 
 
 def _bound(found: Search, most: int, rng: random.Random) -> None:
-    """Leave out candidates beyond the first ones that are enough, beginning at a random one."""
+    """Exclude candidates beyond the number that suffices, beginning at a random candidate."""
     candidates = found.candidates
     if candidates.size <= most:
         return
@@ -362,7 +362,7 @@ def _search_node_by_node(found: Search, failed: FailedDecision, rows: RowNumbers
 
 
 def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
-    """Search for victims on one node; return which of its victims violate a budget. Shapes: (victims,)."""
+    """Search for victims on one node; return which of the victims violate a budget. Shapes: (victims,)."""
     begin, end = int(found.begins[place]), int(found.begins[place + 1])
     row = found.rows[place : place + 1]
     trial = failed.trial(int(row[0]))
@@ -390,7 +390,7 @@ def _search_node(found: Search, failed: FailedDecision, place: int) -> Mask:
 
 
 def _remove(trial: WhatIf, found: Search, begin: int, end: int) -> None:
-    """Remove pods from a trial of their node."""
+    """Remove pods from a simulation of a node."""
     for placed, is_local in _placed(found, begin, end):
         if is_local:
             trial.remove(placed.pod)
@@ -399,7 +399,7 @@ def _remove(trial: WhatIf, found: Search, begin: int, end: int) -> None:
 
 
 def _restore(trial: WhatIf, found: Search, begin: int, end: int) -> None:
-    """Restore pods that were removed from a trial of their node."""
+    """Restore pods that were removed from a simulation of a node."""
     for placed, is_local in _placed(found, begin, end):
         if is_local:
             trial.add(placed.pod)
