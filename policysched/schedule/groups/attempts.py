@@ -1,4 +1,4 @@
-"""`GroupAttempts`: scheduling attempts of pod groups. Each decides about all members, then binds or rejects each.
+"""`GroupAttempts`: scheduling attempts of pod groups, each of which decides about all members of a group.
 
 An exception ends the attempt of the group with an error: its members are retried together after a backoff.
 
@@ -39,13 +39,13 @@ OUTCOMES: Final = {
     AttemptResult.UNSCHEDULABLE: GroupOutcome.REJECTED,
     AttemptResult.ERROR: GroupOutcome.ERROR,
 }
-"""Outcome of a group for the queue by the result of its attempt."""
+"""For each result of a group's attempt, the outcome that the queue gets."""
 Open = dict[str, QueuedPod]
-"""The members whose attempt has not ended and whose binding has not begun, by identity."""
+"""The members of a group, by pod identity, whose attempt has not ended and whose binding has not begun."""
 
 
 class GroupAttempts:
-    """Makes the scheduling attempts of pod groups.
+    """Runs the scheduling attempts of pod groups.
 
     Args:
         attempts: Decides about single pods, binds and rejects them.
@@ -96,7 +96,7 @@ class GroupAttempts:
             self._queue.end_group(queued, OUTCOMES[result])
 
     async def _try(self, queued: QueuedPodGroup, members: Open) -> AttemptResult:
-        """Validate a group, decide about it, and bind or reject its members."""
+        """Validate a popped group, run its cycle, and bind or reject its members."""
         began = self._clock.monotonic()
         self._changes.update_time()
         group = self._valid(queued, members)
@@ -126,7 +126,7 @@ class GroupAttempts:
         return outcome.result
 
     def _valid(self, queued: QueuedPodGroup, members: Open) -> PodGroup | None:
-        """Return the object of a group; fail the members if there is none, or if they do not belong together."""
+        """Return the object of a group; if it is missing or a member does not match, fail the members, return None."""
         state = self._groups.get(queued.key)
         if state is None or (group := state.group) is None:
             self._fail_all(members, f"pod group object not found for pod group podgroup/{queued.key}")
@@ -160,7 +160,7 @@ class GroupAttempts:
         return 0 if state is None else state.scheduled_count
 
     def _fail_all(self, members: Open, message: str) -> None:
-        """Fail the members of a group that is not tried."""
+        """End with a failure the attempts of the members of a group that gets no cycle."""
         failure = Failure(AttemptResult.ERROR, message)
         for identity in list(members):
             self._fail(members[identity], failure)
@@ -192,7 +192,7 @@ class GroupAttempts:
         return tuple(one for plugin in plugins for one in plugin.cleanups(member.pod, failed))
 
     def _submit(self, outcome: GroupResult, members: Open) -> Sequence[Evaluated]:
-        """Place the members that fit, and fail the others; return the placed members, which are to be bound."""
+        """Assume the members that fit and return them, as they are to be bound; fail the other members."""
         admitted = []
         for one in outcome.decision.members:
             member, failure = one.queued, outcome.failure_of(one)
@@ -213,7 +213,7 @@ class GroupAttempts:
         return admitted
 
     def _admit(self, member: QueuedPod, placement: Placement) -> bool:
-        """Place a member on its node; return False if a Reserve or Permit plugin rejects it, which ends its attempt."""
+        """Assume a member on its node; return False, after ending its attempt, if Reserve or Permit rejects it."""
         row = self._cluster.nodes.row_of[placement.assumed.node]
         return self._attempts.admit(member, placement.assumed, row, placement.resources)
 
@@ -224,7 +224,7 @@ class GroupAttempts:
                 del members[one.queued.identity]
 
     def _fail(self, member: QueuedPod, failure: Failure) -> None:
-        """End the attempt of a member that failed; a member that was deleted or placed meanwhile is dropped."""
+        """End the attempt of a member that failed; drop the member if it was deleted or placed during the attempt."""
         if member.stage is not Stage.IN_FLIGHT:
             return
         if self._queue.get(member.identity) is not member or member.identity in self._cluster.pods.by_id:

@@ -23,7 +23,7 @@ from policysched.visible import visible
 log = logging.getLogger(__name__)
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 INVALID: Final = "PodGroupError"
-"""Reason of the condition of a group whose members do not belong together."""
+"""Reason of the condition of a pod group whose members are invalid as a group."""
 _REASONS: Final = {
     AttemptResult.SCHEDULED: "Scheduled",
     AttemptResult.UNSCHEDULABLE: "Unschedulable",
@@ -32,7 +32,7 @@ _REASONS: Final = {
 
 
 def condition_for(result: AttemptResult, message: str, reason: str = "") -> PodCondition:
-    """Return the condition for the result of an attempt; without a reason, that of the result."""
+    """Return the condition for the result of a group's attempt; if `reason` is empty, the result determines it."""
     status = "True" if result is AttemptResult.SCHEDULED else "False"
     return PodCondition(INITIALLY_SCHEDULED, status, reason or _REASONS[result], visible(message))
 
@@ -54,7 +54,7 @@ class GroupConditions:
         """The newest condition of each group with a write under way, by `namespace/name`."""
 
     def request(self, group: PodGroup, told: PodCondition) -> bool:
-        """Set the condition of a group; return whether to call `write` for it."""
+        """Request to set the condition of a group; return whether the caller has to call `write`."""
         before = self._wanted.get(group.key)
         if before is not None and before.status == "True":
             return False
@@ -64,7 +64,7 @@ class GroupConditions:
         return before is None
 
     async def write(self, group: PodGroup) -> None:
-        """Write the requested condition of a group, and newer ones that are requested meanwhile; log errors."""
+        """Write the requested condition of a group, and conditions that are requested during the write; log errors."""
         written: PodCondition | None = None
         try:
             while (told := self._wanted[group.key]) is not written:
@@ -103,7 +103,7 @@ class GroupConditions:
 def changed_condition(
     known: PodCondition | None, told: PodCondition, generation: int, now: datetime
 ) -> dict[str, Any] | None:
-    """Return a condition as it is written; None if it is already known."""
+    """Return the JSON of a condition to write; None if the group already has the condition."""
     told = replace(told, observed_generation=generation)
     if known == told:
         return None

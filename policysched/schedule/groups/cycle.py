@@ -1,4 +1,4 @@
-"""`run_cycle`: decide about the members of a pod group one after another, each with the earlier members in place.
+"""`run_cycle`: decides about the members of a pod group one by one, with the earlier members assumed on nodes.
 
 A member that fits is assumed in the cluster, and its Reserve plugins run, until the end of the cycle. At the end, all
 members are removed again: the caller places the members of a group that fits. If the group fits and no Reserve or
@@ -37,7 +37,7 @@ CHANGED: Final = "a member of the pod group or its node was deleted while extend
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The state of a pod group during or after its cycle."""
+    """Whether a pod group can still be scheduled, during and after its cycle."""
 
     result: AttemptResult
     message: str = ""
@@ -64,27 +64,27 @@ class Evaluated:
 
     queued: QueuedPod
     seconds: float
-    """Duration of the evaluation."""
+    """Duration of the evaluation of the member."""
     placement: Placement | None = None
     failure: Failure | None = None
     cleanups: tuple[Undo, ...] = ()
-    """The requests to send if its group is rejected."""
+    """The requests to send if the member's group is rejected."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDecision:
-    """The outcome of a pod group's cycle."""
+    """The outcome of a pod group's cycle, with the results of its members."""
 
     verdict: Verdict
     members: tuple[Evaluated, ...] = ()
-    """The evaluated members in order; the cycle may end before it evaluates all members."""
+    """The evaluated members in the order of evaluation; the cycle may end before all are evaluated."""
     stays: bool = False
-    """Whether the members are still in place."""
+    """Whether the members are still assumed on their nodes after the cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of a cycle that the scheduler provides."""
+    """The functions of the scheduler that a pod group's cycle calls."""
 
     cluster: Cluster
     profile: Profile
@@ -97,15 +97,15 @@ class Steps:
     now: Callable[[], float]
     """A monotonic clock. Units: seconds."""
     measure: Callable[..., Status | None]
-    """Calls a function of an extension point and profile, and records its duration."""
+    """Calls a function and records its duration, for an extension point and a profile."""
     names_group: bool
-    """Whether members name their group, see `Release.messages_name_pod_group`; else `REJECTED` precedes the reason."""
+    """Whether messages name the pod group as a parent; if not, `REJECTED` precedes the reason."""
 
 
 async def run_cycle(
     group: PodGroup, scheduled: Callable[[], int], members: Sequence[QueuedPod], steps: Steps
 ) -> GroupDecision:
-    """Decide about a pod group; the cluster is the same afterwards, except for members that stay.
+    """Decide about a pod group; restore the cluster afterwards, except for members that stay on their nodes.
 
     Args:
         group: The group.
@@ -143,7 +143,7 @@ async def run_cycle(
 
 
 class _Cycle:
-    """A cycle under way, with the members that are in place."""
+    """A running cycle of a pod group, with the members that are assumed on nodes."""
 
     def __init__(self, group: PodGroup, steps: Steps) -> None:
         self._group, self._steps, self._cluster = group, steps, steps.cluster
@@ -151,7 +151,7 @@ class _Cycle:
         """The members in place, with their nominations before."""
 
     def feasible(self, progress: PlacementProgress, *, is_first: bool = False) -> Verdict:
-        """Return whether the group can still be scheduled; `is_first` before the first member is evaluated."""
+        """Return whether the group can still be scheduled; `is_first` means before the first member."""
         status = self._steps.measure(PLACEMENT_FEASIBLE, self._steps.profile, self._status, progress)
         if status is None:
             return PROCEED
@@ -175,7 +175,7 @@ class _Cycle:
         return waiting
 
     async def evaluate(self, member: QueuedPod) -> Evaluated | None:
-        """Decide about a member, and put it in place if it fits; return None if it was deleted or placed meanwhile."""
+        """Decide about a member and assume it if it fits; return None if it was deleted or placed meanwhile."""
         began = self._steps.now()
         decision = await self._steps.decide(member)
         if decision is None:
@@ -192,7 +192,7 @@ class _Cycle:
         return Evaluated(member, seconds, placement if failure is None else None, failure, cleanups)
 
     def _place(self, member: QueuedPod, placement: Placement, row: int) -> Failure | None:
-        """Assume a member and run its Reserve plugins; return the failure of Reserve."""
+        """Assume a member on its node and run Reserve; return the failure of Reserve, or None."""
         assumed, nomination = placement.assumed, self._cluster.nominations.get(member.identity)
         self._cluster.assume(assumed.pod, row, placement.resources)
         self._placed.append((member, assumed, nomination))
@@ -203,7 +203,7 @@ class _Cycle:
         return Failure.at_permit(status)
 
     def last_verdict(self, *, is_smaller: bool) -> Verdict:
-        """Return the verdict on a feasible group: at least one member is in place, and none was deleted meanwhile.
+        """Return the final verdict on a group that passed: a member must be assumed, and none may have been deleted.
 
         Args:
             is_smaller: Whether fewer members have a node than the cycle counted.
@@ -220,14 +220,14 @@ class _Cycle:
         return row >= 0 and bool(nodes.present.data[row]) and self._cluster.is_assumed(member.identity)
 
     def may_stay(self) -> bool:
-        """Return whether no Reserve or Permit plugin applies to a member in place."""
+        """Return whether no Reserve or Permit plugin applies to the assumed members, so that they can stay."""
         profile = self._steps.profile
         if profile.permits:
             return False
         return not any(profile.reserving(assumed.pod, self._cluster) for _, assumed, _ in self._placed)
 
     def undo(self) -> None:
-        """Remove the members in reverse order."""
+        """Remove the assumed members from their nodes, in reverse order."""
         while self._placed:
             self._remove(*self._placed.pop())
 
@@ -262,7 +262,7 @@ def _error(message: str) -> Verdict:
 
 
 def _failure_of(decision: Decision) -> Failure | None:
-    """Return the failure of a member without a feasible node; its nomination stays if other nodes may become free."""
+    """Return the failure of a member without a feasible node; keep its nomination if nodes may become feasible."""
     if decision.row >= 0:
         return None
     if decision.failed:

@@ -19,7 +19,7 @@ from policysched.schedule.observer import AttemptResult
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """The end of a pod group's attempt.
+    """The result of a pod group's attempt, with the failures of its members.
 
     Args:
         name: The name of the group.
@@ -35,11 +35,11 @@ class GroupResult:
 
     @property
     def result(self) -> AttemptResult:
-        """The result."""
+        """The result of the group's attempt."""
         return self.decision.verdict.result
 
     def failure_of(self, member: Evaluated) -> Failure | None:
-        """Return the failure of an evaluated member; None if it is to be bound."""
+        """Return the failure of an evaluated member; None if the member is to be bound."""
         match self.result:
             case AttemptResult.SCHEDULED:
                 return member.failure
@@ -60,7 +60,7 @@ class GroupResult:
         return Failure(AttemptResult.ERROR, message)
 
     def _rejection(self, nominated: str | None) -> Failure:
-        """Return the failure of a member without an own one; `nominated` is its nominated node from now on."""
+        """Return the failure of a member that its group's rejection causes; `nominated` is its new nominated node."""
         verdict = self.decision.verdict
         if self.names_group:
             message = f'parent pod group "{self.name}" is unschedulable'

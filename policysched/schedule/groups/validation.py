@@ -1,4 +1,4 @@
-"""`refusal_of`: why a pod group is not tried: its members do not belong together.
+"""`refusal_of`: why a pod group gets no cycle, for example members with different scheduler names.
 
 Source: pkg/scheduler/schedule_one_podgroup.go (validatePodGroupHierarchy of v1.38, validatePodGroup of v1.37).
 """
@@ -16,15 +16,15 @@ DEFAULT_POLICY: Final = "PreemptLowerPriority"
 
 
 class Refusal(NamedTuple):
-    """Why a pod group is not tried."""
+    """Why a pod group gets no cycle."""
 
     message: str
     is_invalid: bool
-    """Whether the condition of the group states that the group or its members have to change."""
+    """Whether the group's condition states that the group or its members have to be changed."""
 
 
 class _Texts(NamedTuple):
-    """Messages about a member that differs from its group, for `str.format`."""
+    """Message formats (for `str.format`) for members that do not match their pod group."""
 
     scheduler: str
     priority: str
@@ -48,7 +48,7 @@ _UNNAMED: Final = _Texts(
 def refusal_of(
     group: PodGroup, pods: Sequence[Pod], scheduled: Iterable[Pod], profiles: Collection[str], *, names_group: bool
 ) -> Refusal | None:
-    """Return why a pod group is not tried; None if it is.
+    """Return why a pod group gets no cycle; None if it gets one.
 
     Args:
         group: The group.
@@ -69,7 +69,7 @@ def refusal_of(
 
 
 def _fault(pod: Pod, first: Pod, group: PodGroup, policy: str, texts: _Texts) -> str:
-    """Return in what a member differs from its group; empty if it does not."""
+    """Return in which field a member does not match its group, as a message; empty if it matches."""
     name = pod.metadata.name
     own, common = pod.spec.scheduler_name, first.spec.scheduler_name
     if own != common:
