@@ -97,7 +97,7 @@ NOT_TO_START = {
 }
 """What is imported once it is needed: by the port, by other commands."""
 BELOW = "policysched.cli.commands."
-MOST_MODULES = 1060
+MOST_MODULES = 1100
 """How many modules a scheduler may import before it asks for the first list, those of the interpreter among them."""
 
 
