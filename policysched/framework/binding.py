@@ -114,7 +114,7 @@ class WaitingPod:
         return tuple(self._timers)
 
     def allow(self, plugin: str) -> None:
-        """Allow the pod in the name of a plugin."""
+        """Record that a plugin allows the pod; the wait ends when every waiting plugin has allowed it."""
         if threading.get_ident() != self._thread:
             self._loop.call_soon_threadsafe(self.allow, plugin)
             return
@@ -267,7 +267,7 @@ class Handle:
 
 
 class ReservePlugin(Plugin, ABC):
-    """A plugin at Reserve."""
+    """Base class of plugins at Reserve, which reserve resources for a pod on its chosen node."""
 
     @abstractmethod
     def reserve(self, assumed: AssumedPod) -> Status | None:
@@ -282,7 +282,7 @@ class ReservePlugin(Plugin, ABC):
 
 
 class PermitPlugin(Plugin, ABC):
-    """A plugin at Permit."""
+    """Base class of plugins at Permit, which allow, delay or reject a binding."""
 
     @abstractmethod
     def permit(self, assumed: AssumedPod, handle: Handle) -> Status | Wait | None:
@@ -290,7 +290,7 @@ class PermitPlugin(Plugin, ABC):
 
 
 class PreBindPlugin(Plugin, ABC):
-    """A plugin at PreBind."""
+    """Base class of plugins at PreBind, which do the work that must precede a binding."""
 
     @property
     def runs_to_its_end(self) -> bool:
@@ -310,7 +310,7 @@ class PreBindPlugin(Plugin, ABC):
 
 
 class BindPlugin(Plugin, ABC):
-    """A plugin at Bind."""
+    """Base class of plugins at Bind, which bind a pod to its node."""
 
     @abstractmethod
     async def bind(self, assumed: AssumedPod, handle: Handle) -> Status | None:
@@ -318,7 +318,7 @@ class BindPlugin(Plugin, ABC):
 
 
 class PostBindPlugin(Plugin, ABC):
-    """A plugin at PostBind."""
+    """Base class of plugins at PostBind, which are notified after a binding."""
 
     @abstractmethod
     async def post_bind(self, assumed: AssumedPod, handle: Handle) -> None:

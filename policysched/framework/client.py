@@ -85,7 +85,7 @@ class Event:
 
     pod: Pod
     type: str
-    """Normal or Warning."""
+    """Type of the event: Normal or Warning."""
     reason: str
     action: str
     note: str
@@ -101,7 +101,7 @@ class PolicyEvent:
 
     policy: Policy
     type: str
-    """Normal or Warning."""
+    """Type of the event: Normal or Warning."""
     reason: str
     action: str
     note: str
@@ -274,7 +274,7 @@ class Clock(Protocol):
         """Return the current time in UTC."""
 
     def monotonic(self) -> float:
-        """Return monotonic time.
+        """Return the time of a monotonic clock. Units: seconds.
 
         Units: seconds.
         """

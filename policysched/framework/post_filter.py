@@ -60,7 +60,7 @@ class RowVerdicts:
     """
 
     fits: Mask
-    """The rows that pass every filter."""
+    """Mask of the rows that pass every filter."""
     status_of: Callable[[int], Status | None]
     """Returns the status that rejects the row at an index, or None if the row passes."""
 

@@ -81,7 +81,7 @@ class Profile:
     """The extenders, in the order of their calls."""
     policies_filter: bool = True
     policies_score: bool = True
-    """Whether SchedulingPolicies filter and score."""
+    """Whether SchedulingPolicies filter, and whether they score, with this profile."""
     handle: PluginHandle | None = None
     """The handle of the out-of-tree plugins."""
     extra_key: Callable[[Pod, Cluster], Hashable] | None = None

@@ -78,7 +78,7 @@ class ExecPlugin(ExecProvider):
 
 
 def _checked(status: Any) -> dict[str, Any]:
-    """Return the non-empty fields of a status.
+    """Return the non-empty fields of an ExecCredential's status; raise an error for fields of a wrong type.
 
     Raises:
         ConfigException: a field has the wrong type.

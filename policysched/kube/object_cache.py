@@ -244,7 +244,7 @@ class Replacement(Generic[T]):
             cache._texts.incomplete = False  # first, because more texts can be wanted while the list is read
 
     def take(self, raws: Iterable[msgspec.Raw]) -> None:
-        """Process a chunk of the list.
+        """Process a chunk of the items of the list.
 
         Raises:
             OutOfMemoryError: no memory is left for an object.
@@ -378,13 +378,13 @@ class LeftOutObjects:
         self._lines, self._filled_at, self._unlogged = float(BURST), monotonic(), 0
 
     def malformed(self, error: ObjectError, _: bytes = b"") -> None:
-        """Record an unreadable object."""
+        """Log and count an object that cannot be decoded."""
         self._counter.labels(error.kind, LeftOutReason.MALFORMED.value).inc()
         unforeseen = error if isinstance(error, ReadingFailedError) else None  # the log then shows the traceback
         self._log(f"left out an object that cannot be used: {error}", unforeseen)
 
     def failed(self, kind: str, obj: HasMetadata, error: Exception) -> None:
-        """Record an object that is readable, but whose addition or deletion failed."""
+        """Log and count an object that was decoded, but whose addition or deletion failed."""
         self._counter.labels(kind, LeftOutReason.FAILED.value).inc()
         namespace, name = obj.metadata.namespace, obj.metadata.name
         key = f"{namespace}/{name}" if namespace else name

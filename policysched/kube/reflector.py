@@ -76,7 +76,7 @@ class Handler(Protocol[T_contra]):
         """Apply the differences found by a list: added or changed objects, and deleted objects."""
 
     def upsert(self, obj: T_contra) -> None:
-        """Apply an added or changed object."""
+        """Apply an added or changed object to the handler's state."""
 
     def delete(self, obj: T_contra) -> None:
         """Apply the deletion of an object, given in its last known version."""

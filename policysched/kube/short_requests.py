@@ -31,7 +31,7 @@ HAPPY_EYEBALLS: Final = 0.25
 MOST_HEADS: Final = 16
 """Largest number of cached request headers, which change with the credentials; beyond it the cache is cleared."""
 CODE_LENGTH: Final = 3
-"""Number of digits of a status code."""
+"""Number of digits of an HTTP status code."""
 _END, _LINE = b"\r\n\r\n", b"\r\n"
 _END_SIZE, _LINE_SIZE = len(_END), len(_LINE)
 _WITHOUT_BODY: Final = frozenset((int(HTTPStatus.NO_CONTENT), int(HTTPStatus.NOT_MODIFIED)))

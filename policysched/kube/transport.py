@@ -33,7 +33,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_TIMEOUT = 30.0
-"""Limit of one request. Units: seconds."""
+"""Time limit of one request. Units: seconds."""
 PATIENCE = 20
 """Total time limit of a read request in multiples of its timeout, as long as data arrives."""
 SILENT = "Silent"
@@ -295,7 +295,7 @@ class Transport:
 
 
 async def _answer_of(response: aiohttp.ClientResponse, most: int) -> Answer:
-    """Read an answer to its end.
+    """Read an answer to its end and return it.
 
     Raises:
         TooLargeError: the decompressed answer is larger than `most`.

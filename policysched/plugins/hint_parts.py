@@ -26,7 +26,7 @@ def pods_of(change: Change) -> tuple[Pod | None, Pod | None]:
 
 
 def index_keys_of_change(change: Change, filed: Collection[Hashable]) -> set[Hashable]:
-    """Return those of the given index keys that match a changed pod before or after the change."""
+    """Return which of some index keys match a changed pod before or after the change."""
     pods = [one.metadata for one in pods_of(change) if one is not None]
     return {key for one in pods for key in index_keys_met(one.namespace, one.labels, filed)}
 

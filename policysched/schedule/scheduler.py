@@ -221,11 +221,11 @@ class Scheduler:
         return sum(engine.classes.nbytes for engine in self._engines.values())
 
     def set_node(self, node: Node) -> None:
-        """Add or replace a node."""
+        """Add a node to the cluster, or replace the node with its name."""
         self._changes.publish(self.cluster.set_node(node))
 
     def remove_node(self, name: str) -> None:
-        """Remove a node."""
+        """Remove a node from the cluster."""
         self._changes.publish(self.cluster.remove_node(name))
 
     def set_pod(self, pod: Pod) -> None:
@@ -291,7 +291,7 @@ class Scheduler:
             self.queue.move(change, at_most=pod_priority(freed.pod))
 
     def remove_pod(self, identity: str) -> None:
-        """Remove a pod."""
+        """Remove a pod from the cluster and from the queue."""
         if self.queue.delete(identity):
             self._changes.latest = PENDING_DELETED
         self._nomination_ended(self.cluster.nominations.discard(identity))

@@ -83,7 +83,7 @@ class PodCycle:
     filters many nodes gets the pod's state."""
 
     def clone(self) -> PodCycle:
-        """Return a copy for a what-if."""
+        """Return a copy for a simulation of added and removed pods."""
         return PodCycle(self.pod, self.cluster, self.state.clone(), self.extended)
 
     def tell(self, method: str, other: Pod, node: NodeInfo) -> Status | None:

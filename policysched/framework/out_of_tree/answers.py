@@ -85,7 +85,7 @@ def pre_flight(answer: Any) -> tuple[bool, Any]:
 
 
 def whole_scores(given: Any, size: int) -> Scores:
-    """Return `size` integer scores as an array."""
+    """Convert the result of a score plugin to an array of `size` integer scores."""
     if isinstance(given, list):
         for score in given:
             if type(score) is not int and not hasattr(score, "__index__"):

@@ -22,7 +22,7 @@ class Spent:
     """The run time of a plugin at one extension point."""
 
     calls: int = 0
-    """The number of calls."""
+    """The number of calls of the plugin at the point."""
     seconds: float = 0.0
     long: int = 0
     """The number of calls that took longer than LONG."""

@@ -37,7 +37,7 @@ class LeaseRecord:
     """Identity of the leader; empty if there is none."""
     duration_seconds: int = 0
     acquire_time: str = ""
-    """In the format of the API's MicroTime."""
+    """Time at which the leader acquired the lease, in the format of the API's MicroTime."""
     renew_time: str = ""
     transitions: int = 0
     """Number of changes of the holder."""

@@ -188,7 +188,7 @@ def without_guarded(pod: Pod, candidates: Mapping[str, NodeVictims], guarded: Gu
 def _known(
     extender: Extender, named: Mapping[str, NamedVictims], asked: Mapping[str, NodeVictims], cluster: Cluster
 ) -> dict[str, NodeVictims]:
-    """Return the pods that an extender named as victims; proposed victims that were deleted meanwhile are skipped.
+    """Return the pods that an extender named as victims; victims that were deleted during the call are skipped.
 
     Raises:
         ExtenderError: A victim was never on the node, or a node has no victims.
@@ -213,7 +213,7 @@ def _known(
 
 
 def _placed_on(node: str, cluster: Cluster, told: Iterable[str], *, gone: bool) -> list[PlacedPod]:
-    """Return the pods of a node and the told pods, which may be on other nodes; none if the node may be gone and is."""
+    """Return the pods of a node, and pods with the UIDs `told`; empty if the node is deleted and `gone` is set."""
     row = cluster.nodes.row_of.get(node, -1)
     if row >= 0 and cluster.nodes.present.data[row]:
         placed = (cluster.pods.by_id.get(uid) for uid in told)

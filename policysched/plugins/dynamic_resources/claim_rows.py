@@ -222,7 +222,7 @@ class ClaimRows:
         return self._scores
 
     def _reject(self, rows: Mask, status: Status) -> None:
-        """Set the status of those rows that are not rejected yet."""
+        """Set the status of the given rows that are not rejected yet."""
         rows = rows & (self.codes == 0)
         if rows.any():
             self.codes[rows] = self._code(status)

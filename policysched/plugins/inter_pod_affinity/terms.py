@@ -60,7 +60,7 @@ class ResolvedPeers:
         return self.is_in(pod.metadata.namespace) and self.pods.matches(pod.metadata.labels)
 
     def restrict(self, chosen: Chosen, labels: SignatureLabels) -> None:
-        """Remove from a set of signatures those that the term does not match.
+        """Remove from a set of signatures the signatures that the term does not match.
 
         Shapes: chosen (S,).
         """

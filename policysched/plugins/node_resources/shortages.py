@@ -222,7 +222,7 @@ class ManyResourcesTest(ShortageTest):
         return Shortage(bool(bits[0]), tuple(bits[2:].nonzero()[0].tolist()), bool(bits[1]))
 
     def _split(self) -> None:
-        """Separate the requested resources that some node has from those that are insufficient on all rows."""
+        """Find the requested resources that some node has, and the resources that are insufficient on all rows."""
         tables = self.nodes.amounts
         if self._stamp == tables.stamp:
             return

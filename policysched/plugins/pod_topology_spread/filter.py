@@ -89,7 +89,7 @@ class DomainVerdicts:
         self.codes, self._seen, self._lowest = codes, now, None
 
     def settle(self) -> None:
-        """Note that all rows were evaluated with the current codes."""
+        """Forget which domains' codes changed, because all rows were evaluated with the current codes."""
         self.changed, self.renumbered = None, False
 
     def of(self, rows: Rows) -> Codes:

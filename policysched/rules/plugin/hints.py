@@ -105,7 +105,7 @@ class RejectedPods:
         return self._last[1]
 
     def record(self) -> None:
-        """Store the rows that the filters accept now; later changes are compared with them."""
+        """Store the rows that the filters accept now, with which later changes are compared."""
         self.may_help()
         self._last = (self._context.stamp, self._rules is None)
 
@@ -145,7 +145,7 @@ class _PodEntry(NamedTuple):
 
 
 class Rejections:
-    """The cached rejections of one policy, by pod and by what the policy distinguishes of pods."""
+    """The cached rejections of one policy: for each rejected pod, the rows that the policy's filters accept."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self.independent = PodIndependentResults(context)

@@ -52,7 +52,7 @@ from policysched.state.tables.node_texts import NodeText
 MOST_INPUTS = 100
 """Largest number of inputs of a policy in a status; further inputs are omitted."""
 MOST_COMPARED = 300
-"""Largest number of names compared for a suggestion; of more names, only those with equal ends are compared."""
+"""Largest number of names that are all compared for a suggestion; of more, only those with an equal start or end."""
 MOST_SUGGESTIONS = 100
 """Largest number of misspelt names per policy that get a suggestion, each of which takes 0.5 ms."""
 MOST_TEXTS = 1024

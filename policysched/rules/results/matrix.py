@@ -234,7 +234,7 @@ class FilterMatrix(PolicyMatrix[FilterRow]):
         return any(is_row_by_row(rule.root) for rule in self._all)
 
     def _unchanged_codes(self, changed: ChangedRows) -> NDArray[np.int64]:
-        """Return the codes of the first rules not true among rules that read no pods, or FINE. Shapes: (R,)."""
+        """Return the codes of the first failing rules among those that read no pods, or FINE. Shapes: (R,)."""
         codes = np.full(changed.rows.size, FINE, np.int64)
         self._reduce(codes, RuleFrame(self._context, self.pod, changed.rows), reading_pods=False)
         return codes

@@ -209,7 +209,7 @@ class RuleEvaluator:
 
     @cached_property
     def stacks(self) -> tuple[list[tuple[FilterStack | ScoreStack, NDArray[np.intp]]], Batch]:
-        """The rules stacked by equal shape, each stack with the indices of its rules, and the graphs of all stacks."""
+        """The rules as stacks (rules with expressions of equal shape) with their indices, and the stacks' graphs."""
         places: dict[type, list[int]] = {FilterRow: [], ScoreRow: []}
         for place, rule in enumerate(self._rules):
             places[type(rule)].append(place)

@@ -89,7 +89,7 @@ class Steps:
     cluster: Cluster
     profile: Profile
     decide: Callable[[QueuedPod], Awaitable[Decision | None]]
-    """Runs the filters and scores for a member; None if the member was deleted or placed meanwhile."""
+    """Runs the filters and scores for a member; None if the member was deleted or placed during the cycle."""
     cleanups: Callable[[QueuedPod, Decision], tuple[Undo, ...]]
     """Returns the requests to send for a rejected member if its group is rejected."""
     reserve: Callable[[AssumedPod], Status | None]
@@ -97,7 +97,7 @@ class Steps:
     now: Callable[[], float]
     """A monotonic clock. Units: seconds."""
     measure: Callable[..., Status | None]
-    """Calls a function and records its duration, for an extension point and a profile."""
+    """Calls a function of an extension point and records its duration under the point and the profile."""
     names_group: bool
     """Whether messages name the pod group as a parent; if not, `REJECTED` precedes the reason."""
 

@@ -38,7 +38,7 @@ class Flight:
 
     queued: QueuedPod
     since: int
-    """Number of the first occurrence that the attempt may have missed; -1 if none is recorded for the attempt."""
+    """Number of the first change that the attempt may have missed; -1 if no change is recorded for the attempt."""
     latest: Pod | None = None
     """The newest version of the pod that arrived during the attempt; None if none arrived."""
     deleted: bool = False
@@ -71,7 +71,7 @@ class InFlight:
         return self._flights.get(identity)
 
     def record(self, occurrence: Occurrence) -> None:
-        """Record a change or a forced retry for the running attempts."""
+        """Record a change, or a forced retry of pods, for the running attempts."""
         if self._listening:
             self._occurrences.append(occurrence)
 

@@ -38,7 +38,7 @@ class Judging:
         return self._queues.profiles.get(queued.profile, NO_INTERESTS)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Return those plugins that control when rejected pods are retried (`RetryControl`)."""
+        """Return which of some plugins control when rejected pods are retried (`RetryControl`)."""
         return plugins & self.interests(queued).listeners.keys()
 
     def listeners(self, queued: QueuedPod) -> list[RetryControl]:

@@ -144,7 +144,7 @@ class Queue:
             flight.due = min((at for at in due if at is not None), default=None)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Return those plugins that control when rejected pods are retried (`RetryControl`)."""
+        """Return which of some plugins control when rejected pods are retried (`RetryControl`)."""
         return self._judging.listening(queued, plugins)
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
@@ -330,7 +330,7 @@ class Queue:
         return self._pods.get(identity)
 
     def counts(self) -> QueueCounts:
-        """Return the number of pods in each queue."""
+        """Return the number of pods in each queue (active, backoff, unschedulable, gated)."""
         return self._queues.counts()
 
     def entity_counts(self) -> Mapping[str, QueueCounts]:

@@ -34,7 +34,7 @@ class _Listed:
     """Pods without index keys, which every change finds."""
 
     def add(self, queued: QueuedPod, keys: Collection[Hashable] | None) -> None:
-        """Add a pod under its index keys; None adds the pod to those found by every change."""
+        """Add a pod under its index keys; with None for the keys, every change finds the pod."""
         self.pods[queued.identity] = queued
         if keys is None:
             self.without_keys[queued.identity] = queued

@@ -75,7 +75,7 @@ class RowChanges:
         self._selected: dict[int, RowNumbers] = {}
 
     def of(self, reads: int) -> RowNumbers | None:
-        """Return the rows that changed in one of some aspects; None if there are no such rows.
+        """Return the rows that changed in any of some aspects; None if no row did.
 
         Calls with the same aspects return the same array, so that plugins can share results about it.
         """
