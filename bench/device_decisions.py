@@ -245,7 +245,7 @@ def _alternating(one: _Turn, other: _Turn, decisions: int) -> list[dict[str, flo
 
 
 def _other(work: DeviceCluster, namespace: str = "default") -> Pod:
-    """Return a plain pod of another class."""
+    """Return a pod without claims whose pod class differs from the measured pods' class."""
     made = work.plain()
     return replace(made, metadata=replace(made.metadata, namespace=namespace))
 

@@ -56,7 +56,7 @@ class KubeconfigError(UsageError, ConnectionProblemError):
 
 
 class NoKubeconfigError(KubeconfigError):
-    """No kubeconfig is at the path."""
+    """No kubeconfig file is at the configured or default path."""
 
 
 class LeadershipLostError(PolicyschedError):

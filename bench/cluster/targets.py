@@ -62,7 +62,7 @@ def _above_null(report: Report, one: Figures) -> float | None:
 
 
 def _lowest(other: str, *, devices: bool) -> Measure:
-    """Return a measure: the lowest ratio among drained workloads without their own target, with devices or without.
+    """Return a function of a report: the lowest ratio of workloads without separate targets, with or without devices.
 
     Workloads without devices count only if the null scheduler's placements pass the filters.
     """

@@ -1,4 +1,4 @@
-"""Python's garbage collector in commands."""
+"""Disabling of Python's garbage collector in commands that end soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of `policysched version`."""
+"""The line that `policysched version` prints."""
 
 from __future__ import annotations
 

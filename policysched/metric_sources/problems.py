@@ -38,7 +38,7 @@ class QueryOutcome(StrEnum):
     MALFORMED = "malformed"
     TOO_LARGE = "too_large"
     FAILED = "failed"
-    """An unexpected exception."""
+    """The refresh failed with an unexpected exception."""
 
 
 class DropReason(StrEnum):

@@ -20,7 +20,7 @@ from policysched.reading.bounded_yaml import shallow_events
 from policysched.reading.files import as_text
 
 Table: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Numbers by metric and node."""
+"""Metric values: numbers by metric (name or query) and node."""
 LARGEST: Final = 32 << 20
 """Largest file; more is an error. Units: bytes."""
 MOST_NUMBERS: Final = 1_500_000
@@ -194,7 +194,7 @@ class _Reader:
         return number
 
     def _meant(self, event: yaml.Event) -> yaml.Event | _Scalar | dict[str, float] | None:
-        """Return the value of an alias, or the event itself; store the value of an anchor."""
+        """Return the value of a YAML alias, or another event unchanged; store the value of an anchor for aliases."""
         anchor: str | None = getattr(event, "anchor", None)
         if isinstance(event, yaml.AliasEvent):
             if anchor not in self._anchored:

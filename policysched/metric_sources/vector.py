@@ -65,7 +65,7 @@ _ENVELOPE = msgspec.json.Decoder(Envelope)
 _SERIES = msgspec.json.Decoder(list[Series])
 _TEXTS = msgspec.json.Decoder(list[str])
 _BORDER: Final = re.compile(rb"\}\s*+,\s*+\{(?=\s*+\"(?:metric|value|histogram)\"\s*+:)")
-"""Text between two series."""
+"""Text between two series in the JSON of an answer, at which the answer is split."""
 _OTHER_TYPES: Final = {
     "scalar": "a scalar, which belongs to no node",
     "string": "a string",

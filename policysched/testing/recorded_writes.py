@@ -81,7 +81,7 @@ class RecordingClient:
         return self.bindings.get(pod.key, "")
 
     async def claim_volume(self, volume: PersistentVolume) -> str:
-        """Accept the claim of a volume."""
+        """Accept a write that reserves a volume for its claim."""
         return f"{volume.metadata.resource_version}+"
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:  # noqa: ARG002 - the protocol's

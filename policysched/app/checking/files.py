@@ -28,7 +28,7 @@ class CheckedPolicies:
     problems: list[UsageError] = field(default_factory=list)
     """Unreadable files, and policies of a folder with the same name."""
     documents: list[Document] = field(default_factory=list)
-    """The policies."""
+    """The policies in the files."""
     ignored: IgnoredFiles = field(default_factory=IgnoredFiles)
     """Files of folders that are not Kubernetes objects, and subfolders."""
 

@@ -65,7 +65,7 @@ async def read_nodes(
 
 
 def nodes_of(nodes: Iterable[Object]) -> Cluster:
-    """Return a cluster of nodes.
+    """Return a cluster that contains the given nodes.
 
     Raises:
         ObjectError: a node is malformed.

@@ -84,7 +84,7 @@ def _claim_templates(whole: Object) -> set[str]:
 
 
 def _written(whole: Object, template: str) -> Object:
-    """Return the object at a path."""
+    """Return the value at a path of keys separated by dots; with an empty path, the whole object."""
     for name in filter(None, template.split(".")):
         whole = whole[name]
     return whole

@@ -22,7 +22,7 @@ LEASE: Final = "policysched"
 OF_KUBE_SCHEDULER: Final = "kube-scheduler"
 """Name of the lease of kube-scheduler, the default in a configuration file."""
 ElectionFlags = Mapping[str, Any]
-"""Fields of `LeaderElection` set by flags."""
+"""Fields of `LeaderElection` that flags set, with their values."""
 NO_FLAGS: Final[ElectionFlags] = MappingProxyType({})
 NO_ELECTION: Final[ElectionFlags] = MappingProxyType({"leader_elect": False})
 _LENGTHS: Final = ("lease_duration", "renew_deadline", "retry_period")

@@ -32,10 +32,10 @@ _GROUP: Final = "kubescheduler.config.k8s.io/"
 
 @dataclass(frozen=True, slots=True)
 class CheckedFiles:
-    """The result of checking configuration files."""
+    """The result of checking configuration files: the errors, and the number of configurations."""
 
     configurations: int
-    """Number of configurations."""
+    """Number of configurations that were checked."""
     faults: tuple[FieldFault, ...]
 
 

@@ -85,7 +85,7 @@ class ClientConnection(Filled, frozen=True):
 
 
 class ListedPlugin(Given, frozen=True):
-    """A plugin in a list; a weight of 0 means no weight."""
+    """A plugin in a list of enabled or disabled plugins; a weight of 0 is treated as absent."""
 
     name: str = ""
     weight: Int32 = 0
@@ -149,7 +149,7 @@ class PluginConfig(Given, frozen=True):
 
 
 class ProfileConfig(Given, frozen=True):
-    """A profile of the configuration."""
+    """A profile of the configuration: scheduler name, plugins and plugin arguments."""
 
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: Int32 | None = None

@@ -26,7 +26,7 @@ NOWHERE: Final[frozenset[str]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The plugins of a profile."""
+    """The plugins of a profile at each extension point, with weights."""
 
     points: Mapping[str, tuple[str, ...]]
     """Plugins by extension point, in calling order."""

@@ -40,7 +40,7 @@ REPLACED: Final = {
     "GCEPDLimits": "NodeVolumeLimits",
     "SelectorSpread": "PodTopologySpread",
 }
-"""Removed plugins with their replacements."""
+"""Plugins that Kubernetes removed, with the plugins that replace them."""
 GONE_FIELDS: Final = ("healthzBindAddress", "metricsBindAddress")
 """Fields of older versions that kube-scheduler ignores since v1.23."""
 NO_FILE: Final = "config"
@@ -52,7 +52,7 @@ ConfigurationInput: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Doc
 
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """One error of a configuration."""
+    """One error of a configuration, with the position of the field in the file."""
 
     file: str
     """Name of the file; `config` without a file."""
@@ -73,7 +73,7 @@ class FieldFault:
 
 
 class ConfigurationError(UsageError):
-    """A configuration with errors.
+    """A configuration cannot be used, because it has errors; lists all errors.
 
     Attributes:
         faults: All errors.
@@ -107,7 +107,7 @@ class ReadConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The source of a configuration."""
+    """The content from which a configuration is decoded, to find the positions of its fields in the file."""
 
     stated: Mapping[str, Any]
     """The content, converted to v1."""
@@ -263,7 +263,7 @@ def _renewed(source: _Source, version: str) -> _Source:
 
 
 def _as_v1(value: Any, path: str, gone: set[str], left_out: dict[str, Sequence[int]]) -> Any:
-    """Copy a value without removed plugins; record their names and the remaining indexes."""
+    """Copy a configuration without plugins that v1 removed; record the removed names and the remaining indexes."""
     if isinstance(value, Mapping):
         return {
             key: API_VERSION

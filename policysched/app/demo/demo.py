@@ -26,7 +26,7 @@ NEXT_STEPS: Final = (
     "   First policy in a cluster: docs/run/install.md",
     "   Documentation: https://policysched.github.io/policysched/",
 )
-"""The last lines of each demo."""
+"""The last lines that each demo prints: commands to try next."""
 BROKEN: Final = 'node.labels["disk"] = "ssd"'
 _PENDING: Final = "web-hdd"
 POLICY: Final = "web-on-ssd"

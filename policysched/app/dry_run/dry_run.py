@@ -142,7 +142,7 @@ class Simulation:
     not_applied: Mapping[PolicyKey, str]
     """Policies that do not take part in the decision, with reasons."""
     problems: tuple[str, ...]
-    """Problems of metrics."""
+    """Problems of metrics that the policies read, one line each."""
     notes: tuple[str, ...]
     admission_notes: tuple[str, ...]
     """Objects that admission plugins need and the cluster lacks, one line each."""

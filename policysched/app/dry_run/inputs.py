@@ -114,7 +114,7 @@ class TakingPart:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All inputs of a decision."""
+    """All inputs of a dry-run: the pod, the cluster, the policies, the configuration, plugins and metrics."""
 
     cluster: ClusterInputs
     wanted: PodToPlace

@@ -32,7 +32,7 @@ _STAYS: Final = "; the previous generation stays in force"
 
 @dataclass(frozen=True, slots=True)
 class CompiledPolicies:
-    """The result of compiling policies."""
+    """The result of compiling policies: policies in force, and policies with errors."""
 
     compiled: list[CompiledPolicy]
     """Policies in force."""

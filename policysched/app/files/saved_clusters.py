@@ -58,14 +58,14 @@ class _Head(msgspec.Struct, rename="camel", frozen=True):
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """The name of an item."""
+    """Name and namespace in the metadata of a list item."""
 
     name: str = ""
     namespace: str = ""
 
 
 class _Named(msgspec.Struct, frozen=True):
-    """An item with its name only."""
+    """A list item of which only the name and the namespace are decoded."""
 
     metadata: _Names = _Names()
 

@@ -39,7 +39,7 @@ from policysched.reading.loading import IgnoredFiles
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """The result of formatting a text."""
+    """The result of formatting the policies in a text: the new text and the errors."""
 
     text: str
     count: int = 0
@@ -132,7 +132,7 @@ def canonical(one: Expression) -> str | Diagnostic:
 
 @lru_cache(maxsize=4096)
 def _format(text: str, start: str) -> str | Diagnostic:
-    """Format a text, cached, because comparing the new file formats the same texts again."""
+    """Return the canonical form of an expression of a kind, cached."""
     return format_text(text, start)
 
 

@@ -39,7 +39,7 @@ NO_ROOM: Final = Room()
 
 
 def cause(after: Decision, here: str, there: str, before: Decision | None = None, room: Room = NO_ROOM) -> str:
-    """Return why a pod lands on one node without the change and on another with it.
+    """Return why a pod lands on one node without the change and on another node with the change.
 
     Args:
         after: The decision with the change.

@@ -31,7 +31,7 @@ PER_NODE: Final = {"DaemonSet": "a DaemonSet has one pod per node", "Node": "sta
 
 @dataclass(frozen=True, slots=True)
 class ReadPod:
-    """A pod with its requests."""
+    """A decoded pod of the planned cluster, with its resource requests."""
 
     pod: Pod
     resources: PodResources
@@ -60,7 +60,7 @@ class ClusterObjects:
     pods: dict[str, ReadPod] = field(default_factory=dict)
     """Pods by `namespace/name`."""
     policies: list[Object] = field(default_factory=list)
-    """Policies as given."""
+    """Policies as read from the cluster, not compiled."""
     left_out: list[str] = field(default_factory=list)
     created: frozenset[str] = frozenset()
     """Pods that DaemonSets create on new nodes, by `namespace/name`."""

@@ -25,7 +25,7 @@ class Effect(StrEnum):
     SCHEDULABLE = "schedulable"
     """The pod has no node without the change and a node with the change."""
     MOVES = "moves"
-    """The pod lands on another node."""
+    """The pod lands on another node with the change than without it."""
     STAYS = "stays"
     """The pod lands on the node where it runs with the change, and on another node without the change."""
     PREEMPTED = "preempted"
@@ -86,7 +86,7 @@ class PodEffect:
     after: str
     """The pod's node with the change; empty if the pod has no node."""
     ties: int = 1
-    """Number of equally good nodes."""
+    """Number of equally good nodes for the pod with the change."""
     reason: str = ""
     """Reason why the pod has no node."""
     node: str = ""
@@ -174,7 +174,7 @@ class DaemonPods:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The predicted effect of a change."""
+    """The predicted effect of a change on the pods of a cluster, by pod, workload and node."""
 
     pods: int
     """Number of pods evaluated on both sides."""

@@ -33,7 +33,7 @@ _FLAG: Final = re.compile(r"(?:(?P<name>[^=:]+)=)?(?P<module>[^=]+):(?P<factory>
 
 @dataclass(frozen=True, slots=True)
 class FoundPlugins:
-    """The discovered plugins."""
+    """The discovered out-of-tree plugins, and problems of entry points."""
 
     registry: PluginRegistry
     problems: tuple[str, ...]

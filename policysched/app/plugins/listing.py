@@ -31,7 +31,7 @@ NOTHING_MEASURED: Final[Mapping[str, float]] = {}
 
 @dataclass(frozen=True, slots=True)
 class PluginRow:
-    """A registered plugin."""
+    """A row in the list of plugins: a registered plugin with its extension points and origin."""
 
     name: str
     points: tuple[str, ...] | None

@@ -29,12 +29,12 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class NewPackage:
-    """A package that was written."""
+    """The package of a new plugin after its files are written: folder, files and next steps."""
 
     folder: Path
     files: tuple[str, ...]
     next_steps: tuple[str, ...]
-    """Commands with comments."""
+    """Commands for the user to run next, with comments."""
 
 
 def new_package(name: str, points: Iterable[str] = DEFAULT_POINTS, parent: Path = Path()) -> NewPackage:

@@ -17,9 +17,9 @@ class PointTemplate:
     """Names from `policysched.plugin` that the method needs."""
     test: str
     config: str = ""
-    """Further configuration of the plugin."""
+    """Configuration that the plugin needs at the extension point, besides the plugin's name."""
     fields: str = ""
-    """Fields that `__init__` sets."""
+    """Fields of the plugin that the generated `__init__` sets."""
 
 
 TEMPLATES: Final[Mapping[str, PointTemplate]] = {

@@ -54,7 +54,7 @@ class PolicyCoverage:
     explained: set[str] = field(default_factory=set)
     """Statements of missed outcomes that the test file declares as unreachable."""
     document: Document | None = None
-    """Source of the policy."""
+    """YAML document of the policy, for the positions of its expressions; None without a file."""
 
     @property
     def total(self) -> int:
@@ -130,7 +130,7 @@ def percent(covered: int, total: int) -> float:
 
 
 def _marked(text: str, missed: Sequence[ObservedPart]) -> Iterator[str]:
-    """Yield the lines of a text with marks under each part, at the line where the part begins."""
+    """Yield the lines of an expression with marks under the part of each missed outcome."""
     start = 0
     for line in text.split("\n"):
         end = start + len(line)

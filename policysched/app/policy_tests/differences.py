@@ -50,13 +50,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """Names that expectations can use."""
+    """Names of nodes, rules and other objects that a test's expectations can use."""
 
     nodes: Sequence[str]
     pods: Sequence[str]
     policies: Sequence[str]
     filters: Sequence[str]
-    """Filters as POLICY/RULE."""
+    """Filter rules of the policies, as POLICY/RULE."""
     scores: Sequence[str]
 
 

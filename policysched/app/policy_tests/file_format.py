@@ -19,7 +19,7 @@ Numbers = dict[str, float | None]
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename="camel", omit_defaults=True):
-    """A mapping in a test file."""
+    """Base of the structs that decode mappings in a test file; unknown fields are errors."""
 
 
 class ShortNode(_Written, frozen=True):
@@ -39,7 +39,7 @@ class ShortNode(_Written, frozen=True):
 
 
 class ShortPod(_Written, frozen=True):
-    """A pod in short form."""
+    """A pod in the short form of test files: name, labels, requests and other often used fields."""
 
     file: Annotated[str | None, Meta(description="File with the pod or a workload, relative to the tests.")] = None
     name: Annotated[str | None, Meta(description="Name; with `file`, the object to use.")] = None
@@ -63,7 +63,7 @@ class PlacedShortPod(ShortPod, frozen=True):
 
 
 class ShortCluster(_Written, frozen=True):
-    """A cluster: the union of files, nodes and pods in short form, and complete objects."""
+    """The cluster of a test: objects of files, nodes and pods in short form, and complete objects together."""
 
     files: Annotated[Names, Meta(description="Files with objects, relative to the tests.")] = []
     nodes: list[ShortNode] = []
@@ -82,7 +82,7 @@ Text = Annotated[str | TextExpectation, Meta(description="The whole text, or a p
 
 
 class NodeExpectation(_Written, frozen=True):
-    """The expected result for one node."""
+    """The expected result of a decision for one node: feasible, or rejected with plugin, code and reason."""
 
     feasible: Annotated[bool | None, Meta(description="Whether the node is feasible.")] = None
     plugin: Annotated[str | None, Meta(description="The plugin that rejects the node.")] = None
@@ -128,7 +128,7 @@ class Expectation(_Written, frozen=True):
 
 
 class Removal(_Written, frozen=True):
-    """Objects to delete."""
+    """Objects that a step of a test deletes."""
 
     nodes: Annotated[Names, Meta(description="Nodes, with their pods.")] = []
     pods: Annotated[Names, Meta(description="Pods, as namespace/name or name.")] = []

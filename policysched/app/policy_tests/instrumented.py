@@ -58,7 +58,7 @@ class ObservedText:
     """Compiled graph of the whole text; for a case, the graph of the case's value."""
     parts: tuple[ObservedPart, ...]
     guard: Typed | Keyword | None = None
-    """Guard of a case."""
+    """Compiled graph of a case's guard, for the text of a case."""
 
 
 class _Recorder(ExpressionChecker):

@@ -56,7 +56,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A policy with one change."""
+    """A mutant: a copy of a policy with one small change that a test should notice."""
 
     policy: PolicyKey
     change: str

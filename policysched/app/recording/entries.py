@@ -94,7 +94,7 @@ class Begin(msgspec.Struct, array_like=True):
 
 
 class RecordedOutcome(msgspec.Struct, array_like=True, frozen=True):
-    """The result of a decision."""
+    """The result of a decision as stored in a record."""
 
     node: str
     nominated: bool
@@ -121,7 +121,7 @@ class Decided(msgspec.Struct, array_like=True):
 
 
 class Searched(msgspec.Struct, array_like=True):
-    """The result of PostFilter."""
+    """The result of PostFilter for the last decision's pod, as stored in a record."""
 
     node: str
     victims: list[str]

@@ -53,7 +53,7 @@ class BrokenRecordError(UsageError):
 
 
 class BlockWriter:
-    """Writes the blocks of one file.
+    """Writes blocks of compressed entries to one file of a record.
 
     Args:
         file: A new file.

@@ -49,7 +49,7 @@ class OutermostChanges:
 
 
 class RecordedNominations(Nominations):
-    """Nominations that report each change."""
+    """Nominations of a cluster that report each change to a callback before applying it."""
 
     __slots__ = ("_change",)
 
@@ -77,7 +77,7 @@ class RecordedNominations(Nominations):
 
 
 class RecordedMetrics(Metrics):
-    """Metrics that report each change."""
+    """Metrics of a cluster that report each change to a callback before applying it."""
 
     def __init__(self, cluster: Cluster, change: OutermostChanges) -> None:
         super().__init__(cluster.nodes.columns, cluster.nodes, cluster.journal, cluster.time)
@@ -98,7 +98,7 @@ class RecordedMetrics(Metrics):
 
 
 class RecordedAssumable(Assumable[Any]):
-    """Volumes or claims that report their assumptions."""
+    """Volumes or volume claims of a cluster that report assumed objects to a callback."""
 
     __slots__ = ("_change",)
 
@@ -122,7 +122,7 @@ class RecordedAssumable(Assumable[Any]):
 
 
 class RecordedResourceClaims(ResourceClaims):
-    """Resource claims that report assumptions and allocations in flight."""
+    """Resource claims of a cluster that report assumed claims and allocations in flight to a callback."""
 
     __slots__ = ("_change",)
 
@@ -166,7 +166,7 @@ class RecordedResourceClaims(ResourceClaims):
 
 
 class RecordedCluster(Cluster):
-    """A cluster that reports each change.
+    """A cluster that reports each change to a callback before applying it.
 
     Args:
         report: Called with each change.

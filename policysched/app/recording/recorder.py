@@ -106,7 +106,7 @@ def _rejected(evaluation: Evaluation, first: NDArray[np.int16], number: int) -> 
 
 
 class Recorder(Observer):
-    """Records one scheduler.
+    """Records the decisions of one scheduler and the changes of its cluster.
 
     Attributes:
         cluster: The cluster for the scheduler.

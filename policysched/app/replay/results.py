@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """A decision whose repetition differs."""
+    """A decision whose repetition differs from the record, with the part that differs."""
 
     number: int
     """Number of the decision in its run, from 1."""
@@ -31,7 +31,7 @@ class ReplayDifference:
 
 @dataclass(slots=True)
 class Replayed:
-    """The results of a replay."""
+    """The results of a replay: counts of repeated decisions, and differences."""
 
     first: int = 0
     """Number of the first decision in its run."""
@@ -52,12 +52,12 @@ class Replayed:
     failures: list[str] = field(default_factory=list)
     """Changes of the cluster that failed in the replay, and may have failed when recorded, with reasons."""
     plugins: set[str] = field(default_factory=set)
-    """Out-of-tree plugins that were called again."""
+    """Names of out-of-tree plugins that the replay called."""
     differences: list[ReplayDifference] = field(default_factory=list)
     remainder: list[str] = field(default_factory=list)
     """Parts of the record that could not be replayed, with reasons."""
     damaged: bool = False
-    """Whether a file was altered."""
+    """Whether a file of the record was altered; a truncated file is not damaged."""
     interrupted: bool = False
 
     def found(self, differences: Iterable[ReplayDifference]) -> None:

@@ -61,7 +61,7 @@ class ReloadResult(StrEnum):
     INVALID = "invalid"
     NEEDS_RESTART = "needs_restart"
     FAILED = "failed"
-    """The change is retried."""
+    """The change could not take effect yet and is retried."""
 
 
 class NotNowError(PolicyschedError):
@@ -70,7 +70,7 @@ class NotNowError(PolicyschedError):
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """The changes that take effect."""
+    """A changed configuration file, with the profiles to replace."""
 
     profiles: Mapping[str, Profile]
     """The changed profiles."""
@@ -78,7 +78,7 @@ class Reloaded:
     """Plugins of the changed profiles that changed or were removed."""
     backoff: Backoff
     configuration: Configuration
-    """The whole configuration."""
+    """The whole changed configuration."""
 
     @property
     def concerns_policies(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final
 EVERY: Final = 3600.0
 """Interval between collections of all objects. Unit: seconds."""
 _OLDEST: Final = 2
-"""The generation of a full collection."""
+"""Number of Python's oldest generation, whose collection is a full collection."""
 
 
 @contextmanager

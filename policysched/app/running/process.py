@@ -143,7 +143,7 @@ class Process:
         return self.leadership is None or self.leadership.may_act()
 
     def _make_scheduler(self, client: KubeClient, clock: SystemClock, release: Release) -> Scheduler:
-        """Create the scheduler; with a recorder, on the recorder's cluster."""
+        """Create the scheduler; if decisions are recorded, on a cluster that reports changes to the recorder."""
         observers, timing, recorder = (*LOG_LINES, *self.metrics.observers), self.metrics.timing, self.recorder
         if recorder is None:
             rng = random.Random(self._seed)  # noqa: S311 - draws among equals

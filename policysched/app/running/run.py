@@ -93,7 +93,7 @@ class StartInputs:
     registry: CollectorRegistry
     writer: RecordWriter | None
     names: tuple[str, ...]
-    """The scheduler names."""
+    """The scheduler names whose pods the process schedules."""
 
 
 async def _serve(inputs: StartInputs, stop: asyncio.Event) -> None:

@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 HANGING: Final = 30.0
 """Run time of a plugin in a cycle above which it is treated as hanging. Units: seconds."""
 EVERY: Final = 1.0
-"""Interval between checks. Units: seconds."""
+"""Interval between checks for hanging plugins. Units: seconds."""
 
 
 class Watchdog:
-    """Detects hanging plugins.
+    """A thread that detects plugins which hang in a scheduling cycle.
 
     Args:
         watches: Returns the running plugins by profile; called at every check.

@@ -34,11 +34,11 @@ class ReviewOptions:
     authorization_kubeconfig: Path | None = None
     """Kubeconfig for SubjectAccessReviews; default: the scheduler's own connection."""
     token_ttl: float = TTL
-    """Lifetime of an authenticated user. Units: seconds."""
+    """Time for which the user of a token is cached. Units: seconds."""
     allowed_ttl: float = TTL
-    """Lifetime of a permission. Units: seconds."""
+    """Time for which an allowed request's SubjectAccessReview is cached. Units: seconds."""
     refused_ttl: float = TTL
-    """Lifetime of a denial. Units: seconds."""
+    """Time for which a denied request's SubjectAccessReview is cached. Units: seconds."""
     follows_authorities: bool = True
     """Whether client certificates are checked against the authorities that the cluster publishes."""
     tolerates_failure: bool = True
@@ -77,7 +77,7 @@ class ServingOptions:
     proxy_ca: Path | None = None
     """File with the CAs of front proxies; None uses the CAs and headers that the cluster publishes."""
     proxy: FrontProxy = DEFAULT_PROXY
-    """Headers of front proxies."""
+    """Headers and allowed names of front proxies."""
     always_allowed: tuple[str, ...] = ALWAYS_ALLOWED
     """Paths that anyone may read; a trailing `*` matches any suffix."""
     shares_port: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class RefusedError(Exception):
-    """A rejected request.
+    """The port rejects a request: status code, reason and message of the answer.
 
     Args:
         code: The status code.

@@ -20,7 +20,7 @@ AGAIN: Final = {"Retry-After": "1"}
 
 
 class Bodies:
-    """Reads request bodies.
+    """Reads request bodies, with limits on their size and on the number of bodies in memory.
 
     Args:
         what: Kind of request, for messages.

@@ -35,7 +35,7 @@ TLS_SHUTDOWN: Final = 1.0
 AFTER_FAILURE: Final = 0.5
 """Pause of accepting after the system ran out of file descriptors. Units: seconds."""
 MAX_HEADER: Final = 16 << 10
-"""Largest header, with a token in it. Units: bytes."""
+"""Largest header field of a request, so that a client's token fits. Units: bytes."""
 REFRESH: Final = 5.0
 """Interval between checks of certificate files. Units: seconds."""
 
@@ -64,7 +64,7 @@ class _Connection(web.RequestHandler):
 
 
 class ServerTls(Protocol):
-    """TLS settings for new connections."""
+    """Interface of the TLS settings for new connections, which are refreshed periodically."""
 
     context: SSLContext
 
@@ -97,7 +97,7 @@ class _Http(web.Server):
 
 
 class SecureServer:
-    """Serves one socket.
+    """An HTTPS server on one socket, with limits on connections.
 
     Args:
         listener: A listening socket.

@@ -19,7 +19,7 @@ from multidict import MultiMapping
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 _DER: Final = 2
-"""The TLS library's constant for DER."""
+"""The TLS library's constant for certificates in DER form."""
 
 
 class ClientRequest(Protocol):

@@ -17,7 +17,7 @@ from policysched.app.serving.refused import RefusedError
 
 log = logging.getLogger(__name__)
 LONGEST: Final = 64
-"""Largest request body. Units: bytes."""
+"""Largest body of a request that changes the verbosity. Units: bytes."""
 
 
 class VerbosityEndpoint:

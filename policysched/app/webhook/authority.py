@@ -41,16 +41,16 @@ _UNREADABLE: Final = (
     x509.ExtensionNotFound,
     x509.UnsupportedGeneralNameType,
 )
-"""Exceptions of invalid keys and certificates."""
+"""Exceptions that reading an invalid key or certificate raises."""
 
 
 class Material(msgspec.Struct, frozen=True):
-    """The shared state of the replicas, in PEM form."""
+    """The certificates and keys that all replicas of the webhook share, in PEM form."""
 
     bundle: tuple[bytes, ...]
-    """Trusted authorities, newest first."""
+    """Certificates of the authorities that API servers trust, newest first."""
     authority_key: bytes
-    """Key of the newest authority."""
+    """Private key of the newest authority."""
     certificate: bytes
     key: bytes
 

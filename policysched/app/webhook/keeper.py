@@ -61,7 +61,7 @@ class CertificatePlace:
 
 
 class CertificateKeeper:
-    """Renews certificates in time.
+    """Renews the webhook's certificates in a Secret before they expire.
 
     Args:
         requests: Sends requests to the API server.
@@ -91,7 +91,7 @@ class CertificateKeeper:
         self._logged = str(error)
 
     async def look(self) -> Material:
-        """Renew what is due, and return the certificates to serve.
+        """Renew certificates that are due, and return the certificates to serve.
 
         Raises:
             ApiError: the Secret or the configuration cannot be read or written.

@@ -47,7 +47,7 @@ TOO_DEEP: Final = "the policy is nested too deeply"
 _NULL: Final = msgspec.Raw(b"null")
 Object = Mapping[str, Any]
 Members = Mapping[str, msgspec.Raw]
-"""Encoded fields of an object."""
+"""The fields of an object, by name, as encoded JSON."""
 
 
 class _Request(msgspec.Struct, rename="camel"):

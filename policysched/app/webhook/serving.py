@@ -79,7 +79,7 @@ def _context(material: Material) -> ssl.SSLContext:
 
 
 class Webhook:
-    """Answers requests to the port."""
+    """Answers AdmissionReviews and health checks on the webhook's port."""
 
     def __init__(self) -> None:
         self._bodies = Bodies("reviews", MOST, LARGEST)

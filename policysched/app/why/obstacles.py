@@ -53,9 +53,9 @@ class Fix:
     change: RepairKind
     text: str
     edit: Edit | None = None
-    """The edit of the pod or node."""
+    """The edit of the pod or node; None if the fix removes a rule."""
     rule: str = ""
-    """The policy/rule that is removed."""
+    """The filter rule that the fix removes, as policy/rule."""
 
 
 Fixes = Callable[[RowNumbers], Sequence[Fix]]
@@ -173,7 +173,7 @@ def _lacking_beside(variants: VariantEvaluator, pod: Pod, nominated: PodsByRow, 
 
 
 class _RejectionSplitter:
-    """Splits the rejections of filters."""
+    """Splits the rejections of filters into single conditions with fixes."""
 
     def __init__(self, variants: VariantEvaluator, raw: Object, pod: Pod) -> None:
         self._variants, self._raw, self._pod = variants, raw, pod
@@ -222,7 +222,7 @@ class _RejectionSplitter:
         yield ExcludingCondition(plugin.name, text, rows, lambda _: fixes, detail)
 
     def _port_users(self, part: PodPart) -> Callable[[RowNumbers], str]:
-        """Return a function that names the pods using a host port on some rows."""
+        """Return a function that returns, for some rows, a text with the pods that use a host port."""
         wanted = host_ports(self._variants.pod(part.alone(self._raw)))
 
         def detail(rows: RowNumbers) -> str:

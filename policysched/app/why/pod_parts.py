@@ -32,7 +32,7 @@ _VOLUME_PLUGINS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PodPart:
-    """A part of a pod."""
+    """A part of a pod that filters read separately, with edits that isolate, remove or satisfy the part."""
 
     plugins: frozenset[str]
     """Filters that read the part."""
@@ -51,7 +51,7 @@ class PodPart:
 
 
 def parts(raw: Object) -> Iterator[PodPart]:
-    """Yield the parts of a pod."""
+    """Yield the parts of a pod that filters read separately: selectors, terms, constraints, ports, volumes."""
     yield from _selectors(raw)
     yield from _node_terms(raw)
     yield from _pod_terms(raw)
@@ -109,7 +109,7 @@ def _requirements(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _less_of_term(sort: str, one: Any) -> Callable[[Any], Any]:
-    """Return a change that removes a requirement from the only term.
+    """Return a change that removes a requirement from a required node affinity that has one term.
 
     An empty term is deleted, because it would match nothing.
     """

@@ -14,7 +14,7 @@ MOST_NAMED: Final = 5
 
 
 class State(StrEnum):
-    """State of a pod."""
+    """State of the explained pod."""
 
     PLACEABLE = "Placeable"
     UNSCHEDULABLE = "Unschedulable"
@@ -74,7 +74,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes that the same conditions exclude."""
+    """A group of nodes that the same conditions exclude, with repairs."""
 
     nodes: int
     examples: tuple[str, ...]
@@ -128,7 +128,7 @@ class ReversingWeight:
 
 @dataclass(frozen=True, slots=True)
 class NodeComparison:
-    """Two feasible nodes compared."""
+    """Comparison of two feasible nodes by score."""
 
     here: str
     there: str
@@ -200,9 +200,9 @@ class Explanation:
     selected: str = ""
     """Node that the pod would get now; for a placed pod, as if it were new."""
     best: tuple[str, ...] = ()
-    """The equally good best nodes."""
+    """The equally good nodes from which `selected` is drawn."""
     nodes: int = 0
-    """Number of nodes."""
+    """Number of nodes in the cluster."""
     feasible: int = 0
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
     """Weighted scores by feasible node and plugin."""

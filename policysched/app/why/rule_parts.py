@@ -42,7 +42,7 @@ class RulePart:
     """One condition of a rule, and the rows on which the condition is not true."""
 
     key: str
-    """Names of policy and rule."""
+    """Names of the policy and the rule."""
     rule: str
     text: str
     rows: Mask

@@ -235,7 +235,7 @@ def _no_decision(pod: Pod, name: str, names: SchedulerNames) -> tuple[State, str
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A decision with its record."""
+    """A decision about the explained pod, with the decision record."""
 
     decision: Decision
     outcome: PostFilterResult | None
@@ -243,7 +243,7 @@ class _Answer:
 
 
 class _DecisionExplainer:
-    """Explains one decision.
+    """Explains the decision about one pod: conditions, repairs and comparison of nodes.
 
     Args:
         variants: The cluster without the pod, profile and policies.

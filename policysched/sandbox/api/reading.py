@@ -206,7 +206,7 @@ def _encode_item(resource: ApiResource, entry: Stored) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class WatchSpec:
-    """Parameters of a watch.
+    """Parameters of a watch: resource, namespace, selectors, encoding of events, and duration.
 
     `selects` decides whether an object is visible (None: all are), `line` encodes an event.
     """

@@ -21,7 +21,7 @@ _KINDS: Final = "entity type ('podgroup' or 'compositepodgroup')"
 
 
 class GroupMetrics(Observer, Collector):
-    """Counts attempts of pod groups.
+    """Counts attempts to schedule pod groups, with durations.
 
     Args:
         release: The release whose labels and texts apply.

@@ -29,7 +29,7 @@ from policysched.schedule.shadow_guards import ShadowGuards
 
 
 class ProcessMetrics:
-    """The metrics of one scheduler.
+    """The metrics of one scheduler process: registry and observers.
 
     Args:
         clock: The scheduler's clock.

@@ -26,7 +26,7 @@ FAILED: Final = "<error>"
 
 
 class RequestMetrics(Collector):
-    """Counts the requests of connections."""
+    """Counts the requests of connections to the API server."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -44,7 +44,7 @@ class Query(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of the returned records."""
+    """Options of a dry-run request about the returned decision records."""
 
     nodes: frozenset[str] = frozenset()
     """Nodes in the records; empty for all."""

@@ -35,10 +35,10 @@ _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class MetricLimits:
-    """Limits of the metrics output."""
+    """Limits of the metrics output from flags: disabled metrics and allowed label values."""
 
     disabled: frozenset[str] = frozenset()
-    """Metrics that are omitted."""
+    """Names of metrics that the output omits."""
     allowed: Allowed = field(default_factory=lambda: _NONE)
 
 
@@ -99,7 +99,7 @@ def _by_metric(pairs: Mapping[str, str], source: str) -> Allowed:
 
 
 class LimitedMetrics(Collector):
-    """Metrics with limits applied.
+    """A collector that applies the limits to the metrics of another registry.
 
     Args:
         metrics: All metrics.

@@ -38,7 +38,7 @@ UNPUBLISHED: Final = ("", DEFAULT_PROXY)
 
 @dataclass(frozen=True, slots=True)
 class _Material:
-    """The inputs of the TLS settings."""
+    """The contents of the certificate files and CAs from which the TLS settings are built."""
 
     pair: Pair
     users: str

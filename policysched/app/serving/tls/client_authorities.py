@@ -26,7 +26,7 @@ from policysched.reading.lenient_json import UNREADABLE
 log = logging.getLogger(__name__)
 CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 EVERY: Final = 60.0
-"""Interval between two reads. Units: seconds."""
+"""Interval between two reads of the published authorities. Units: seconds."""
 FAILURES: Final = (ApiError, ConnectionProblemError, *UNREADABLE)
 
 
