@@ -135,7 +135,7 @@ class PartialSolution:
         return space.fit[requirement] & ~space.lacking[requirement] & ~self._unusable.get(id(ask), 0)
 
     def equal(self, device: int) -> int:
-        """Return the devices that a search can treat like `device`, as a bit set; shared devices are never alike."""
+        """Return the devices that a search can treat like `device`, as a bit set; devices with shares are excluded."""
         if device in self._space.consumed or device in self._shares:
             return 1 << device
         self.steps.left -= len(self._space.pools) // _POOLS_A_STEP + len(self._shares)

@@ -35,7 +35,7 @@ Amounts = dict[str, Quantity]
 
 CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 MOST_EXTENDED: Final = 1024
-"""Largest number of extended resources of a node that are counted, by name; further resources are ignored."""
+"""Largest number of extended resources of a node that are counted, in order of names; further ones are ignored."""
 FEW_STATED: Final = 16
 """Largest number of resources of a node for which the parsed amounts are cached."""
 LONGEST_STATED: Final = 100

@@ -192,7 +192,7 @@ class DeviceTables:
             self._stale[identity] = None
 
     def _index(self, one: KeptSlice, pool: Pool) -> None:
-        """Add a slice's pool to the index of pools by node name."""
+        """Update the index of pools by node name after a slice of the pool was added or removed."""
         if not one.local_to:
             return
         if one.local_to in pool.nodes:

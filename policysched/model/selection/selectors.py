@@ -313,7 +313,7 @@ class LabelMatcher:
         return _matcher((*self.requirements, *_exactly(labels)))
 
     def joined(self, other: LabelMatcher) -> LabelMatcher:
-        """Return the conjunction of two selectors; a selector that selects nothing is ignored."""
+        """Return the conjunction of two selectors; `other` is ignored if it selects nothing."""
         if not other.requirements or self.requirements is None:
             return self
         if not self.requirements:
