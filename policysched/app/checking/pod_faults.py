@@ -76,7 +76,7 @@ def refuse_pod_faults(document: Document, pod: Object, template: str) -> None:
 
 
 def _claim_templates(whole: Object) -> set[str]:
-    """Return the names of the claim templates of a StatefulSet; wrong types are reported elsewhere."""
+    """Return the names of the claim templates of a StatefulSet; ignore fields of wrong types."""
     spec = whole.get("spec")
     templates = spec.get("volumeClaimTemplates") if isinstance(spec, Mapping) else None
     found = templates if isinstance(templates, list) else []

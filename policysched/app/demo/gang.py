@@ -33,7 +33,7 @@ def gang() -> Object:
 
 
 def gang_pod(name: str, cpu: str, group: str = "") -> Object:
-    """Return a pod; with a group, a member of the group."""
+    """Return a pod of the demo; with a group, a member of the group."""
     container = {"name": "main", "image": "registry.example/main:1", "resources": {"requests": {"cpu": cpu}}}
     spec: Object = {"schedulerName": "policysched", "containers": [container]}
     if group:

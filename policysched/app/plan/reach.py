@@ -135,7 +135,7 @@ def counting_policies(policies: Iterable[CompiledPolicy]) -> list[str]:
 
 
 def _why_none(policy: CompiledPolicy, cluster: Cluster, classes: PodClasses) -> str:
-    """Return the reason that most pods have in common."""
+    """Return why a policy has no effect: the reason that applies to most pods."""
     reasons: Counter[str] = Counter()
     for pod, count in classes:
         reasons[why_not_applied(policy, pod, cluster)] += count

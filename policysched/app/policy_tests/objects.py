@@ -221,7 +221,7 @@ def _taint(source: PolicyTestSource, text: str, path: str) -> dict[str, str]:
 
 
 def _quantities(source: PolicyTestSource, amounts: Amounts, path: str) -> dict[str, str]:
-    """Return amounts as texts.
+    """Return the resource amounts of an object in short form as quantities in text form.
 
     Raises:
         UsageError: an amount is not a quantity, or is negative.

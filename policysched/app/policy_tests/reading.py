@@ -173,7 +173,7 @@ def _type(names: str) -> str:
 
 
 def _schemas(path: str, *, is_list: bool) -> list[dict[str, Any]]:
-    """Return the schemas that apply at a path."""
+    """Return the parts of the test files' JSON schema that apply at a path."""
     schema = json_schema()
     here = [one for one in schema["anyOf"] if (one.get("type") == "array") is is_list]
     for name in re.findall(r"[^.\[\]]+|\[", path):

@@ -163,7 +163,7 @@ class ReplayedState:
         self._last = pod
 
     def change(self, name: str, given: list[Any]) -> Exception | None:
-        """Apply a change as the scheduler did; return the exception if it fails, as it can have failed there."""
+        """Apply a recorded change; return the exception if the change fails, as it may have failed in the scheduler."""
         act = _CHANGES.get(name)
         if act is None:
             raise msgspec.ValidationError(f"unknown entry {name}")

@@ -139,7 +139,7 @@ class Leadership:
             )
 
     def _run(self) -> None:
-        """Main function of the thread."""
+        """Main function of the election thread."""
         try:
             run_in_loop(self._work())
         except Exception:

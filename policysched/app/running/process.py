@@ -225,7 +225,7 @@ class Process:
         return self._at_start if self._configuration is None else self._configuration.completed
 
     async def run(self) -> None:
-        """Run until cancelled, then write waiting events."""
+        """Run the scheduler until cancelled, then write waiting events."""
         if self.leadership is None:
             self.events.start()
         self.watchdog.start()

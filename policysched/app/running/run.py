@@ -166,7 +166,7 @@ def _connecting(
 
 
 async def _work_until(stop: asyncio.Event, process: Process) -> None:
-    """Run until `stop` is set, or until the process may not act any more."""
+    """Run a process until `stop` is set, or until the process loses its lease."""
     work = asyncio.create_task(process.run())
     ends: list[asyncio.Task[Any]] = [asyncio.create_task(stop.wait())]
     if process.leadership is not None:

@@ -40,7 +40,7 @@ class RunOptions:
     leader_election: ElectionFlags = field(default_factory=dict)
     """Leader election flags; other leader election settings come from the configuration file."""
     configuration_flags: ConfigurationFlags = field(default_factory=dict)
-    """Other configuration flags, used without a file."""
+    """Flags that set configuration fields besides leader election; ignored with a configuration file."""
     max_unschedulable: float | None = None
     """Time after which an unschedulable pod is retried without an event. Units: seconds."""
     set_verbosity: Callable[[int], None] = Verbosity().use

@@ -43,7 +43,7 @@ async def serve(
     shown: tuple[Served, asyncio.AbstractEventLoop],
     connect: Connect,
 ) -> None:
-    """Serve until cancelled.
+    """Serve the HTTPS port until cancelled.
 
     Args:
         options: Settings of the port.

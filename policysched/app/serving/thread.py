@@ -89,7 +89,7 @@ async def _serve(
     served: tuple[Served, asyncio.AbstractEventLoop],
     connect: Connect,
 ) -> None:
-    """Serve until cancelled; main coroutine of the thread."""
+    """Serve the HTTPS port until cancelled; main coroutine of the port's thread."""
     await wait_until_idle(served[0].is_busy, PODS_FIRST)
     from policysched.app.serving.port import serve  # noqa: PLC0415 - the imports of the port take 150 ms
 

@@ -65,7 +65,7 @@ class KeptCertificate:
         self.context = _context(material)
 
     def use(self, material: Material) -> None:
-        """Serve these certificates from now on."""
+        """Serve new connections with the given certificates from now on."""
         if (material.certificate, material.key) != (self._material.certificate, self._material.key):
             self.context = _context(material)
         self._material = material
@@ -111,7 +111,7 @@ class Webhook:
 
 
 async def run_webhook(options: WebhookOptions, stop: asyncio.Event) -> None:
-    """Serve until `stop` is set.
+    """Serve the webhook until `stop` is set.
 
     Raises:
         ConnectionProblemError: the kubeconfig is invalid, or the Secret cannot be read or written.

@@ -181,7 +181,7 @@ def _joined(fixes: Sequence[Fix]) -> str:
 
 
 def preempting(variants: VariantEvaluator, outcome: PostFilterResult | None) -> Repair | None:
-    """Return the preemption as a repair, if the pod fits its node after the victims are removed."""
+    """Return the preemption as a repair if the pod fits the node without the victims; otherwise None."""
     if outcome is None or not outcome.succeeded or not outcome.nominated_node:
         return None
     node, pods = outcome.nominated_node, outcome.victims

@@ -131,7 +131,7 @@ class Server:
         self._reader = Reader(backend)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, applying its fault; requests from web pages are rejected."""
+        """Answer one request, with the fault that matches the request if any; reject requests from web pages."""
         try:
             check_origin(request.headers, _port(request))
         except StatusError as error:

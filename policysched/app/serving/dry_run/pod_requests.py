@@ -66,7 +66,7 @@ class DryRunRequest:
 
 
 def read_options(query: Query) -> Options:
-    """Parse the query.
+    """Parse the query of a dry-run request into options.
 
     Raises:
         RefusedError: 400, a parameter is unknown, repeated or not a number.

@@ -48,7 +48,7 @@ NO_METRIC_LIMITS: Final = MetricLimits()
 def read_metric_limits(
     disabled: Iterable[str], allowed: Iterable[tuple[str, str]], manifest: Path | None
 ) -> MetricLimits:
-    """Parse the flags.
+    """Parse the flags about disabled metrics and allowed label values.
 
     Args:
         disabled: Names of metrics.
