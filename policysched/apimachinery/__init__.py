@@ -1,4 +1,4 @@
-"""Rules of Kubernetes objects: schemas, defaults, validation, patches, selectors.
+"""Rules of the API server for objects: schemas, defaults, validation, patches, selectors.
 
 Input: decoded JSON. Output: complete and valid objects, or a Status with the errors. Fields of built-in kinds are in
 `fields/*.txt`. Nothing is stored. The sandbox serves these kinds; `check` and `dry-run` validate objects by them.
