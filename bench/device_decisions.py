@@ -232,7 +232,7 @@ _Turn = tuple[DeviceCluster, Callable[[], object]]
 
 
 def _alternating(one: _Turn, other: _Turn, decisions: int) -> list[dict[str, float]]:
-    """Measure plain pods in two clusters alternately."""
+    """Measure decisions of plain pods in two clusters, alternating between the clusters."""
     took: list[list[float]] = [[], []]
     for number in range(decisions + 20):
         for (work, before), times in zip((one, other), took, strict=True):

@@ -33,7 +33,7 @@ FLAGS = ("-trimpath", "-ldflags=-s -w")
 
 @dataclass(frozen=True)
 class Case:
-    """One plugin in Go and in Python."""
+    """A plugin that is compared: its files in Go, in Python and as a policy."""
 
     name: str
     go: str

@@ -169,7 +169,7 @@ def median_outcome(rounds: Sequence[Outcome]) -> Outcome:
 
 
 def one_outcome(hostile: Hostile, name: str, plane: ControlPlane, warden: Warden) -> Outcome:
-    """Measure one scheduler with one object."""
+    """Measure one scheduler with one attack: the wait of ordinary pods, processor time and memory."""
     api = plane.api
     with Scheduler(name, plane, warden) as scheduler:
         bound(api, scheduler, "warm-up", 120.0)

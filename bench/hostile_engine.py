@@ -35,7 +35,7 @@ SIZES: Final = ("decided", "placed", "gone", "forgotten")
 
 
 class Bench:
-    """One shape of pod, and a cluster for it."""
+    """A cluster and an engine, which decide hostile pods of one shape and ordinary pods."""
 
     def __init__(self, nodes: int) -> None:
         self.cluster = Cluster()
@@ -70,7 +70,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def measure(name: str, nodes: int, *, memory: bool) -> tuple[list[float], list[float]]:
-    """Measure one shape.
+    """Measure the decisions for hostile pods of one shape.
 
     Units: milliseconds, MiB.
     """

@@ -49,7 +49,7 @@ LIMIT = 0.010
 
 @dataclass
 class Pieces:
-    """The processor times of the event loop's callbacks."""
+    """The processor times of the event loop's callbacks, by phase of the benchmark."""
 
     phase: str = "start"
     taken: dict[str, list[tuple[float, str]]] = field(default_factory=dict)

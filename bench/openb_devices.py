@@ -62,7 +62,7 @@ class DeviceOutcome:
         return [pod for pod in self.pods if pod["spec"].get("nodeName")]
 
     def results(self) -> list[tuple[Object, Object]]:
-        """Return each allocated device with its claim."""
+        """Return each allocated device with the claim to which the device is allocated."""
         return [(claim, one) for claim in self.claims for one in _results(claim)]
 
     def used(self) -> Counter[tuple[str, str]]:

@@ -27,7 +27,7 @@ from policysched.rules.policy_set.store import PolicyStore
 from policysched.schedule.cycle.engine import Engine
 
 KNOWN = 10
-"""Number of pod classes."""
+"""Number of pod classes whose results are cached before each edit."""
 
 
 class Edited:

@@ -111,7 +111,7 @@ def turned_away(one: Object) -> bool:
 
 
 def one_outcome(name: str, plane: ControlPlane, warden: Warden, node_number: int) -> Outcome:
-    """Measure one scheduler."""
+    """Measure one scheduler with very many waiting pods: the wait of ordinary pods and processor time."""
     api = plane.api
     print(name, file=sys.stderr, flush=True)
     with Scheduler(name, plane, warden) as scheduler:

@@ -25,7 +25,7 @@ ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 
 class Workload(Protocol):
-    """A cluster with placed pods, and a source of pods of one template."""
+    """Interface of a benchmark: a cluster with placed pods, and a source of pods of one template."""
 
     cluster: Cluster
     rng: random.Random

@@ -79,7 +79,7 @@ class Endpoints:
         self._recent: TTLCache[str, Any] = TTLCache(len(documents) + 1, REUSED_FOR)
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer a request."""
+        """Answer a request to the HTTPS port."""
         try:
             await self._access.check(request)
             return await self._routed(request)

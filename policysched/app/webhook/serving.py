@@ -86,7 +86,7 @@ class Webhook:
         self._checkers = Threads(AT_ONCE)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request."""
+        """Answer a request to the webhook's port."""
         try:
             return await self._routed(request)
         except RefusedError as error:

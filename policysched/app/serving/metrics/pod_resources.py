@@ -62,7 +62,7 @@ class PodResourceSeries:
         self._making: asyncio.Task[bytes] | None = None
 
     async def answer(self, _: web.BaseRequest) -> web.Response:
-        """Answer a request.
+        """Answer a request for /metrics/resources.
 
         Raises:
             RefusedError: 503 if the series are too long.
