@@ -91,8 +91,8 @@ class Event:
     note: str
     at: datetime
     """Time of the event in UTC."""
-    related: Pod | None = None
-    """A second pod that the event is about, such as the preemptor."""
+    related: Pod | PodGroup | None = None
+    """A second object that the event is about, such as the preemptor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,10 @@ class WhatIfFilter(FilterPlugin[StateT]):
     changes, and the cost depends on the pods that leave and come, not on the number of nodes or pod classes.
     """
 
+    def reads_other_rows(self, state: StateT) -> bool:  # noqa: ARG002 - for subclasses
+        """Return whether pods on other rows affect the result of a row."""
+        return True
+
     @abstractmethod
     def filter_changed(self, state: StateT, changed: ChangedRow) -> Status | None:
         """Return the status that would reject the pod on one row, or None if the pod would fit.

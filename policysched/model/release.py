@@ -126,6 +126,21 @@ class Release:
 
     Source: pkg/scheduler/framework/preemption/podgrouppreemption.go.
     """
+    preemption_policy_comes_first: bool
+    """Whether a pod group that never preempts is rejected even if it waits for victims of an earlier preemption.
+
+    Source: pkg/scheduler/framework/preemption/podgrouppreemption.go.
+    """
+    preemption_ranks_nodes: bool
+    """Whether the members of a preempting pod group go to the nodes whose victims cost least.
+
+    Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (RankNodes).
+    """
+    group_preemption_clears_nominations: bool
+    """Whether the preemption of a pod group clears the nominations of pods of lower priority.
+
+    Source: pkg/scheduler/framework/preemption/executor.go (getLowerPriorityNominatedPods).
+    """
     members_rank_as_groups: bool
     """Whether a pod of a pod group is a more important victim than other pods of its priority.
 
@@ -373,6 +388,9 @@ V1_36: Final = Release(
     group_generation_is_renewed=True,
     lack_of_victims_is_final=True,
     members_rank_as_groups=True,
+    preemption_policy_comes_first=True,
+    preemption_ranks_nodes=False,
+    group_preemption_clears_nominations=False,
     selector_errors_name_devices=False,
     selectors_follow_cel_0_29=False,
     device_taint_rules_apply=False,
@@ -480,6 +498,9 @@ V1_38: Final = replace(
     group_generation_is_renewed=False,
     lack_of_victims_is_final=False,
     members_rank_as_groups=False,
+    preemption_policy_comes_first=False,
+    preemption_ranks_nodes=True,
+    group_preemption_clears_nominations=True,
     capacities_are_fractional=True,
     exact_capacities=True,
     qualifies_capacities=True,

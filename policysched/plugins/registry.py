@@ -23,6 +23,7 @@ from policysched.model.release import DEFAULT, Release
 from policysched.plugins.arguments import PluginArguments, converted
 from policysched.plugins.default_binder import DefaultBinder
 from policysched.plugins.default_preemption.budgets import BudgetRules
+from policysched.plugins.default_preemption.for_groups import GroupRules
 from policysched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionArguments
 from policysched.plugins.default_preemption.search import SearchRules
 from policysched.plugins.dynamic_resources.plugin import DynamicResourcesArguments, dynamic_resources
@@ -107,7 +108,12 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         rules=budgets,
         searching=SearchRules(release.uid_breaks_ties, release.members_rank_as_groups, release.extenders_add_victims),
         reports_node=release.preempted_node_is_reported,
-        lack_is_final=release.lack_of_victims_is_final,
+        for_groups=GroupRules(
+            lack_is_final=release.lack_of_victims_is_final,
+            policy_comes_first=release.preemption_policy_comes_first,
+            ranks_nodes=release.preemption_ranks_nodes,
+            clears_nominations=release.group_preemption_clears_nominations,
+        ),
     )
     return {
         "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),

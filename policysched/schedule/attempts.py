@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from policysched.framework import AssumedPod, Client, Clock, Event
+from policysched.framework import AssumedPod, Client, Clock, Event, Handle
 from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.klog import V3
@@ -280,13 +280,26 @@ class Attempts:
         if self._observers and result.victims:
             notify(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:
-            self.start(pod.key, self._making_room(result.act(self._binder.handle)))
+            self.make_room(pod.key, result.act)
         self.fail(queued, failure, result.cleanups)
 
     def failed_cycle(self, queued: QueuedPod, decision: Decision) -> FailedCycle:
         """Return a decision without a feasible node as PostFilter plugins read it."""
         extenders = self._profiles[queued.profile].extending(self._queue.latest(queued))
         return FailedCycle(decision, self._rng, extenders, self._engines[queued.profile].profile.victim_guards)
+
+    def make_room(self, key: str, act: Callable[[Handle], Awaitable[bool | None]]) -> None:
+        """Start the evictions of a preemption.
+
+        Args:
+            key: `namespace/name` of the preemptor.
+            act: Starts the evictions.
+        """
+        self.start(key, self._making_room(act(self._binder.handle)))
+
+    def engine_of(self, profile: str) -> Engine:
+        """Return the engine of a profile."""
+        return self._engines[profile]
 
     async def _making_room(self, work: Awaitable[bool | None]) -> None:
         timing, succeeded = self._timing, False

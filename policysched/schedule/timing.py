@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol, TypeVar
 
 from policysched.framework import SKIP, Code, PostFilterResult, Status, Wait
+from policysched.framework.pod_groups import PodGroupPostFilterResult
 
 T = TypeVar("T")
 SAMPLE: Final = 10
@@ -152,7 +153,7 @@ def code_of(answer: Any) -> Code:
     """Return the status code of a plugin's result; a result that is no status is a success."""
     if answer is None:
         return Code.SUCCESS
-    if isinstance(answer, PostFilterResult):
+    if isinstance(answer, PostFilterResult | PodGroupPostFilterResult):
         answer = answer.status
     if isinstance(answer, Status):
         return answer.code

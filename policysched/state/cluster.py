@@ -240,6 +240,14 @@ class Cluster:
             self.pod_groups.await_pod(placed.pod)
         return change
 
+    def take_away(self, placed: PlacedPod) -> None:
+        """Remove a pod from its existing node for a simulation; the pod stays a member of its pod group."""
+        self._displace(pod_id(placed.pod))
+
+    def put_back(self, placed: PlacedPod) -> None:
+        """Place a pod that was taken away."""
+        self._place(pod_id(placed.pod), placed.pod, placed.row, placed.pod_resources, assumed=placed.assumed)
+
     def is_assumed(self, identity: str) -> bool:
         """Return whether a pod is assumed: placed before its binding is confirmed."""
         placed = self.pods.by_id.get(identity)

@@ -5,6 +5,7 @@ The pods that are placed have priorities of their own, so that no two choices of
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
@@ -16,11 +17,17 @@ HIGH = 100_000
 """A priority above that of all placed pods."""
 
 
-def preemption_scripts(seed: int, numbers: Iterable[int]) -> Iterator[Script]:
-    """Make scripts; each has random numbers of its own."""
+def preemption_scripts(seed: int, numbers: Iterable[int], *, of_groups: bool) -> Iterator[Script]:
+    """Make scripts; each has random numbers of its own.
+
+    Args:
+        seed: Where the random numbers begin.
+        numbers: Which scripts to make.
+        of_groups: Whether groups preempt others; else single pods do.
+    """
     for number in numbers:
-        name = f"{seed}-preemption-{number}"
-        yield _Maker(Random(name)).script(name)
+        name = f"{seed}-{'groups' if of_groups else 'pods'}-{number}"
+        yield _Maker(Random(name)).script(name, of_groups=of_groups)
 
 
 class _Maker:
@@ -31,7 +38,7 @@ class _Maker:
         self.labels = [f"l{number}" for number in range(3)]
         self.placed = 0
 
-    def script(self, name: str) -> Script:
+    def script(self, name: str, *, of_groups: bool) -> Script:
         rng = self.rng
         groups = {one: self.group(one) for one in ("u", "v", "w")[: rng.randint(0, 3)]}
         steps: list[Any] = [{"at": 0.011, "set": self.node(one)} for one in self.nodes]
@@ -39,7 +46,9 @@ class _Maker:
         steps += [{"at": 0.013, "set": pod} for pod in self.residents(groups)]
         steps += [{"at": 0.014, "set": self.budget(label)} for label in self.labels if rng.random() < 0.4]
         for number in range(rng.choice((1, 1, 2))):
-            steps.append({"at": 0.5173 + 7 * number, "set": self.preemptor(f"p{number}")})
+            at = 0.5173 + 12 * number
+            coming = self.preemptors(f"p{number}", number) if of_groups else [self.preemptor(f"p{number}", None)]
+            steps += [{"at": round(at + 0.0137 * place, 4), "set": one} for place, one in enumerate(coming)]
         ranks = dict(zip(self.nodes, rng.sample(range(101), len(self.nodes)), strict=True))
         return written_script(name, ranks, steps, until=40.0)
 
@@ -50,7 +59,7 @@ class _Maker:
         return made
 
     def group(self, name: str) -> Thing:
-        mode = self.rng.choice(({"all": {}}, {"all": {}}, {"single": {}}, None))
+        mode: Thing | None = self.rng.choice(({"all": {}}, {"all": {}}, {"single": {}}, None))
         spec: Thing = {"priority": self.rng.choice((10, 20, 30)), **({} if mode is None else {"disruptionMode": mode})}
         return written_group(name, 1, **spec)
 
@@ -79,7 +88,24 @@ class _Maker:
             "status": {"disruptionsAllowed": allowed},
         }  # fmt: skip
 
-    def preemptor(self, name: str) -> Thing:
+    def preemptors(self, name: str, number: int) -> list[Thing]:
+        """Write a group and its members; no later group preempts an earlier one, whose pods are all alike."""
+        rng = self.rng
+        size = rng.choice((1, 2, 2, 3, 4, 6))
+        priority = 20_000 if number else rng.choice((HIGH, HIGH, 20_000))
+        least = rng.choice((None, 1, size, size, max(size - 1, 1)))
+        like = self.preemptor(f"{name}-0", name)
+        like["spec"]["priority"] = priority
+        if rng.random() < 0.1:
+            like["spec"]["preemptionPolicy"] = "Never"
+        members = [copy.deepcopy(like) for _ in range(size)]
+        for place, one in enumerate(members):
+            one["metadata"]["name"] = f"{name}-{place}"
+            if rng.random() < 0.3:
+                one["spec"]["containers"][0]["resources"]["requests"]["cpu"] = rng.choice(("1", "2", "4"))
+        return [*members, written_group(name, least, priority=priority)]
+
+    def preemptor(self, name: str, group: str | None) -> Thing:
         rng = self.rng
         spec: Thing = {"priority": rng.choice((HIGH, HIGH, 20_000))}
         peers = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": rng.choice(self.labels)}}}
@@ -87,4 +113,4 @@ class _Maker:
             spec["affinity"] = {"podAntiAffinity": {REQUIRED: [peers]}}
         elif rng.random() < 0.2:
             spec["topologySpreadConstraints"] = [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **peers}]
-        return written_member(name, None, rng.choice(("1", "2", "3", "4")), **spec)
+        return written_member(name, group, rng.choice(("1", "2", "3", "4")), **spec)

@@ -25,8 +25,9 @@ RUNS = 12
 
 @pytest.mark.oracle
 @WITH_GROUPS
-def test_random_preemption(orderly: KubeScheduler, tmp_path: Path) -> None:
-    for script in preemption_scripts(SEED, range(COUNT)):
+@pytest.mark.parametrize("of_groups", [False, True], ids=["pods preempt", "groups preempt"])
+def test_random_preemption(orderly: KubeScheduler, tmp_path: Path, *, of_groups: bool) -> None:
+    for script in preemption_scripts(SEED, range(COUNT), of_groups=of_groups):
         if disagreement(orderly, script, RUNS):
             small = shrink(script, lambda one: bool(disagreement(orderly, one, RUNS)))
             kept = tmp_path / "script.json"

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from policysched.framework import Event, PolicyEvent
+from policysched.model.objects import Pod, PodGroup
 from policysched.model.policy import API_VERSION, KIND
 from policysched.visible import cut_bytes, visible
 
@@ -28,7 +29,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-POD = "Pod"
+POD, POD_GROUP = "Pod", "PodGroup"
+API_VERSIONS = {POD: "v1", POD_GROUP: "scheduling.k8s.io/v1beta1", KIND: API_VERSION}
+"""API versions by kind."""
 CONTROLLER = "policysched"
 """Reporting controller of events about policies, which belong to no scheduler name."""
 NO_NAMESPACE = "default"
@@ -48,7 +51,7 @@ class EventContent(NamedTuple):
     note: str
     """Text of the event, cut to the API server's limit."""
     at: datetime
-    related: tuple[str, str, str, str] | None = None
+    related: tuple[str, str, str, str, str] | None = None
     """Another object of the event: namespace, name, UID and resourceVersion."""
     kind: str = POD
     """Kind of the object: Pod, or SchedulingPolicy, which has no namespace."""
@@ -68,8 +71,7 @@ class EventContent(NamedTuple):
         pod = event.pod.metadata
         controller, note = event.pod.spec.scheduler_name, shorten(event.note)
         named = (pod.namespace, pod.name, pod.uid, pod.resource_version, controller)
-        other = event.related.metadata if event.related is not None else None
-        related = (other.namespace, other.name, other.uid, other.resource_version) if other is not None else None
+        related = None if event.related is None else _names(event.related)
         return cls(*named, event.type, event.reason, event.action, note, event.at, related)
 
 
@@ -126,8 +128,13 @@ def event_name(about: EventContent) -> str:
     return about.name[: NAME_LIMIT - len(suffix)].rstrip("-.") + suffix
 
 
+def _names(of: Pod | PodGroup) -> tuple[str, str, str, str, str]:
+    meta = of.metadata
+    return meta.namespace, meta.name, meta.uid, meta.resource_version, POD_GROUP if isinstance(of, PodGroup) else POD
+
+
 def _reference(namespace: str, name: str, uid: str, version: str, kind: str = POD) -> _Reference:
-    return _Reference(kind, namespace, name, uid, "v1" if kind == POD else API_VERSION, version)
+    return _Reference(kind, namespace, name, uid, API_VERSIONS[kind], version)
 
 
 def create_body(about: EventContent, name: str, host: str, series: tuple[int, datetime] | None = None) -> bytes:

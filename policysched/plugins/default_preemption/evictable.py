@@ -36,15 +36,15 @@ class Evictable:
     """Mask of the victims that have the rank of pod groups. Shapes: (U,)."""
 
     @classmethod
-    def of(cls, cluster: Cluster, slots: Slots, *, ranks_members: bool) -> Evictable:
-        """Return the victims that pods belong to: each pod itself, or its pod group.
+    def of(cls, cluster: Cluster, slots: Slots, rows: Slots, *, ranks_members: bool) -> Evictable:
+        """Return the victims that pods belong to.
 
         Args:
             cluster: The cluster.
             slots: Pods of lower priority, by their slots.
+            rows: The node that the eviction of each pod is to free; one number for all pods to list each victim once.
             ranks_members: Whether pods of groups that are evicted one by one have the rank of groups.
         """
-        rows = cluster.pods.rows[slots].astype(np.intp)
         if cluster.pod_groups is None:
             return cls(slots, rows, np.arange(slots.size), np.zeros(slots.size, np.bool_))
         members = _slots_of(cluster, cluster.pod_groups)
@@ -96,24 +96,24 @@ class Evictable:
 
 
 def _slots_of(cluster: Cluster, groups: PodGroups) -> dict[int, GroupState]:
-    """Return by slot the pod group of each placed pod, for groups with disruption mode `all`."""
+    """Return the group of each pod on an existing node, by slot, for groups of disruption mode `all`."""
     whole = (state for state in groups if state.group is not None and state.group.is_disrupted_as_whole)
     return {slot: state for state in whole for slot in _placed(cluster, state)}
 
 
 def _grouped(cluster: Cluster, groups: PodGroups) -> list[int]:
-    """Return the pod table slots of the placed pods of all pod groups."""
+    """Return the slots of the pods of all groups on existing nodes."""
     return [slot for state in groups for slot in _placed(cluster, state)]
 
 
 def _placed(cluster: Cluster, state: GroupState) -> Iterable[int]:
-    by_id = cluster.pods.by_id
+    by_id, is_present = cluster.pods.by_id, cluster.nodes.present.data
     placed = (by_id.get(pod_id(pod)) for pod in state.scheduled)
-    return (one.slot for one in placed if one is not None)
+    return (one.slot for one in placed if one is not None and is_present[one.row])
 
 
 def _by_uid(cluster: Cluster, state: GroupState) -> Slots:
-    """Return the pod table slots of the placed pods of a group, in the order of the pods' UIDs."""
+    """Return the slots of a group's pods on existing nodes, in the order of their UIDs."""
     by_slot = cluster.pods.by_slot
     placed = [one for slot in _placed(cluster, state) if (one := by_slot[slot]) is not None]
     return np.array([one.slot for one in sorted(placed, key=lambda one: one.pod.metadata.uid)], np.intp)

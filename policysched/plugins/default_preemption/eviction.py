@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from policysched.framework import ApiError, Cluster, Event, Handle, PodStatusChange, pod_condition
-from policysched.model.objects import Pod, PodCondition
+from policysched.model.objects import Pod, PodCondition, PodGroup
 from policysched.model.pod_requirements import pod_priority
 from policysched.state.placed.pods import pod_id
 
@@ -33,12 +33,44 @@ MARK: Final = "DisruptionTarget"
 REASON: Final = "PreemptionByScheduler"
 
 
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """A pod or a pod group that preempts others."""
+
+    obj: Pod | PodGroup
+    pods: Sequence[Pod]
+    """The pod, or the members of the attempt; at least one."""
+
+    @property
+    def identity(self) -> str:
+        """The identity of the pod, or the UID of the group."""
+        return pod_id(self.obj) if isinstance(self.obj, Pod) else self.obj.metadata.uid
+
+    @property
+    def kind(self) -> str:
+        """The kind in messages."""
+        return "pod" if isinstance(self.obj, Pod) else "podgroup"
+
+    @property
+    def priority(self) -> int:
+        """The priority."""
+        return pod_priority(self.obj) if isinstance(self.obj, Pod) else self.obj.priority
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """The identities of the pods."""
+        return tuple(map(pod_id, self.pods))
+
+
 @dataclass(slots=True, eq=False)
 class Preemption:
     """A running preemption: the preemptor, its node and the victims."""
 
-    preemptor: Pod
-    node: str
+    preemptor: Preemptor
+    place: str
+    """The node in messages; `cluster` for a pod group."""
+    nodes: Sequence[str]
+    """The nodes on which pods of lower priority lose their nomination."""
     victims: Sequence[Pod]
     """The victims that are not yet being deleted, the most important first."""
     cluster: Cluster
@@ -70,21 +102,21 @@ class Evictions:
         self._pausing = 0
         """The number of preemptors that wait after a failure."""
 
-    def holds_back(self, pod: Pod) -> bool:
-        """Return whether a pod has to wait for the evictions that it caused as a preemptor."""
-        running = self._running.get(pod_id(pod))
+    def holds_back(self, preemptor: str) -> bool:
+        """Return whether a preemptor, given by its identity, has to wait for the evictions of its own preemption."""
+        running = self._running.get(preemptor)
         if running is None or running.is_over:
             return False
         running.held_back = True
         return True
 
     def start(self, preemption: Preemption, handle: Handle) -> Awaitable[bool]:
-        """Register a preemption; return an awaitable that evicts the victims and returns whether all were evicted."""
-        self._running[pod_id(preemption.preemptor)] = preemption
+        """Register a preemption; return an awaitable that evicts the victims and returns whether that succeeded."""
+        self._running[preemption.preemptor.identity] = preemption
         return self._run(preemption, handle)
 
     async def _run(self, preemption: Preemption, handle: Handle) -> bool:
-        preemptor, error = pod_id(preemption.preemptor), None
+        preemptor, error = preemption.preemptor.identity, None
         try:
             cleared = await self._clear_nominations(preemption, handle)
             failed = not await self._evict(preemption, handle) or not cleared
@@ -96,7 +128,7 @@ class Evictions:
         if failed:
             await self._pause(handle)
         if failed or (preemption.held_back and preemption.left_nobody):
-            handle.activate((preemptor,))
+            handle.activate(preemption.preemptor.identities)
         if error is not None:
             raise error
         return not failed
@@ -120,7 +152,7 @@ class Evictions:
     async def _clear_nominations(self, preemption: Preemption, handle: Handle) -> bool:
         """Clear the nominations of lower-priority pods to the preemption's node; return whether all were cleared."""
         fine = True
-        for pod in lower_nominated(preemption.cluster, preemption.preemptor, preemption.node):
+        for pod in lower_nominated(preemption.cluster, preemption.preemptor.priority, preemption.nodes):
             if not pod.status.nominated_node_name:
                 continue
             try:
@@ -132,7 +164,8 @@ class Evictions:
 
     async def _evict_one(self, preemption: Preemption, victim: Pod, handle: Handle) -> bool:
         preemptor = preemption.preemptor
-        note = f"Preempted by pod {preemptor.metadata.uid} on node {preemption.node}"
+        obj, place = preemptor.obj, preemption.place
+        note = f"Preempted by {preemptor.kind} {obj.metadata.uid} on node {place}"
         if self._is_turned_away(pod_id(victim), handle):
             note += " (in kube-scheduler memory)."
         else:
@@ -141,11 +174,12 @@ class Evictions:
             except ApiError as error:
                 if error.status in GONE:
                     return True
-                log.warning('could not evict victim "%s" for pod "%s": %s', victim.key, preemptor.key, error.message)
+                told = victim.key, preemptor.kind, obj.key, error.message
+                log.warning('could not evict victim "%s" for %s "%s": %s', *told)
                 return False
         now = handle.clock.now()
-        handle.client.record(Event(victim, "Normal", "Preempted", "Preempting", note, now, preemptor))
-        log.info('preempted victim "%s" on node "%s" for pod "%s"', victim.key, preemption.node, preemptor.key)
+        handle.client.record(Event(victim, "Normal", "Preempted", "Preempting", note, now, obj))
+        log.info('preempted victim "%s" on node "%s" for %s "%s"', victim.key, place, preemptor.kind, obj.key)
         return True
 
     def _is_turned_away(self, victim: str, handle: Handle) -> bool:
@@ -158,13 +192,14 @@ class Evictions:
         return binding is not None
 
 
-async def _delete(victim: Pod, preemptor: Pod, handle: Handle) -> None:
+async def _delete(victim: Pod, preemptor: Preemptor, handle: Handle) -> None:
     """Set the condition DisruptionTarget of a victim and delete it.
 
     Raises:
         ApiError: The request failed; with a status in GONE if the victim no longer exists.
     """
-    message = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+    name = preemptor.pods[0].spec.scheduler_name
+    message = f"{name}: preempting to accommodate a higher priority {preemptor.kind}"
     told = PodCondition(type=MARK, status="True", reason=REASON, message=message)
     condition = pod_condition(victim, told, handle.clock.now())
     if condition is not None:
@@ -172,10 +207,10 @@ async def _delete(victim: Pod, preemptor: Pod, handle: Handle) -> None:
     await handle.client.delete_pod(victim)
 
 
-def lower_nominated(cluster: Cluster, preemptor: Pod, node: str) -> list[Pod]:
-    """Return the pods that are nominated to a node and have a lower priority than the preemptor."""
-    priority = pod_priority(preemptor)
-    return [one for one in cluster.nominations.on_node(node) if pod_priority(one) < priority]
+def lower_nominated(cluster: Cluster, priority: int, nodes: Iterable[str]) -> list[Pod]:
+    """Return the pods of lower priority that are nominated to nodes."""
+    nominated = (one for node in nodes for one in cluster.nominations.on_node(node))
+    return [one for one in nominated if pod_priority(one) < priority]
 
 
 def is_going_for_another(pod: Pod) -> bool:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
 
-from policysched.framework import Cluster, FailedDecision, Mask, Protection, RowNumbers
+from policysched.framework import Cluster, FailedDecision, Mask, Protection, RowNumbers, VictimGuard
 from policysched.model.objects import Pod
 from policysched.state.placed.pods import PlacedPod, pod_id
 
@@ -140,15 +141,29 @@ def ask_guards(failed: FailedDecision, slots: RowNumbers, rows: RowNumbers) -> G
         slots: The pods, by their slots in the pod table. Shapes: (V,).
         rows: The node that the eviction of each pod is to free. Shapes: (V,).
     """
-    guards = failed.victim_guards
+    return ask_for([failed.pod], failed.victim_guards, failed.cluster, slots, rows)
+
+
+def ask_for(
+    preemptors: Sequence[Pod], guards: Sequence[VictimGuard], cluster: Cluster, slots: RowNumbers, rows: RowNumbers
+) -> Guarded:
+    """Evaluate guards for pods of lower priority, on behalf of each preemptor.
+
+    Args:
+        preemptors: The pods that are to fit.
+        guards: The guards.
+        cluster: The cluster.
+        slots: The pods, by their slots in the pod table. Shapes: (V,).
+        rows: The node that the eviction of each pod is to free. Shapes: (V,).
+    """
     if not guards or not slots.size:
-        return Guarded(failed.cluster, slots, rows)
-    answers, going = [], failed.cluster.pods.terminating(slots)
-    for guard in guards:
-        found = guard.protected(failed.pod, failed.cluster, slots)
+        return Guarded(cluster, slots, rows)
+    answers, going = [], cluster.pods.terminating(slots)
+    for guard, preemptor in product(guards, preemptors):
+        found = guard.protected(preemptor, cluster, slots)
         if found is not None:
             answers.append(_Answer(guard.name, slots, found, (found.codes != 0) & ~going))
-    return Guarded(failed.cluster, slots, rows, [one for one in answers if one.kept.any()])
+    return Guarded(cluster, slots, rows, [one for one in answers if one.kept.any()])
 
 
 def ask_about(failed: FailedDecision, victims: Mapping[str, Sequence[Pod]]) -> Guarded:

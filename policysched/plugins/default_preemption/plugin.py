@@ -12,7 +12,7 @@ pkg/scheduler/apis/config/validation/validation_pluginargs.go, v1.36, v1.37 and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -32,12 +32,11 @@ from policysched.framework import (
     Resource,
     Status,
     unresolvable,
-    unschedulable,
 )
 from policysched.framework.extender import ExtenderError, NodeVictims
-from policysched.framework.pod_groups import PodGroupPostFilterPlugin
+from policysched.framework.pod_groups import PodGroupPostFilterPlugin, PodGroupPostFilterResult, RejectedGroup
 from policysched.framework.status import filter_error
-from policysched.model.objects import Pod, PodGroup
+from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.arguments import Fault, Int32, PluginArguments
 from policysched.plugins.default_preemption.budgets import BudgetRules, Budgets
@@ -53,18 +52,20 @@ from policysched.plugins.default_preemption.candidates import (
 from policysched.plugins.default_preemption.eviction import (
     Evictions,
     Preemption,
+    Preemptor,
     is_going_for_another,
     lower_nominated,
 )
+from policysched.plugins.default_preemption.for_groups import NEVER, GroupRules, search_for_group
 from policysched.plugins.default_preemption.guards import Guarded, ask_about
 from policysched.plugins.default_preemption.search import ANY_ORDER, Search, SearchRules, search_victims
+from policysched.state.placed.pods import pod_id
 
 DEFAULT_PREEMPTION: Final = "DefaultPreemption"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
-NEVER: Final = "not eligible due to preemptionPolicy=Never."
-NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 HELD_BACK: Final = unresolvable("waiting for the preemption for this pod to be finished")
+GROUP_HELD_BACK: Final = unresolvable("waiting for the preemption for this pod group to be finished")
 PERCENTAGE, ABSOLUTE = 10, 100
 """Default arguments, with which the search for victims covers every node."""
 
@@ -149,7 +150,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         rules: How disruption budgets protect pods.
         searching: How victims are chosen.
         reports_node: Whether the message of a preempting pod names the node and the number of victims.
-        lack_is_final: Whether the result for a pod group without victims replaces those of other plugins.
+        for_groups: How pod groups preempt.
     """
 
     name = DEFAULT_PREEMPTION
@@ -163,18 +164,22 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         *,
         searching: SearchRules = ANY_ORDER,
         reports_node: bool = False,
-        lack_is_final: bool = False,
+        for_groups: GroupRules | None = None,
     ) -> None:
         self._given = given or PreemptionArguments()
         self._rules = rules or BudgetRules()
         self._searching = searching
-        self._reports_node, self._lack_is_final = reports_node, lack_is_final
+        self._reports_node, self._group_rules = reports_node, for_groups or GroupRules()
         self._evictions = Evictions(self.name)
         self._budgets: Budgets | None = None
 
-    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the base's signature
-        """Gate a pod while the victims of its preemption are being deleted."""
-        return HELD_BACK if self._evictions.holds_back(pod) else None
+    def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:
+        """Gate a pod while the victims of its preemption, or of the preemption of its pod group, are being deleted."""
+        state = None if cluster.pod_groups is None else cluster.pod_groups.of_pod(pod)
+        if state is None:
+            return HELD_BACK if self._evictions.holds_back(pod_id(pod)) else None
+        group = state.group
+        return GROUP_HELD_BACK if group is not None and self._evictions.holds_back(group.metadata.uid) else None
 
     def take_over(self, before: Plugin) -> None:
         """Continue the running preemptions of the profile that is replaced."""
@@ -197,7 +202,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return PostFilterResult(ask=partial(self._ask_extenders, pod, failed, proposals(found), found.failures()))
         choice = Choice(found)
         node = failed.rng.choice(choice.best)
-        details = PreemptionDetails(node, choice, budgets, lower_nominated(cluster, pod, node), found.guarded)
+        cleared = lower_nominated(cluster, pod_priority(pod), (node,))
+        details = PreemptionDetails(node, choice, budgets, cleared, found.guarded)
         return self._result(pod, cluster, node, choice.victims_on(node), details)
 
     async def _ask_extenders(
@@ -218,15 +224,19 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         node = failed.rng.choice(least_costly(left, failed.cluster))
         return self._result(pod, failed.cluster, node, left[node].pods)
 
-    def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:
-        """Return why a pod group does not preempt other pods, even if there are possible victims."""
-        policy = group.spec.preemption_policy
-        if policy == "Never" or (policy is None and any(pod.spec.preemption_policy == "Never" for pod in pods)):
-            return unschedulable(f"pod group preemption: {NEVER}")
-        if cluster.signatures.lowest_priority() < group.priority:
-            return unschedulable()
-        lack = unresolvable if self._lack_is_final else unschedulable
-        return lack(f"pod group preemption: {NO_VICTIMS}")
+    def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:
+        """Find the pods to evict so that a pod group fits."""
+        self._budgets = Budgets(rejected.cluster, self._budgets, self._rules)
+        found = search_for_group(rejected, self._budgets, self._searching, self._group_rules)
+        going = [one for one in found.victims if one.metadata.deletion_timestamp is None]
+        if not going:
+            return found
+        nodes = dict.fromkeys(found.nominated.values()) if self._group_rules.clears_nominations else {}
+        preemptor = Preemptor(rejected.group, rejected.pods)
+        return replace(found, act=self._act(Preemption(preemptor, "cluster", tuple(nodes), going, rejected.cluster)))
+
+    def _act(self, preemption: Preemption) -> Callable[[Handle], Awaitable[bool]]:
+        return lambda handle: self._evictions.start(preemption, handle)
 
     def _result(
         self, pod: Pod, cluster: Cluster, node: str, victims: Sequence[Pod], details: PreemptionDetails | None = None
@@ -236,10 +246,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         going = [one for one in victims if one.metadata.deletion_timestamp is None]
         if not going:
             return PostFilterResult(status, node, victims=victims, details=details)
-
-        def act(handle: Handle) -> Awaitable[bool]:
-            return self._evictions.start(Preemption(pod, node, going, cluster), handle)
-
+        act = self._act(Preemption(Preemptor(pod, (pod,)), node, (node,), going, cluster))
         return PostFilterResult(status, node, act, victims, details)
 
 

@@ -216,7 +216,8 @@ def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Sea
     """List the pods of lower priority that no guard protects, ordered by node and importance."""
     cluster = failed.cluster
     pods = cluster.pods
-    found = Evictable.of(cluster, _lower_on(cluster, pod_priority(failed.pod), rows), ranks_members=rules.ranks_members)
+    lower = lower_on(cluster, pod_priority(failed.pod), rows)
+    found = Evictable.of(cluster, lower, pods.rows[lower].astype(np.intp), ranks_members=rules.ranks_members)
     guarded = ask_guards(failed, found.slots, found.rows) if failed.victim_guards else None
     if guarded is not None:
         found = found.without(~guarded.may_go)
@@ -224,7 +225,7 @@ def _gather(failed: FailedDecision, rows: RowNumbers, rules: SearchRules) -> Sea
     priorities = cluster.signatures.priorities()[pods.signatures[slots]]
     starts = pods.starts(slots)
     starts[np.isinf(starts)] = cluster.time.seconds
-    order = found.order(priorities, starts, _uids(cluster, slots) if rules.uid_breaks_ties else None)
+    order = found.order(priorities, starts, uids_of(cluster, slots) if rules.uid_breaks_ties else None)
     slots = slots[order]
     there, begins = np.unique(found.rows[order], return_index=True)
     return Search(
@@ -254,14 +255,14 @@ def _first_of_each(victims: Places) -> Places:
     return np.flatnonzero(np.diff(victims, prepend=-1, append=-1)) if victims.size else np.zeros(1, np.intp)
 
 
-def _uids(cluster: Cluster, slots: Places) -> NDArray[np.str_]:
+def uids_of(cluster: Cluster, slots: Places) -> NDArray[np.str_]:
     """Return the UIDs of pods. Shapes: (V,)."""
     by_slot = cluster.pods.by_slot
     placed = (by_slot[slot] for slot in slots.tolist())
     return np.array(["" if one is None else one.pod.metadata.uid for one in placed], np.str_)
 
 
-def _lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
+def lower_on(cluster: Cluster, priority: int, rows: RowNumbers) -> Places:
     """Return the slots of the pods of lower priority on rows."""
     if cluster.signatures.lowest_priority() >= priority:
         return np.zeros(0, np.intp)

@@ -53,8 +53,8 @@ from policysched.framework import (
 )
 from policysched.framework.binding import Undo
 from policysched.framework.partial_plugins import AlwaysZeroScore
-from policysched.framework.pod_groups import PodGroupPostFilterPlugin
-from policysched.model.objects import AllocationResult, Pod, PodGroup, ResourceClaim
+from policysched.framework.pod_groups import PodGroupPostFilterPlugin, PodGroupPostFilterResult, RejectedGroup
+from policysched.model.objects import AllocationResult, Pod, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Duration, Fault, PluginArguments
 from policysched.plugins.dynamic_resources import claim_writes
@@ -90,7 +90,7 @@ NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
 DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
 DELETED: Final = unschedulable("deletion of ResourceClaim completed")
 NO_HELP: Final = unschedulable("still not schedulable")
-GROUP_DONE: Final = unschedulable("deallocation and deletion of ResourceClaims completed")
+GROUP_DONE: Final = PodGroupPostFilterResult(unschedulable("deallocation and deletion of ResourceClaims completed"))
 _OF_ONE_POD: Final = Status(Code.ERROR, ("ResourceClaims cannot be allocated",))
 """Placeholder status for errors in results that pods share; pods do not share results with errors."""
 
@@ -309,8 +309,8 @@ class DynamicResources(
             )
         return PostFilterResult(self._no_help)
 
-    def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:  # noqa: ARG002
-        """Return a rejection with kube-scheduler's reason, which is the same for every pod group that does not fit."""
+    def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:  # noqa: ARG002
+        """Return the reason that kube-scheduler reports for each pod group that does not fit."""
         return GROUP_DONE
 
     def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:

@@ -108,6 +108,10 @@ class InterPodAffinity(
             state.refresh(NO_ROWS)
         return state.codes(rows)
 
+    def reads_other_rows(self, state: RequiredState) -> bool:
+        """Return whether terms of the pod or of placed pods apply."""
+        return state.has_sums
+
     def filter_changed(self, state: RequiredState, changed: ChangedRow) -> Status | None:
         """Evaluate a row after adding and removing pods, by the pods that its topology domains would have.
 

@@ -104,6 +104,11 @@ class RequiredState(SizedState):
         self._near = sums_by_key(((key, matched) for key in keys), cluster)
 
     @property
+    def has_sums(self) -> bool:
+        """Whether terms of the pod or of placed pods apply."""
+        return bool(self._near or self._away or self._repelling)
+
+    @property
     def arrays(self) -> int:
         """Number of arrays in the state with one element per row."""
         return len(self._near) + len(self._away) + len(self._repelling)

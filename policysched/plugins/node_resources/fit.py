@@ -215,6 +215,10 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
         """Reject rows on which a requested resource or the allowed number of pods is insufficient."""
         return state.kept.of(rows)
 
+    def reads_other_rows(self, state: FitState) -> bool:  # noqa: ARG002 - the same for all states
+        """Return False."""
+        return False
+
     def filter_changed(self, state: FitState, changed: ChangedRow) -> Status | None:
         """Return the status with the resources that are insufficient after adding and removing pods, else None."""
         short = state.requested.on_row(changed.row, changed.requested, changed.pods_count)

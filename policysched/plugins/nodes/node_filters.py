@@ -196,6 +196,10 @@ class NodePorts(OneReasonFilter[RequiredPorts], WhatIfFilter[RequiredPorts]):
         ports = host_ports(pod)
         return RequiredPorts(cluster, WantedPorts(ports)) if ports else SKIP
 
+    def reads_other_rows(self, state: RequiredPorts) -> bool:  # noqa: ARG002 - the same for all states
+        """Return False."""
+        return False
+
     def filter_changed(self, state: RequiredPorts, changed: ChangedRow) -> Status | None:
         """Return the rejection if a needed port is in use after adding and removing pods, else None."""
         wanted, row = state.wanted, changed.row

@@ -202,6 +202,10 @@ class NodeVolumeLimits(PerPod, WhatIfFilter[AddedVolumes]):
             codes[needed & ~attachments.installed(driver)[rows]] = MISSING + place
         return codes
 
+    def reads_other_rows(self, state: AddedVolumes) -> bool:  # noqa: ARG002 - the same for all states
+        """Return False."""
+        return False
+
     def filter_changed(self, state: AddedVolumes, changed: ChangedRow) -> Status | None:
         """Return the rejection of a row after adding and removing pods, or None if the volumes fit.
 

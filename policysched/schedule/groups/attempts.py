@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from policysched.framework import Client, Clock
+from policysched.framework import Client, Clock, Code
 from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.klog import V3
@@ -22,8 +23,9 @@ from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.cluster_changes import ClusterChanges
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.groups.conditions import INVALID, GroupConditions, condition_for
-from policysched.schedule.groups.cycle import Evaluated, Placement, Steps, run_cycle
+from policysched.schedule.groups.cycle import Evaluated, GroupDecision, Placement, Steps, Verdict, run_cycle
 from policysched.schedule.groups.outcomes import GroupResult, post_filtered
+from policysched.schedule.groups.simulation import RejectedPodGroup
 from policysched.schedule.groups.validation import refusal_of
 from policysched.schedule.observer import AttemptResult, GroupAttempt, Observers, notify
 from policysched.schedule.queue.group_queue import GroupQueue
@@ -76,6 +78,7 @@ class GroupAttempts:
         self._attempts, self._cluster, self._groups, self._queue = attempts, cluster, groups, queue
         self._profiles, self._binder, self._changes, self._clock = profiles, binder, changes, clock
         self._observers = observers
+        self._names_group = cluster.release.messages_name_pod_group
         renews = cluster.release.group_generation_is_renewed
         self._conditions = GroupConditions(groups, client, clock, renews_generation=renews)
 
@@ -132,8 +135,7 @@ class GroupAttempts:
             self._fail_all(members, f"pod group object not found for pod group podgroup/{queued.key}")
             return None
         pods = [member.pod for member in queued.members]
-        named = self._cluster.release.messages_name_pod_group
-        refusal = refusal_of(group, pods, state.scheduled, self._profiles, names_group=named)
+        refusal = refusal_of(group, pods, state.scheduled, self._profiles, names_group=self._names_group)
         if refusal is None:
             return group
         self._fail_all(members, refusal.message)
@@ -147,12 +149,28 @@ class GroupAttempts:
             log.log(V3, "Attempting to schedule pod group", {"podGroupType": "podgroup", "podGroup": group.key})
         profile = self._profiles[members[0].profile]
         decision = await run_cycle(group, partial(self._scheduled, group.key), members, self._steps(profile))
-        message = decision.verdict.message
-        if decision.verdict.result is AttemptResult.UNSCHEDULABLE:
-            pods = [member.pod for member in members]
-            status = self._binder.at(POD_GROUP_POST_FILTER, profile, post_filtered, profile, group, pods, self._cluster)
-            message = ", ".join((message, *status.reasons))
-        return GroupResult(group.metadata.name, decision, message, self._cluster.release.messages_name_pod_group)
+        if decision.verdict.result is not AttemptResult.UNSCHEDULABLE:
+            return GroupResult(group.metadata.name, decision, decision.verdict.message, self._names_group)
+        return self._post_filtered(group, members, decision)
+
+    def _post_filtered(self, group: PodGroup, members: Sequence[QueuedPod], decision: GroupDecision) -> GroupResult:
+        """Run PodGroupPostFilter for a rejected group, and start the writes of its result."""
+        name, profile = members[0].profile, self._profiles[members[0].profile]
+        scheduled = partial(self._scheduled, group.key)
+        rejected = RejectedPodGroup(group, scheduled, members, self._attempts.engine_of(name), self._steps(profile))
+        result = self._binder.at(POD_GROUP_POST_FILTER, profile, post_filtered, profile, rejected)
+        verdict, status = decision.verdict, result.status
+        if status.code is Code.ERROR:
+            decision = replace(decision, verdict=Verdict(AttemptResult.ERROR, status.message))
+            return GroupResult(group.metadata.name, decision, status.message, self._names_group)
+        if result.victims:
+            guards = self._attempts.engine_of(name).profile.shadow_guards
+            self._attempts.shadows.look(guards, members[0].pod, self._cluster, result.victims)
+        if result.act is not None:
+            self._attempts.make_room(group.key, result.act)
+        message = ", ".join((verdict.message, *status.reasons))
+        waits = status.code is Code.SUCCESS
+        return GroupResult(group.metadata.name, decision, message, self._names_group, waits, result.nominated)
 
     def _scheduled(self, key: str) -> int:
         """Return the number of members of a group that have a node."""
@@ -176,7 +194,7 @@ class GroupAttempts:
             unreserve=partial(self._binder.unreserve, profile=profile),
             now=self._clock.monotonic,
             measure=self._binder.at,
-            names_group=self._cluster.release.messages_name_pod_group,
+            names_group=self._names_group,
         )
 
     async def _decide_member(self, member: QueuedPod) -> Decision | None:
@@ -208,7 +226,7 @@ class GroupAttempts:
             del members[member.identity]
         bound = {one.queued.identity for one in admitted}
         for identity in [identity for identity in members if identity not in bound]:
-            self._fail(members[identity], outcome.failure_of_others())
+            self._fail(members[identity], outcome.failure_of_other(identity))
             del members[identity]
         return admitted
 

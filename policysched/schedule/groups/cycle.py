@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from policysched.framework import AssumedPod, Code, Status
@@ -113,15 +113,33 @@ async def run_cycle(
         members: The members to place, in order of evaluation.
         steps: The steps of the cycle.
     """
-    cycle = _Cycle(group, steps)
-    progress = PlacementProgress(scheduled(), 0, len(members))
-    verdict, found = cycle.feasible(progress, is_first=True), list[Evaluated]()
-    if not verdict.proceeds:
-        return GroupDecision(verdict)
+    cycle = GroupCycle(group, steps)
     stays = False
     try:
+        decision = await cycle.run(scheduled, members)
+        stays = decision.verdict.result is AttemptResult.SCHEDULED and cycle.may_stay()
+    finally:
+        if not stays:
+            cycle.undo()
+    return replace(decision, stays=stays)
+
+
+class GroupCycle:
+    """A cycle under way, with the members that are in place until `undo`."""
+
+    def __init__(self, group: PodGroup, steps: Steps) -> None:
+        self._group, self._steps, self._cluster = group, steps, steps.cluster
+        self._placed: list[tuple[QueuedPod, AssumedPod, Nomination | None]] = []
+        """The members in place, with their nominations before."""
+
+    async def run(self, scheduled: Callable[[], int], members: Sequence[QueuedPod]) -> GroupDecision:
+        """Decide about the members one after another; the arguments are those of `run_cycle`."""
+        progress = PlacementProgress(scheduled(), 0, len(members))
+        verdict, found = self.feasible(progress, is_first=True), list[Evaluated]()
+        if not verdict.proceeds:
+            return GroupDecision(verdict)
         for member in members:
-            one = await cycle.evaluate(member)
+            one = await self.evaluate(member)
             if one is None:
                 progress = progress._replace(remaining=progress.remaining - 1)
             else:
@@ -130,25 +148,12 @@ async def run_cycle(
                     verdict = _error(f"failed to schedule other pod from a pod group: {one.failure.message}")
                     break
                 progress = progress.after(fits=one.failure is None)
-            verdict = cycle.feasible(progress)
+            verdict = self.feasible(progress)
             if not verdict.proceeds:
                 break
         if verdict.result is AttemptResult.SCHEDULED:
-            verdict = cycle.last_verdict(is_smaller=scheduled() < progress.scheduled)
-            stays = verdict.result is AttemptResult.SCHEDULED and cycle.may_stay()
-    finally:
-        if not stays:
-            cycle.undo()
-    return GroupDecision(verdict, tuple(found), stays)
-
-
-class _Cycle:
-    """A running cycle of a pod group, with the members that are assumed on nodes."""
-
-    def __init__(self, group: PodGroup, steps: Steps) -> None:
-        self._group, self._steps, self._cluster = group, steps, steps.cluster
-        self._placed: list[tuple[QueuedPod, AssumedPod, Nomination | None]] = []
-        """The members in place, with their nominations before."""
+            verdict = self.last_verdict(is_smaller=scheduled() < progress.scheduled)
+        return GroupDecision(verdict, tuple(found))
 
     def feasible(self, progress: PlacementProgress, *, is_first: bool = False) -> Verdict:
         """Return whether the group can still be scheduled; `is_first` means before the first member."""

@@ -6,15 +6,19 @@ applyPodGroupPostFilterResult), schedule_one.go (handleSchedulingFailure), v1.37
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from policysched.framework import Cluster, Code, Status, unschedulable
+from policysched.framework import Code, Status, unschedulable
+from policysched.framework.pod_groups import PodGroupPostFilterResult, RejectedGroup
 from policysched.framework.profile import Profile
-from policysched.model.objects import Pod, PodGroup
 from policysched.schedule.binding import Failure
 from policysched.schedule.groups.cycle import REJECTED, Evaluated, GroupDecision
 from policysched.schedule.observer import AttemptResult
+
+ENDING: Final = (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+"""The codes that end PodGroupPostFilter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +30,16 @@ class GroupResult:
         decision: The decision of its cycle.
         message: The message of the decision, with the reasons of PodGroupPostFilter.
         names_group: See `Release.messages_name_pod_group`.
+        waits: Whether the group waits for the pods that it preempts.
+        nominated: The nominated nodes of members by the identity of the pod, if the group waits.
     """
 
     name: str
     decision: GroupDecision
     message: str
     names_group: bool
+    waits: bool = False
+    nominated: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def result(self) -> AttemptResult:
@@ -39,7 +47,12 @@ class GroupResult:
         return self.decision.verdict.result
 
     def failure_of(self, member: Evaluated) -> Failure | None:
-        """Return the failure of an evaluated member; None if the member is to be bound."""
+        """Return the failure of an evaluated member; None if it is to be bound."""
+        failure = self._failure_of(member)
+        node = self.nominated.get(member.queued.identity)
+        return failure if failure is None or node is None else replace(failure, nominated=node)
+
+    def _failure_of(self, member: Evaluated) -> Failure | None:
         match self.result:
             case AttemptResult.SCHEDULED:
                 return member.failure
@@ -47,11 +60,13 @@ class GroupResult:
                 failed = member.failure is not None and member.failure.result is AttemptResult.ERROR
                 return member.failure if failed else self._error()
             case _:
-                return member.failure or self._rejection(nominated="")
+                return member.failure or self._rejection(nominated=None if self.waits else "", fits=True)
 
-    def failure_of_others(self) -> Failure:
-        """Return the failure of members that were not evaluated."""
-        return self._error() if self.result is AttemptResult.ERROR else self._rejection(nominated=None)
+    def failure_of_other(self, identity: str) -> Failure:
+        """Return the failure of a member that was not evaluated."""
+        if self.result is AttemptResult.ERROR:
+            return self._error()
+        return self._rejection(nominated=self.nominated.get(identity), fits=False)
 
     def _error(self) -> Failure:
         message = self.message
@@ -59,22 +74,32 @@ class GroupResult:
             message = f'parent pod group "{self.name}" encountered an error'
         return Failure(AttemptResult.ERROR, message)
 
-    def _rejection(self, nominated: str | None) -> Failure:
-        """Return the failure of a member that its group's rejection causes; `nominated` is its new nominated node."""
+    def _rejection(self, nominated: str | None, *, fits: bool) -> Failure:
+        """Return the failure of a member without an own one; `nominated` is its nominated node from now on."""
         verdict = self.decision.verdict
         if self.names_group:
             message = f'parent pod group "{self.name}" is unschedulable'
             return Failure(AttemptResult.UNSCHEDULABLE, message, verdict.rejectors, nominated=nominated)
-        message = verdict.message if nominated is None else f"{REJECTED}, {self.message}"
+        message = verdict.message
+        if fits:
+            message = self.message if self.waits else f"{REJECTED}, {self.message}"
         return Failure(AttemptResult.UNSCHEDULABLE, message, nominated=nominated)
 
 
-def post_filtered(profile: Profile, group: PodGroup, pods: Sequence[Pod], cluster: Cluster) -> Status:
-    """Run the PodGroupPostFilter plugins for a rejected pod group; return the reasons of all, or of the last alone."""
+def post_filtered(profile: Profile, rejected: RejectedGroup) -> PodGroupPostFilterResult:
+    """Run the PodGroupPostFilter plugins for a rejected pod group.
+
+    Returns:
+        The result of the plugin that ended the point; otherwise the reasons of all.
+    """
     reasons: list[str] = []
     for plugin in profile.pod_group_post_filters:
-        status = plugin.pod_group_post_filter(group, pods, cluster)
-        if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return status
+        result = plugin.pod_group_post_filter(rejected)
+        status = result.status
+        if status.code in ENDING:
+            return result
+        if status.code is not Code.UNSCHEDULABLE:
+            why = f'error in "{plugin.name}" PodGroupPostFilter plugins: {status.message}'
+            return PodGroupPostFilterResult(Status(Code.ERROR, (why,)))
         reasons += status.reasons
-    return unschedulable(*reasons)
+    return PodGroupPostFilterResult(unschedulable(*reasons))

@@ -125,11 +125,12 @@ async def test_gang_that_may_not_preempt_says_so() -> None:
         assert conditions(stand)[0][2].endswith(f"{CLAIMS_DONE}, {said}")
 
 
-async def test_gang_with_possible_victims_says_nothing_about_preemption() -> None:
+async def test_gang_that_does_not_fit_without_its_victims_says_so() -> None:
     async with running(node("n1"), release=GATED_38) as stand:
         stand.scheduler.set_pod(pod("low", on="n1", priority=-1))
         await submit(stand, group(least=1), member("p", requests={"cpu": 9}))
-        assert conditions(stand)[0][2].endswith(CLAIMS_DONE)
+        said = below(1, 0, 1, 0)
+        assert conditions(stand)[0][2] == f"{said}, {CLAIMS_DONE}, pod group preemption: {said}"
 
 
 async def test_nomination_of_a_fitting_member_is_cleared_and_of_others_kept() -> None:

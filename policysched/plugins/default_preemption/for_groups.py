@@ -1,0 +1,210 @@
+"""Preemption for pod groups: find pods of lower priority to evict so that a group fits.
+
+All pods of lower priority are removed, and the whole cycle of the group runs once. Then the pods are restored one
+victim after another, while the placed members still fit: first victims that violate a disruption budget, and in both
+parts the most important first. The victims that cannot be restored are evicted.
+
+Shapes: V listed pods, U victims.
+Source: pkg/scheduler/framework/preemption/podgrouppreemption.go, v1.37 and v1.38; podgrouppreemption_state.go, util.go
+(CompareVictimSets), plugins/defaultpreemption/default_preemption.go (RankNodes), v1.38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policysched.framework import Cluster, Code, Status, unresolvable, unschedulable
+from policysched.framework.pod_groups import GroupSimulation, PodGroupPostFilterResult, RejectedGroup
+from policysched.model.objects import Pod
+from policysched.model.pod_requirements import pod_priority
+from policysched.plugins.default_preemption.budgets import Budgets
+from policysched.plugins.default_preemption.evictable import Evictable
+from policysched.plugins.default_preemption.eviction import is_going_for_another
+from policysched.plugins.default_preemption.guards import Guarded, ask_for
+from policysched.plugins.default_preemption.search import SearchRules, lower_on, uids_of
+from policysched.state.placed.pods import PlacedPod, pod_id
+
+PREFIX: Final = "pod group preemption: "
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
+ONGOING: Final = "ongoing preemption on nominated nodes"
+EXTENDED: Final = "not supported for pods that extenders are interested in"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRules:
+    """How pod groups preempt."""
+
+    lack_is_final: bool = False
+    """Whether the result for a pod group without victims replaces those of other plugins."""
+    policy_comes_first: bool = False
+    """Whether a group that never preempts does not wait for victims of an earlier preemption."""
+    ranks_nodes: bool = False
+    """Whether members go to the nodes whose victims cost least."""
+    clears_nominations: bool = False
+    """Whether pods of lower priority lose their nominations to the nodes of members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """Pods that are evicted together."""
+
+    pods: tuple[PlacedPod, ...]
+    priority: int
+    is_group: bool
+    violations: int
+    """Number of pods whose eviction violates a disruption budget."""
+
+
+def search_for_group(
+    rejected: RejectedGroup, budgets: Budgets, searching: SearchRules, rules: GroupRules
+) -> PodGroupPostFilterResult:
+    """Return the result of preemption for a pod group, without the writes.
+
+    Args:
+        rejected: The group.
+        budgets: The disruption budgets.
+        searching: How victims are chosen.
+        rules: How pod groups preempt.
+
+    Cost: one cycle of the group, and for each victim an evaluation of the members on the victim's nodes. If filters
+    read the pods of other nodes: of all members.
+    """
+    if (early := _early(rejected, rules)) is not None:
+        return early
+    victims, guarded = _victims(rejected, budgets, searching)
+    if not victims:
+        lack = unresolvable if rules.lack_is_final else unschedulable
+        return PodGroupPostFilterResult(lack(*_told(NO_VICTIMS, guarded)))
+    pods = [placed for victim in victims for placed in victim.pods]
+    ranks = VictimRanks(rejected.cluster, victims) if rules.ranks_nodes else None
+    with rejected.without(pods, ranks) as simulation:
+        failure = simulation.failure
+        if failure is not None:
+            return PodGroupPostFilterResult(Status(failure.code, _told(failure.message, guarded)))
+        evicted = _evicted(victims, simulation)
+        nodes = dict(simulation.nodes)
+    text = f"found a placement for podgroup, preempting {len(evicted)} victims"
+    return PodGroupPostFilterResult(Status(Code.SUCCESS, (f"{PREFIX}{text}",)), nodes, victims=evicted)
+
+
+def _early(rejected: RejectedGroup, rules: GroupRules) -> PodGroupPostFilterResult | None:
+    """Return the result of a group that does not search victims; None for other groups."""
+    policy, pods = rejected.group.spec.preemption_policy, rejected.pods
+    never = policy == "Never" or (policy is None and any(one.spec.preemption_policy == "Never" for one in pods))
+    waits = _waits(rejected)
+    if never and (rules.policy_comes_first or not waits):
+        return PodGroupPostFilterResult(unschedulable(f"{PREFIX}{NEVER}"))
+    if waits:
+        nominated = {pod_id(one): one.status.nominated_node_name or "" for one in pods}
+        return PodGroupPostFilterResult(Status(Code.SUCCESS, (f"{PREFIX}{ONGOING}",)), nominated)
+    return PodGroupPostFilterResult(unschedulable(f"{PREFIX}{EXTENDED}")) if rejected.is_extended else None
+
+
+def _waits(rejected: RejectedGroup) -> bool:
+    """Return whether a pod of lower priority is being deleted for another pod on the nominated node of a member."""
+    cluster, priority = rejected.cluster, rejected.group.priority
+    names = {one.status.nominated_node_name for one in rejected.pods if one.status.nominated_node_name}
+    rows = [row for name in names if (row := cluster.nodes.row_of.get(name)) is not None]
+    there = (placed.pod for row in rows if cluster.nodes.present.data[row] for placed in cluster.pods.on_row(row))
+    return any(pod_priority(one) < priority and is_going_for_another(one) for one in there)
+
+
+def _told(reason: str, guarded: Guarded) -> tuple[str, ...]:
+    """Return a reason, and the reasons for which guards protect pods."""
+    return f"{PREFIX}{reason}", *guarded.examples().values()
+
+
+def _victims(rejected: RejectedGroup, budgets: Budgets, searching: SearchRules) -> tuple[list[Victim], Guarded]:
+    """Return the possible victims in the order in which they are restored."""
+    cluster = rejected.cluster
+    rows = np.flatnonzero(cluster.nodes.present.data[: cluster.nodes.size])
+    slots = lower_on(cluster, rejected.group.priority, rows)
+    found = Evictable.of(cluster, slots, np.zeros(slots.size, np.intp), ranks_members=searching.ranks_members)
+    guarded = ask_for(_distinct(rejected.pods), rejected.victim_guards, cluster, found.slots, found.rows)
+    found = found.without(~guarded.may_go)
+    slots, starts = found.slots, cluster.pods.starts(found.slots)
+    priorities = cluster.signatures.priorities()[cluster.pods.signatures[slots]]
+    starts[np.isinf(starts)] = cluster.time.seconds
+    order = found.order(priorities, starts, uids_of(cluster, slots) if searching.uid_breaks_ties else None)
+    slots, numbers, priorities = slots[order], found.victims[order], priorities[order]
+    violating = budgets.violating(cluster, slots, found.rows[order])
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)) if slots.size else np.zeros(1, np.intp)
+    by_slot = cluster.pods.by_slot
+    victims = [
+        Victim(
+            tuple(placed for slot in slots[begin:end].tolist() if (placed := by_slot[slot]) is not None),
+            int(priorities[begin]),
+            bool(found.of_group[numbers[begin]]),
+            int(np.count_nonzero(violating[begin:end])),
+        )
+        for begin, end in pairwise(begins.tolist())
+    ]
+    return sorted(victims, key=lambda one: one.violations == 0), guarded
+
+
+def _distinct(pods: Sequence[Pod]) -> list[Pod]:
+    """Return one of each kind of pods that guards may distinguish."""
+    found: list[Pod] = []
+    for pod in pods:
+        if not any(one.spec == pod.spec and one.metadata.labels == pod.metadata.labels for one in found):
+            found.append(pod)
+    return found
+
+
+def _evicted(victims: Sequence[Victim], simulation: GroupSimulation) -> tuple[Pod, ...]:
+    """Return the pods of the victims that cannot be restored."""
+    return tuple(placed.pod for one in victims if not simulation.restore(one.pods) for placed in one.pods)
+
+
+class VictimRanks:
+    """Ranks of nodes by the cost of the victims that are left on them (implements `NodeRanks`).
+
+    Nodes without victims have rank 0. A victim is left until a member is placed on one of its nodes.
+    """
+
+    def __init__(self, cluster: Cluster, victims: Sequence[Victim]) -> None:
+        self._capacity = cluster.nodes.columns.capacity
+        self._left: dict[int, dict[int, Victim]] = {}
+        """The victims by row and by their number."""
+        self._rows: dict[int, set[int]] = {}
+        for number, victim in enumerate(victims):
+            rows = self._rows[number] = {placed.row for placed in victim.pods}
+            for row in rows:
+                self._left.setdefault(row, {})[number] = victim
+
+    def ranks(self) -> NDArray[np.intp]:
+        """Return the ranks by row; nodes whose victims cost the same have one rank."""
+        costs = {row: _cost(tuple(left.values())) for row, left in self._left.items() if left}
+        ranks = {cost: rank for rank, cost in enumerate(sorted(set(costs.values())), 1)}
+        found = np.zeros(self._capacity, np.intp)
+        for row, cost in costs.items():
+            found[row] = ranks[cost]
+        return found
+
+    def place(self, row: int) -> None:
+        """Condemn the victims of a row, on all their nodes."""
+        for number in tuple(self._left.get(row, ())):
+            for other in self._rows[number]:
+                del self._left[other][number]
+
+
+Cost = tuple[int, tuple[tuple[int, int], ...], int, tuple[tuple[bool, int], ...]]
+
+
+def _cost(victims: Sequence[Victim]) -> Cost:
+    """Return what the eviction of victims costs: violations, pods by priority, all pods, the sizes of the victims."""
+    ordered = sorted(victims, key=lambda one: (one.priority, one.is_group, len(one.pods)), reverse=True)
+    levels = tuple((priority, sum(len(one.pods) for one in level)) for priority, level in groupby(ordered, _priority))
+    violations = sum(one.violations for one in victims)
+    return violations, levels, sum(len(one.pods) for one in victims), tuple((o.is_group, len(o.pods)) for o in ordered)
+
+
+def _priority(victim: Victim) -> int:
+    return victim.priority

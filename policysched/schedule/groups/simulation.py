@@ -1,0 +1,202 @@
+"""Simulation of a pod group's cycle without some placed pods, for PodGroupPostFilter plugins.
+
+The pods are removed from the cluster and the members are assumed in it, all without a yield to the event loop; at the
+end the cluster is as before. Extenders are not called.
+
+Source: pkg/scheduler/framework/preemption/podgrouppreemption.go (selectVictimsOnDomain), v1.37 and v1.38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from policysched.framework import (
+    ABOUT_PODS,
+    AssumedPod,
+    Cluster,
+    Code,
+    Status,
+    VictimGuard,
+    WhatIfFilter,
+    unschedulable,
+)
+from policysched.framework.pod_groups import NodeRanks
+from policysched.model.objects import Pod, PodGroup
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.evaluation import Evaluation
+from policysched.schedule.cycle.post_filter import at_once
+from policysched.schedule.cycle.results.plugin_results import NARROWED
+from policysched.schedule.groups.cycle import GroupCycle, Placement, Steps
+from policysched.schedule.observer import AttemptResult
+from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.state.placed.pods import PlacedPod, pod_id
+
+ABOUT: int = int(ABOUT_PODS)
+
+
+class RejectedPodGroup:
+    """A pod group that does not fit, for PodGroupPostFilter plugins (implements `RejectedGroup`).
+
+    Args:
+        group: The group.
+        scheduled: Returns the number of its members that are placed or assumed now.
+        members: The members of the attempt, in the order of evaluation.
+        engine: The engine of the members' profile.
+        steps: The steps of the cycle; decisions are made by the engine.
+    """
+
+    def __init__(
+        self,
+        group: PodGroup,
+        scheduled: Callable[[], int],
+        members: Sequence[QueuedPod],
+        engine: Engine,
+        steps: Steps,
+    ) -> None:
+        self.group, self._scheduled, self._members = group, scheduled, members
+        self._engine, self._steps = engine, steps
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        """The members of the attempt."""
+        return [member.pod for member in self._members]
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+        return self._steps.cluster
+
+    @property
+    def victim_guards(self) -> Sequence[VictimGuard]:
+        """The guards that protect pods from preemption."""
+        return self._engine.profile.victim_guards
+
+    @property
+    def is_extended(self) -> bool:
+        """Whether extenders are interested in members."""
+        return any(self._engine.profile.extending(pod) for pod in self.pods)
+
+    @contextmanager
+    def without(self, pods: Sequence[PlacedPod], ranks: NodeRanks | None = None) -> Iterator[_Simulation]:
+        """Simulate the cycle of the group without some pods."""
+        simulation = _Simulation(self.group, self._engine, self._steps, ranks)
+        try:
+            simulation.begin(pods, self._scheduled, self._members)
+            yield simulation
+        finally:
+            simulation.end()
+
+
+class _Simulation:
+    """A pod group in the cluster without some other pods (implements `GroupSimulation`)."""
+
+    def __init__(self, group: PodGroup, engine: Engine, steps: Steps, ranks: NodeRanks | None) -> None:
+        self._cluster, self._engine, self._ranks = steps.cluster, engine, ranks
+        self._steps = replace(
+            steps, decide=self._decide, cleanups=lambda *_: (), reserve=partial(self._reserve, steps.reserve)
+        )
+        self._cycle = GroupCycle(group, self._steps)
+        self._removed: dict[str, PlacedPod] = {}
+        self._placed: list[tuple[QueuedPod, Placement]] = []
+        """The members in place, in the order of evaluation."""
+        self._reach = False
+        """Whether the filters of a member read the pods of other nodes."""
+        self.failure: Status | None = None
+        """The reason why the group does not fit."""
+
+    @property
+    def nodes(self) -> Mapping[str, str]:
+        """The nodes of the placed members, by the identity of the pod."""
+        return {member.identity: placement.assumed.node for member, placement in self._placed}
+
+    def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int], members: Sequence[QueuedPod]) -> None:
+        """Remove pods and run the cycle of the group; the members that fit stay in place."""
+        self._reach = any(_reads_other_nodes(self._engine.find(member.pod)) for member in members)
+        self._remove(pods)
+        decision = at_once(self._cycle.run(scheduled, members))
+        verdict = decision.verdict
+        if verdict.result is AttemptResult.ERROR:
+            self.failure = Status(Code.ERROR, (verdict.message,))
+        elif verdict.result is not AttemptResult.SCHEDULED:
+            self.failure = unschedulable(verdict.message)
+        self._placed = [(one.queued, one.placement) for one in decision.members if one.placement is not None]
+
+    def end(self) -> None:
+        """Remove the members and restore all pods."""
+        self._cycle.undo()
+        for placed in self._removed.values():
+            self._cluster.put_back(placed)
+
+    def restore(self, pods: Sequence[PlacedPod]) -> bool:
+        """Restore removed pods and return True if all placed members still fit, else remove the pods again."""
+        rows = {placed.row for placed in pods}
+        again = [one for one in self._placed if self._reach or self._row_of(one) in rows]
+        for one in reversed(again):
+            self._take_out(one)
+        for placed in pods:
+            del self._removed[pod_id(placed.pod)]
+            self._cluster.put_back(placed)
+        fits = True
+        for one in again:
+            if fits and not self._fits(one):
+                fits = False
+                self._remove(pods)
+            self._put_in(one)
+        return fits
+
+    async def _decide(self, member: QueuedPod) -> Decision:
+        evaluation = self._engine.find(member.pod)
+        if self._ranks is not None:
+            evaluation = _of_lowest_rank(evaluation, self._ranks)
+        return self._engine.choose(evaluation)
+
+    def _reserve(self, reserve: Callable[[AssumedPod], Status | None], assumed: AssumedPod) -> Status | None:
+        status = reserve(assumed)
+        if status is None and self._ranks is not None:
+            self._ranks.place(self._cluster.nodes.row_of[assumed.node])
+        return status
+
+    def _remove(self, pods: Iterable[PlacedPod]) -> None:
+        for placed in pods:
+            self._cluster.take_away(placed)
+            self._removed[pod_id(placed.pod)] = placed
+
+    def _row_of(self, one: tuple[QueuedPod, Placement]) -> int:
+        return self._cluster.nodes.row_of[one[1].assumed.node]
+
+    def _fits(self, one: tuple[QueuedPod, Placement]) -> bool:
+        evaluation = self._engine.find(one[0].pod)
+        return evaluation.rejection is None and evaluation.trial(self._row_of(one)).verdict() is None
+
+    def _take_out(self, one: tuple[QueuedPod, Placement]) -> None:
+        self._steps.unreserve(one[1].assumed)
+        self._cluster.forget(one[0].identity)
+
+    def _put_in(self, one: tuple[QueuedPod, Placement]) -> None:
+        """Place a member; as in kube-scheduler, a failure of Reserve is ignored."""
+        placement = one[1]
+        self._cluster.assume(placement.assumed.pod, self._row_of(one), placement.resources)
+        self._steps.reserve(placement.assumed)
+
+
+def _reads_other_nodes(evaluation: Evaluation) -> bool:
+    """Return whether a filter of a pod reads the pods of other nodes than the evaluated one."""
+    about_pods = (one for one in evaluation.plugin_filters() if one.reads & ABOUT)
+    return any(not isinstance(one.plugin, WhatIfFilter) or one.plugin.reads_other_rows(one.state) for one in about_pods)
+
+
+def _of_lowest_rank(evaluation: Evaluation, ranks: NodeRanks) -> Evaluation:
+    """Return an evaluation whose feasible nodes are those of the lowest rank."""
+    if evaluation.rejection is not None or not evaluation.feasible_count:
+        return evaluation
+    feasible = evaluation.feasible()
+    of_rows = ranks.ranks()[: feasible.size]
+    chosen = feasible & (of_rows == of_rows[feasible].min())
+    first = np.where(feasible & ~chosen, NARROWED, evaluation.first[: feasible.size]).astype(np.int16)
+    return evaluation._replace(first=first, feasible_count=int(np.count_nonzero(chosen)))
