@@ -1,4 +1,4 @@
-"""Simulation of kube-apiserver's default admission plugins for pods and claims: `Admission`.
+"""Simulation of kube-apiserver's default admission plugins for pods, pod groups and claims: `Admission`.
 
 Only effects that scheduling reads are simulated. The plugins are Priority, RuntimeClass, LimitRanger,
 DefaultTolerationSeconds and DefaultStorageClass. An object with a UID comes from an API server and was already
@@ -19,7 +19,7 @@ from msgspec import to_builtins
 from policysched.model.admission_kinds import LIMIT_RANGES, RUNTIME_CLASSES, admission_kind_of
 from policysched.model.decode import decode_storage
 from policysched.model.defaults import fill_pod, priority_classes
-from policysched.model.kinds import ApiKind, fill
+from policysched.model.kinds import POD_GROUPS, ApiKind, fill
 from policysched.model.objects import OwnerReference, PersistentVolumeClaim, Pod
 from policysched.model.objects.admission import LimitRange
 from policysched.model.objects.meta import ResourceList, seconds_of
@@ -94,6 +94,8 @@ class Admission:
         """
         made = fill(raw, self.classes)
         spec = made.get("spec")
+        if made.get("kind") == POD_GROUPS.kind and isinstance(spec, dict):
+            self._prioritize(spec)
         if made.get("kind") == "PersistentVolumeClaim" and self._storage_class and isinstance(spec, dict):
             annotations = metadata_of(made).get("annotations")
             annotated = isinstance(annotations, dict) and BETA_CLASS in annotations
@@ -101,6 +103,15 @@ class Admission:
             if not annotated and not (metadata_of(made).get("uid") and spec.get("volumeName")):
                 spec.setdefault("storageClassName", self._storage_class)
         return made
+
+    def _prioritize(self, group: Object) -> None:
+        """Set the priority in the spec of a pod group from its priority class."""
+        name = group.get("priorityClassName")
+        known = self.classes.by_name.get(str(name)) if name else self.classes.default
+        if name and known is None:
+            self._note(f'PriorityClass "{name}" of a pod group is not in the cluster')
+        if known is not None:
+            group.setdefault("priority", known.value)
 
     def ephemeral_claims(self, pod: Pod) -> Iterable[PersistentVolumeClaim]:
         """Return the claims that a controller creates from the templates in a pod's generic ephemeral volumes."""

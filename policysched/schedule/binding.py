@@ -37,7 +37,6 @@ from policysched.framework import (
     PodStatusChange,
     PostBindPlugin,
     PreBindPlugin,
-    ReservePlugin,
     Status,
     Wait,
     WaitingPod,
@@ -46,7 +45,14 @@ from policysched.framework import (
 from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodCondition
-from policysched.schedule.binding_points import answer_of, awaited_answer, bound_by, pre_bind_groups, unreserve
+from policysched.schedule.binding_points import (
+    answer_of,
+    awaited_answer,
+    bound_by,
+    pre_bind_groups,
+    reserve,
+    unreserve,
+)
 from policysched.schedule.observer import Attempt, AttemptResult, Observers, notify
 from policysched.schedule.pod_status_writes import ConditionWrites
 from policysched.schedule.queue.queue import Queue
@@ -173,14 +179,7 @@ class Binder:
     def reserve(self, assumed: AssumedPod, profile: Profile) -> Status | None:
         """Run Reserve for an assumed pod; after a failure, call `unreserve`."""
         reserving = profile.reserving(assumed.pod, assumed.cluster)
-        return self.at(RESERVE, profile, self._reserve, assumed, reserving) if reserving else None
-
-    def _reserve(self, assumed: AssumedPod, plugins: Iterable[ReservePlugin]) -> Status | None:
-        for plugin in plugins:
-            answer = self._asked(RESERVE, plugin, partial(plugin.reserve, assumed))
-            if isinstance(answer, Status):
-                return answer
-        return None
+        return self.at(RESERVE, profile, reserve, assumed, reserving, self._asked) if reserving else None
 
     def _permit(self, queued: QueuedPod, assumed: AssumedPod, plugins: Iterable[PermitPlugin]) -> Status | Wait | None:
         """Run Permit; return a rejection, a Wait for the plugins that returned one, or None."""

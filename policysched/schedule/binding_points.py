@@ -1,6 +1,6 @@
 """Calls of plugins from Reserve to PostBind: exceptions and invalid results become statuses that name the plugin.
 
-`unreserve` and `pre_bind_groups` call all plugins of a point, the other functions one plugin.
+`reserve`, `unreserve` and `pre_bind_groups` call all plugins of a point, the other functions one plugin.
 
 Source: pkg/scheduler/framework/runtime/framework.go (RunReservePluginsUnreserve, RunPreBindPreFlights and others).
 """
@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
-from policysched.framework import AssumedPod, Code, Plugin, PreBindPlugin, PreFlight, Status
+from policysched.framework import AssumedPod, Code, Plugin, PreBindPlugin, PreFlight, ReservePlugin, Status
 from policysched.framework.binding import Undo
 from policysched.framework.extender import EXTENDER, Extender, ExtenderError
 from policysched.framework.out_of_tree.answers import error_of
 from policysched.framework.profile import Profile
+from policysched.schedule.timing import RESERVE
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +89,23 @@ def answer_of(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type)
     except Exception as error:
         return _failed(point, plugin, error)
     return answer if isinstance(answer, others) else _checked(point, plugin, answer)
+
+
+def reserve(
+    assumed: AssumedPod, plugins: Iterable[ReservePlugin], ask: Callable[..., Any] = answer_of
+) -> Status | None:
+    """Call Reserve plugins until one fails; return its status.
+
+    Args:
+        assumed: The pod, which is assumed.
+        plugins: The plugins.
+        ask: Calls a plugin like `answer_of`.
+    """
+    for plugin in plugins:
+        answer = ask(RESERVE, plugin, partial(plugin.reserve, assumed))
+        if isinstance(answer, Status):
+            return answer
+    return None
 
 
 async def awaited_answer(point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ import yaml
 
 from policysched.app.checking.nodes import read_nodes
 from policysched.app.clock import SystemClock
+from policysched.app.demo.gang import GROUP, MEMBERS, gang, gang_pod
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
 from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.dry_run.inputs import gather, gather_cluster
@@ -28,6 +30,7 @@ from policysched.model.kinds import KINDS, NODES, RESOURCE_CLAIMS
 from policysched.model.policy import LAST_GOOD
 from policysched.sandbox import Sandbox, sandbox_nodes
 from tests.app import hostile
+from tests.groups import GATED
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: a}]}\n"
 
@@ -144,7 +147,7 @@ async def test_kinds_of_admission_that_may_not_be_listed_are_noted(
     request = Transport.request
 
     async def refused(self: Transport, method: str, path: str, *rest: Any, **more: Any) -> Any:
-        if any(f"/{plural}" in path for plural in ("runtimeclasses", "limitranges", "priorityclasses")):
+        if any(f"/{plural}" in path for plural in ("runtimeclasses", "limitranges", "priorityclasses", "podgroups")):
             raise ApiError(403, "Forbidden", "no")
         return await request(self, method, path, *rest, **more)
 
@@ -152,7 +155,7 @@ async def test_kinds_of_admission_that_may_not_be_listed_are_noted(
     inputs = await gather_cluster(["live"], kubeconfig=kubeconfig)
     assert inputs.notes == tuple(
         f"cannot list {plural}: their effect on pods is not simulated: no"
-        for plural in ("priorityclasses", "runtimeclasses", "limitranges")
+        for plural in ("priorityclasses", "podgroups", "runtimeclasses", "limitranges")
     )
 
 
@@ -347,3 +350,14 @@ async def test_random_objects_of_a_server_end_no_command(kubeconfig: Path, serve
     pod = {"kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [{"name": "c"}]}}
     assert dry_run(part.objects, pod, part.policies).to_dict()["result"]
     assert snapshot(inputs.objects)[0]["items"]
+
+
+async def test_dry_run_joins_the_pods_of_a_live_group(sandbox: Sandbox, kubeconfig: Path, tmp_path: Path) -> None:
+    sandbox.load([gang(), *(gang_pod(name, "1", GROUP) for name in MEMBERS[:-1])])
+    last = tmp_path / "pod.yaml"
+    last.write_text(yaml.dump(gang_pod(MEMBERS[-1], "1", GROUP)))
+    inputs = await gather(["live"], str(last), kubeconfig=kubeconfig)
+    assert inputs.has_group
+    report = await asyncio.to_thread(inputs.evaluate_group, inputs.findings(), GATED)
+    assert report.result == "Scheduled"
+    assert [one["pod"] for one in report.to_dict()["members"]] == [f"default/{name}" for name in MEMBERS]

@@ -125,14 +125,15 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A cluster built from plain objects, a pod to schedule, and the profile and policies that decide."""
+    """A cluster built from plain objects, pods to schedule, and the profile and policies that decide."""
 
     objects: Sequence[Object]
     """The objects of the cluster; Lists are split into their items."""
     classes: PriorityClasses
-    raw: Object
-    """The pod, completed as by an API server."""
-    pod: Pod
+    raws: Sequence[Object]
+    """The pods, completed as by an API server."""
+    pods: Sequence[Pod]
+    """The pods under the name of the profile: one, or the members of a pod group."""
     cluster: Cluster
     profile: Profile
     """The plugins of the pod's profile, without policies."""
@@ -148,6 +149,16 @@ class Simulation:
     """Objects that admission plugins need and the cluster lacks, one line each."""
     kept: tuple[str, ...]
     """Policies whose last good generation decides because the newest has errors, one line each."""
+
+    @property
+    def raw(self) -> Object:
+        """The first pod, completed as by an API server."""
+        return self.raws[0]
+
+    @property
+    def pod(self) -> Pod:
+        """The first pod."""
+        return self.pods[0]
 
     def engine(self, seed: int | None) -> tuple[Engine, random.Random]:
         """Return an engine for the profile with the policies, and the random source of the engine's decisions."""
@@ -185,15 +196,36 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
         UsageError: an object is malformed, or the configuration has no profile for the pod.
     """
     release = release_named(kube_version)
+    pods = [of_kind(one_object(pod, "pod"), "Pod")]
+    return simulate_pods(objects, pods, policies, release, config=config, now=now, metrics=metrics, plugins=plugins)
+
+
+def simulate_pods(  # noqa: PLR0913 - what a decision depends on
+    objects: Objects,
+    pods: Sequence[Object],
+    policies: Objects,
+    release: Release,
+    *,
+    config: ConfigurationInput | None = None,
+    now: datetime | str | None = None,
+    metrics: Numbers | Measure | None = None,
+    plugins: PluginRegistry | None = None,
+) -> Simulation:
+    """Build the simulation of pods under the profile of the first pod; see `simulate` for other arguments.
+
+    Raises:
+        UsageError: an object is malformed, or the configuration has no profile for the first pod.
+    """
     given = list(unlisted(given_objects(objects, "objects")))
     admission = Admission(given, release)
-    pod, notes = as_new(of_kind(one_object(pod, "pod"), "Pod"))
     read = None if config is None else load_configuration(config, release=release)
-    filled = admission.complete_pod(pod)
-    notes += tuple(refusals(filled, pod, given, admission.classes))
-    profile, wanted = _choose_profile(decode_pod(filled), pod, read, plugins, release)
-    cluster = _cluster(given, admission, wanted, release)
-    wanted = with_template_claims(wanted, cluster)
+    raws, notes = _new_pods(pods, given, admission)
+    profile = _choose_profile(decode_pod(raws[0]), pods[0], read, plugins, release)
+    named = [_under(profile, decode_pod(raw)) for raw in raws]
+    cluster = _cluster(given, admission, named, release)
+    for pod in named:
+        take_ephemeral_claims(cluster, pod, admission)
+    named = [with_template_claims(pod, cluster) for pod in named]
     cluster.time.move(seconds_at(now or SystemClock().now()))
     store = standing_policies(one for one in given if one["kind"] == KIND)
     tried = [of_kind(one, KIND) for one in given_objects(policies, "policies", KIND)]
@@ -202,9 +234,9 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     problems = measure(cluster, (plugin.policy for plugin in policy_set.active), metrics)
     configuration = None if read is None else read.completed
     kept = (*last_good_notes(given, tried), *taken.edit_notes)
-    unapplied = not_applied(taken.compiled, wanted, cluster, profile) | taken.failed
+    unapplied = not_applied(taken.compiled, named[0], cluster, profile) | taken.failed
     return Simulation(
-        given, admission.classes, filled, wanted, cluster, profile, policy_set, configuration,
+        given, admission.classes, raws, named, cluster, profile, policy_set, configuration,
         taken.diagnostics, unapplied, problems, (*notes, *kept), admission.notes, kept,
     )  # fmt: skip
 
@@ -225,29 +257,42 @@ def seconds_at(now: datetime | str) -> float:
     return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
 
 
+def _new_pods(
+    pods: Iterable[Object], objects: Sequence[Object], admission: Admission
+) -> tuple[Sequence[Object], tuple[str, ...]]:
+    """Return pods as new pods, completed as by an API server, and notes about them, one line each."""
+    completed, notes = [], dict[str, None]()
+    for written in pods:
+        pod, told = as_new(written)
+        filled = admission.complete_pod(pod)
+        completed.append(filled)
+        notes |= dict.fromkeys((*told, *refusals(filled, pod, objects, admission.classes)))
+    return completed, tuple(notes)
+
+
 def _choose_profile(
     wanted: Pod, raw: Object, read: ReadConfiguration | None, plugins: PluginRegistry | None, release: Release
-) -> tuple[Profile, Pod]:
+) -> Profile:
     stated = (raw.get("spec") or {}).get("schedulerName")
     if isinstance(stated, str) and not stated.strip():
         raise UsageError(f'pod "{wanted.key}": spec.schedulerName: name is empty; set a name or remove the field')
     if read is None:
-        return _under(default_profile(stated or DEFAULT_NAME, release=release), wanted)
+        return default_profile(stated or DEFAULT_NAME, release=release)
     profiles = configured_profiles(read, find_plugins().registry if plugins is None else plugins)
     named = profiles.get(wanted.spec.scheduler_name)
     if named is not None:
-        return _under(named, wanted)
+        return named
     if len(profiles) == 1:
-        return _under(next(iter(profiles.values())), wanted)
+        return next(iter(profiles.values()))
     names = ", ".join(sorted(profiles))
     raise UsageError(
         f'no profile "{wanted.spec.scheduler_name}" in the configuration; set spec.schedulerName to one of {names}'
     )
 
 
-def _under(profile: Profile, wanted: Pod) -> tuple[Profile, Pod]:
-    spec = replace(wanted.spec, scheduler_name=profile.scheduler_name)
-    return profile, replace(wanted, spec=spec)
+def _under(profile: Profile, wanted: Pod) -> Pod:
+    """Return a pod with the scheduler name of a profile."""
+    return replace(wanted, spec=replace(wanted.spec, scheduler_name=profile.scheduler_name))
 
 
 def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
@@ -302,7 +347,7 @@ class SavedPods:
         return pod, self._resources_of(pod)
 
 
-def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod, release: Release) -> Cluster:
+def _cluster(objects: Iterable[Object], admission: Admission, wanted: Sequence[Pod], release: Release) -> Cluster:
     cluster = Cluster(release=release)
     saved = SavedPods(admission)
     pods: dict[str, tuple[Pod, PodResources]] = {}
@@ -313,13 +358,13 @@ def _cluster(objects: Iterable[Object], admission: Admission, wanted: Pod, relea
             pods[pod.key] = pod, resources
         elif kind is not None and kind is not POLICIES:
             cluster.take(kind.decode(admission.complete(raw)))
-    for name in dict.fromkeys((wanted.metadata.namespace, *(pod.metadata.namespace for pod, _ in pods.values()))):
+    for name in dict.fromkeys(pod.metadata.namespace for pod in (*wanted, *(pod for pod, _ in pods.values()))):
         if name not in cluster.namespaces:
             cluster.set_namespace(implied_namespace(name))
-    pods.pop(wanted.key, None)
+    for pod in wanted:
+        pods.pop(pod.key, None)
     for pod, resources in pods.values():
         _take_pod(cluster, pod, resources)
-    take_ephemeral_claims(cluster, wanted, admission)
     return cluster
 
 

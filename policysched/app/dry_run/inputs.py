@@ -13,16 +13,18 @@ from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, dry_run
+from policysched.app.dry_run.group import group_dry_run
 from policysched.app.dry_run.policies import compiles, edit_note, in_force, last_good_notes
-from policysched.app.dry_run.results import Report
+from policysched.app.dry_run.results import GroupReport, Report
+from policysched.app.files.group_members import all_pods, group_named_by, is_group, pods_to_place
 from policysched.app.files.saved_clusters import NO_NODES, identity, load_cluster, refuse_twins
-from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, chosen, controlled, pod_of
+from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, chosen, controlled
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS
 from policysched.model.policy import KIND, PolicyKey
-from policysched.model.release import AUTO, release_named, release_of_server
+from policysched.model.release import AUTO, Release, release_named, release_of_server
 from policysched.reading.documents import Document, Object
 from policysched.reading.files import shown
 from policysched.reading.folders import empty
@@ -118,6 +120,8 @@ class Inputs:
 
     cluster: ClusterInputs
     wanted: PodToPlace
+    others: tuple[PodToPlace, ...] = ()
+    """Further pods to place, which name the same pod group."""
     metrics: Measure | None = None
     plugins: PluginRegistry | None = None
     """Plugins that a configuration can enable besides the default plugins; None for those of installed
@@ -126,7 +130,21 @@ class Inputs:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes about the inputs, one line each."""
-        return tuple(filter(None, (self.wanted.note, *self.wanted.notes, *self.cluster.all_notes)))
+        made = [self.wanted.note] if not self.others else []
+        if self.others and self.wanted.template:
+            made = [f"{len(self.others) + 1} pods created from the templates in {self.wanted.document.file}"]
+        return tuple(filter(None, (*made, *self.wanted.notes, *self.cluster.all_notes)))
+
+    @property
+    def group(self) -> str:
+        """The pod group that the pods name, `namespace/name`; empty if they name none."""
+        return "/".join(group_named_by(self.wanted.object) or ())
+
+    @property
+    def has_group(self) -> bool:
+        """Whether the pod group that the pods name is among the objects."""
+        key = group_named_by(self.wanted.object)
+        return key is not None and any(is_group(one, key) for one in self.cluster.objects)
 
     def findings(self) -> list[Finding]:
         """Check the policies that take part."""
@@ -155,10 +173,30 @@ class Inputs:
         report = replace(report, notes=(*report.notes, *part.notes))
         return report.with_not_applied(part.failed)
 
+    def evaluate_group(
+        self, found: Iterable[Finding], release: Release, seed: int | None = None, now: datetime | None = None
+    ) -> GroupReport:
+        """Run the simulation of the pods' group; `release` has the gate GenericWorkload. See `evaluate`.
+
+        Raises:
+            UsageError: an object is malformed; the text has its position.
+        """
+        part, pods = self.cluster.taking_part(found), [one.object for one in (self.wanted, *self.others)]
+        try:
+            report = group_dry_run(
+                part.objects, pods, part.policies, release,
+                config=self.cluster.config, now=now, seed=seed, metrics=self.metrics, plugins=self.plugins,
+            )  # fmt: skip
+        except ObjectError as error:
+            raise self._located(error) from error
+        report = replace(report, notes=(*report.notes, *part.notes))
+        return report.with_not_applied(part.failed)
+
     def _located(self, error: ObjectError) -> UsageError:
-        if error.kind == "Pod" and _is(self.wanted.object, error):
-            prefix = f"{self.wanted.template}." if self.wanted.template else ""
-            return self.wanted.document.refusal(prefix + error.field, error)
+        wanted = next((one for one in (self.wanted, *self.others) if _is(one.object, error)), None)
+        if error.kind == "Pod" and wanted is not None:
+            prefix = f"{wanted.template}." if wanted.template else ""
+            return wanted.document.refusal(prefix + error.field, error)
         return self.cluster.located(error)
 
 
@@ -189,23 +227,43 @@ async def gather(  # noqa: PLR0913 - what a decision depends on
     file, choice = chosen(pod)
     notes: list[str] = []
     documents = load([file], notes)
-    wanted = pod_of(documents, file, choice)
-    refuse_pod_faults(wanted.document, wanted.object, wanted.template)
+    wanted = pods_to_place(documents, file, choice)
+    for one in {id(one.document): one for one in wanted}.values():
+        refuse_pod_faults(one.document, one.object, one.template)
     found = await gather_cluster(
         cluster, policies, config=config, kubeconfig=kubeconfig, context=context, kube_version=kube_version
     )
-    made = controlled(dict(wanted.document.object), dict(wanted.object), found.objects)
+    group = group_named_by(wanted[0].object)
+    if any(is_group(one, group) for one in (*found.objects, *(document.object for document in documents))):
+        wanted = [copy for one in wanted for copy in all_pods(one)]
+    elif len(wanted) > 1:
+        raise UsageError(f"{file}: pod group {'/'.join(group or ())} is neither in the file nor in the cluster")
+    made, created = _made_by_controllers(wanted, found.objects)
     # Other objects of the file are applied with the pod, unless the cluster has them already.
-    known = {identity(one) for one in found.objects} if len(documents) > 1 or made.beside else set()
+    known = {identity(one) for one in found.objects} if len(documents) > 1 or created else set()
     with_pod = [one for one in documents if one.object["kind"] in _APPLIED and identity(one.object) not in known]
-    beside = [one for one in made.beside if identity(one) not in known]
+    beside = [one for one in created if identity(one) not in known]
     complete = replace(
         found,
         objects=(*beside, *(one.object for one in with_pod), *found.objects),
         documents=(*found.documents, *with_pod),
         notes=(*notes, *found.notes),
     )
-    return Inputs(complete, replace(wanted, object=made.pod))
+    return Inputs(complete, made[0], tuple(made[1:]))
+
+
+def _made_by_controllers(
+    wanted: Iterable[PodToPlace], objects: Sequence[Object]
+) -> tuple[list[PodToPlace], list[Object]]:
+    """Return pods as their controllers create them, and the objects that are created with them."""
+    made, known = [], [*objects]
+    beside: dict[object, Object] = {}
+    for one in wanted:
+        result = controlled(dict(one.document.object), dict(one.object), known)
+        made.append(replace(one, object=result.pod))
+        known.append(result.pod)
+        beside |= {identity(other): other for other in result.beside}
+    return made, list(beside.values())
 
 
 async def gather_cluster(

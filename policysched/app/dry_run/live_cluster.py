@@ -59,7 +59,7 @@ async def read_cluster(
         context: The context; default: the current one.
         kinds: The kinds; default: all that scheduling and admission read.
         left_out: Called for each object that cannot be used; default: logs it.
-        missing: Called with a message for each kind that only admission reads and that cannot be listed.
+        missing: Called with a message for each optional kind that cannot be listed.
         version: Called with the version of the API server; None does not read the version.
 
     Raises:
@@ -91,8 +91,8 @@ async def read_cluster(
 
 
 def read_kinds() -> tuple[ApiKind[Any], ...]:
-    """Return the kinds that are listed in a live cluster: without pod groups, because one pod is decided at a time."""
-    return (*(kind for kind in KINDS.values() if kind is not POD_GROUPS), *ADMISSION_KINDS)
+    """Return the kinds that are listed in a live cluster."""
+    return (*KINDS.values(), *ADMISSION_KINDS)
 
 
 def _refusal(url: str, error: ApiError) -> str:
@@ -109,19 +109,19 @@ def _missing_rights(url: str, forbidden: Mapping[str, ApiError]) -> str:
     return f'{url} forbids listing {", ".join(forbidden)}; ClusterRole "{READER}" has these rights: {first}'
 
 
-_ADMISSION: Final = frozenset((*(one.kind for one in ADMISSION_KINDS), "PriorityClass"))
-"""Kinds that only admission plugins read, which change new pods; existing pods have the values already."""
+_OPTIONAL: Final = frozenset((*(one.kind for one in ADMISSION_KINDS), "PriorityClass", POD_GROUPS.kind))
+"""Pod groups, and kinds that only admission plugins read for new pods; existing pods have the values already."""
 
 
 async def _listed(
     transport: Transport, kind: ApiKind[Any], missing: Callable[[str], None], forbidden: dict[str, ApiError]
 ) -> list[msgspec.Raw]:
-    """List a kind; if that is forbidden, record the error, or report a kind that only admission reads as missing."""
+    """List a kind; if that is forbidden, record the error, or report an optional kind as missing."""
     try:
         _, raws = await read_list(transport, kind.path, kind.kind)
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
-            if kind.kind in _ADMISSION:
+            if kind.kind in _OPTIONAL:
                 missing(f"cannot list {kind.plural}: their effect on pods is not simulated: {error}")
             else:
                 forbidden[f"{kind.plural}.{kind.group}".rstrip(".")] = error

@@ -1,4 +1,4 @@
-"""`Report`: the result of a dry-run."""
+"""`Report` and `GroupReport`: the results of dry-runs of a pod and of a pod group."""
 
 from __future__ import annotations
 
@@ -88,5 +88,36 @@ class Report:
 
     def with_not_applied(self, policies: Mapping[PolicyKey, str]) -> Report:
         """Add policies that had no part in the decision, each with the reason."""
-        said = {**self.record.get("notApplied", {}), **policies}
-        return replace(self, record=self.record | {"notApplied": dict(sorted(said.items()))}) if said else self
+        return replace(self, record=_with_not_applied(self.record, policies))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """The result of the dry-run of a pod group."""
+
+    record: Record
+    diagnostics: tuple[Diagnostic, ...]
+    """Errors and warnings of the policies. A policy with errors was left out."""
+    metric_problems: tuple[str, ...] = ()
+    """Problems of metrics that the policies read, one line each."""
+    notes: tuple[str, ...] = ()
+    """How inputs were adjusted, one line each."""
+
+    @property
+    def result(self) -> str:
+        """`Scheduled`, `Unschedulable` or `Error`."""
+        return str(self.record["result"])
+
+    def to_dict(self) -> Record:
+        """Return the record, see docs/reference/decision-record.md."""
+        return self.record
+
+    def with_not_applied(self, policies: Mapping[PolicyKey, str]) -> GroupReport:
+        """Add policies that had no part in the decision, each with the reason."""
+        return replace(self, record=_with_not_applied(self.record, policies))
+
+
+def _with_not_applied(record: Record, policies: Mapping[PolicyKey, str]) -> Record:
+    """Return a record with policies that had no part in the decision, each with the reason."""
+    said = {**record.get("notApplied", {}), **policies}
+    return record | {"notApplied": dict(sorted(said.items()))} if said else record

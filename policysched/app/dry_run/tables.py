@@ -32,6 +32,13 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
         yield devices_table(record["devices"])
     if record.get("scores"):
         yield _scores(record)
+    yield from reasons_parts(record)
+    if record.get("notApplied"):
+        yield plain_table("Not applied", ["policy", "reason"], record["notApplied"].items())
+
+
+def reasons_parts(record: Record) -> Iterator[RenderableType]:
+    """Yield the parts of a decision record about rejected nodes, preemption and rules."""
     if record.get("rejected"):
         yield _rejections(record["rejected"])
     if record.get("refusedDevices"):
@@ -39,8 +46,6 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
     yield from _preemption(record)
     if record.get("rules"):
         yield _rules(record["rules"])
-    if record.get("notApplied"):
-        yield plain_table("Not applied", ["policy", "reason"], record["notApplied"].items())
 
 
 def plain_table(

@@ -291,7 +291,7 @@ def pod_of(documents: Sequence[Document], file: str, choice: str = "") -> PodToP
         raise UsageError(f"{file}: expected a Pod or a workload with a pod template, got only {kinds}")
     if choice:
         return _made(_named(found, file, choice))
-    others = [one for one in found if not _is_test(one)] or found
+    others = [one for one in found if not is_test(one)] or found
     if len(others) > 1:
         listed = ", ".join(f"{_label(one)} ({one.where})" for one in others[:_MOST_LISTED])
         more = f" and {len(others) - _MOST_LISTED} more" if len(others) > _MOST_LISTED else ""
@@ -312,7 +312,7 @@ def _named(found: Sequence[Document], file: str, choice: str) -> Document:
     raise UsageError(f"{file}: no pod or workload {choice}; {meant}")
 
 
-def _is_test(document: Document) -> bool:
+def is_test(document: Document) -> bool:
     """Return whether an object belongs to the tests of a Helm chart."""
     annotations = _mapping(_mapping(document.object.get("metadata")).get("annotations"))
     hooks = str(annotations.get(_HOOK) or "").split(",")

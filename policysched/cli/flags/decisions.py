@@ -32,6 +32,9 @@ class DryRunFlags(Flags):
 
     Prints the selected node, the scores and the rejected nodes. Changes nothing in the cluster.
 
+    If the PodGroup that the pod names is in the file or the cluster, decides about all pods of the file and all pending
+    pods of the group, as with --feature-gates=GenericWorkload=true.
+
     Example: `policysched dry-run --cluster live --policy policy.yaml --pod pod.yaml`
 
     Exit codes: 0 success, whether or not a node fits; 1 a policy has errors, or with --exit-code the pod fits

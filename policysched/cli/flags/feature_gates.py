@@ -96,14 +96,19 @@ def apply_gates(
     known = known_gates(release)
     stated = dict(_stated(given, known))
     gates = _with_groups(stated, known)
-    groups_pods = gates.get(WORKLOAD, False) and known[WORKLOAD].stage == "BETA"
+    grouped = with_groups(release) if gates.get(WORKLOAD) else None
     for name, value in gates.items():
-        if name in FIXED and value is not (fixed := known[name].default) and not (groups_pods and name == WORKLOAD):
+        if name in FIXED and value is not (fixed := known[name].default) and not (grouped and name == WORKLOAD):
             asked = name if name in stated else f"{next(one for one in _ALL if one in stated)} ({name})"
             raise UsageError(
                 f"--feature-gates: {asked}={_text(value)} is not supported: {FIXED[name]}; leave it {_text(fixed)}"
             )
-    return replace(release, generic_workload=True) if groups_pods else release
+    return grouped or release
+
+
+def with_groups(release: Release) -> Release | None:
+    """Return a release with the gate that schedules pods by pod groups; None if it cannot be turned on."""
+    return replace(release, generic_workload=True) if known_gates(release)[WORKLOAD].stage == "BETA" else None
 
 
 def _stated(given: Iterable[str], known: Mapping[str, Gate]) -> Iterator[tuple[str, bool]]:

@@ -27,7 +27,7 @@ from policysched.schedule.cycle.results.rejections import FEASIBLE
 
 Record = dict[str, Any]
 MOST_EXPLAINED: Final = 20
-"""Largest number of nodes in a record for which the reasons against devices are listed."""
+"""Largest number of nodes in a record with reasons against devices, and of members in a group with their own record."""
 
 
 def make_record(

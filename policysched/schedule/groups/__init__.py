@@ -5,7 +5,7 @@
 | `attempts` | attempts of pod groups |
 | `validation` | reasons why a group is not tried |
 | `cycle` | the cycle: decides about the members one after another |
-| `outcomes` | how the members of a group end |
+| `outcomes` | the decision about a group, and how its members end |
 | `conditions` | writes of the condition PodGroupInitiallyScheduled |
 
 Source: pkg/scheduler/schedule_one_podgroup.go, pkg/scheduler/algorithm_podgroup.go, v1.37 and v1.38.

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from policysched.framework import Client, Clock, Code
+from policysched.framework import Client, Clock
 from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.klog import V3
@@ -23,8 +22,8 @@ from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.cluster_changes import ClusterChanges
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.groups.conditions import INVALID, GroupConditions, condition_for
-from policysched.schedule.groups.cycle import Evaluated, GroupDecision, Placement, Steps, Verdict, run_cycle
-from policysched.schedule.groups.outcomes import GroupResult, post_filtered
+from policysched.schedule.groups.cycle import Evaluated, GroupDecision, Placement, Steps, run_cycle
+from policysched.schedule.groups.outcomes import GroupResult, post_filtered, rejection
 from policysched.schedule.groups.simulation import RejectedPodGroup
 from policysched.schedule.groups.validation import refusal_of
 from policysched.schedule.observer import AttemptResult, GroupAttempt, Observers, notify
@@ -159,18 +158,12 @@ class GroupAttempts:
         scheduled = partial(self._scheduled, group.key)
         rejected = RejectedPodGroup(group, scheduled, members, self._attempts.engine_of(name), self._steps(profile))
         result = self._binder.at(POD_GROUP_POST_FILTER, profile, post_filtered, profile, rejected)
-        verdict, status = decision.verdict, result.status
-        if status.code is Code.ERROR:
-            decision = replace(decision, verdict=Verdict(AttemptResult.ERROR, status.message))
-            return GroupResult(group.metadata.name, decision, status.message, self._names_group)
         if result.victims:
             guards = self._attempts.engine_of(name).profile.shadow_guards
             self._attempts.shadows.look(guards, members[0].pod, self._cluster, result.victims)
         if result.act is not None:
             self._attempts.make_room(group.key, result.act)
-        message = ", ".join((verdict.message, *status.reasons))
-        waits = status.code is Code.SUCCESS
-        return GroupResult(group.metadata.name, decision, message, self._names_group, waits, result.nominated)
+        return rejection(group.metadata.name, decision, result, names_group=self._names_group)
 
     def _scheduled(self, key: str) -> int:
         """Return the number of members of a group that have a node."""

@@ -14,7 +14,7 @@ from policysched.framework import Code, Status, unschedulable
 from policysched.framework.pod_groups import PodGroupPostFilterResult, RejectedGroup
 from policysched.framework.profile import Profile
 from policysched.schedule.binding import Failure
-from policysched.schedule.groups.cycle import REJECTED, Evaluated, GroupDecision
+from policysched.schedule.groups.cycle import REJECTED, Evaluated, GroupDecision, Verdict
 from policysched.schedule.observer import AttemptResult
 
 ENDING: Final = (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -103,3 +103,22 @@ def post_filtered(profile: Profile, rejected: RejectedGroup) -> PodGroupPostFilt
             return PodGroupPostFilterResult(Status(Code.ERROR, (why,)))
         reasons += status.reasons
     return PodGroupPostFilterResult(unschedulable(*reasons))
+
+
+def rejection(
+    name: str, decision: GroupDecision, result: PodGroupPostFilterResult, *, names_group: bool
+) -> GroupResult:
+    """Return the result of a rejected pod group after PodGroupPostFilter; see `GroupResult` for the arguments.
+
+    Args:
+        name: The name of the group.
+        decision: The decision of its cycle.
+        result: The result of PodGroupPostFilter.
+        names_group: See `Release.messages_name_pod_group`.
+    """
+    status = result.status
+    if status.code is Code.ERROR:
+        failed = replace(decision, verdict=Verdict(AttemptResult.ERROR, status.message))
+        return GroupResult(name, failed, status.message, names_group)
+    message = ", ".join((decision.verdict.message, *status.reasons))
+    return GroupResult(name, decision, message, names_group, status.code is Code.SUCCESS, result.nominated)

@@ -1,19 +1,22 @@
-"""`policysched dry-run`: shows where a pod would be placed, and why."""
+"""`policysched dry-run`: shows where a pod, or the pods of a group, would be placed, and why."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from policysched.app.dry_run.inputs import LIVE, gather
-from policysched.app.dry_run.results import Report
-from policysched.app.dry_run.tables import decision_parts
+from policysched.app.dry_run.group_tables import group_parts
+from policysched.app.dry_run.inputs import LIVE, Inputs, gather
+from policysched.app.dry_run.results import GroupReport, Report
+from policysched.app.dry_run.tables import Record, decision_parts
 from policysched.cli.commands.decisions.evaluating import prepare
 from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.decisions import DryRunFlags
+from policysched.cli.flags.feature_gates import with_groups
 from policysched.cli.flags.formats import OutputFormat
 from policysched.cli.output import FAILED, print_left_out
 from policysched.cli.reports import print_report
 from policysched.cli.rich_output import print_notes, working
+from policysched.model.release import release_named
 
 
 def dry_run(flags: DryRunFlags) -> int:
@@ -33,15 +36,31 @@ def dry_run(flags: DryRunFlags) -> int:
         print_left_out(inputs.cluster.left_out)
         found = inputs.findings()
         inputs = replace(inputs, metrics=evaluation.metrics, plugins=evaluation.plugins.registry)
-        report = inputs.evaluate(found, flags.evaluation.seed, evaluation.now)
+        release = with_groups(release_named(inputs.cluster.kube_version)) if inputs.has_group else None
+        report: Report | GroupReport
+        if release is None:
+            report = inputs.evaluate(found, flags.evaluation.seed, evaluation.now)
+        else:
+            report = inputs.evaluate_group(found, release, flags.evaluation.seed, evaluation.now)
     notes = (*evaluation.plugins.problems, *inputs.notes, *report.notes, *report.metric_problems)
-    print_notes(notes, (one.text() for one in found))
-    _print(report, flags.output)
+    alone = (_alone(inputs),) if inputs.group and release is None else ()
+    print_notes((*notes, *alone), (one.text() for one in found))
+    _print(report.to_dict(), flags.output)
     if report.result == "Error":
         return FAILED
-    return int(any(one.is_error for one in found) or (flags.exit_code and not report.selected))
+    return int(any(one.is_error for one in found) or (flags.exit_code and report.result != "Scheduled"))
 
 
-def _print(report: Report, output: OutputFormat) -> None:
-    told = report.to_dict()
-    print_report(told, decision_parts(told), output, "DryRun", f"dry-run {told['pod']}")
+def _alone(inputs: Inputs) -> str:
+    """Return why a pod that names a pod group is decided without the group."""
+    reason = "this Kubernetes minor does not schedule pod groups"
+    if not inputs.has_group:
+        reason = "the group is neither in the file nor in the cluster"
+    return f"pod {inputs.wanted.object['metadata']['name']} decided without pod group {inputs.group}: {reason}"
+
+
+def _print(told: Record, output: OutputFormat) -> None:
+    if "podGroup" in told:
+        print_report(told, group_parts(told), output, "GroupDryRun", f"dry-run {told['podGroup']}")
+    else:
+        print_report(told, decision_parts(told), output, "DryRun", f"dry-run {told['pod']}")

@@ -1,0 +1,69 @@
+"""Tables of the dry-run of a pod group: its members, and the nodes that reject the first member without a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from policysched.app.dry_run.tables import LIMIT, plain_table, reasons_parts
+from policysched.visible import visible
+
+Record = Mapping[str, Any]
+
+
+def group_parts(record: Record) -> Iterator[RenderableType]:
+    """Yield the parts of a pod group's record."""
+    yield from _headline(record)
+    members = record["members"]
+    # Members that fit no node are the reason, so the limit does not hide them.
+    told = sorted(members, key=_rank)
+    rows = [[one["pod"], one.get("node", ""), _result(one)] for one in told[:LIMIT]]
+    table = plain_table("Members", ["pod", "node", "result"], rows)
+    if len(members) > LIMIT:
+        table.caption, table.caption_justify = Text(f"… and {len(members) - LIMIT} pods"), "left"
+    yield table
+    first = next((one for one in told if "decision" in one), None)
+    if record.get("victims"):
+        victims = record["victims"]
+        more = f" and {len(victims) - LIMIT} more" if len(victims) > LIMIT else ""
+        yield Text(visible(f"preemption would evict {len(victims)} pods: {', '.join(victims[:LIMIT])}{more}"))
+    if first is not None:
+        yield Text(visible(f"pod {first['pod']} fits no node while earlier members have theirs:"))
+        yield from reasons_parts(first["decision"])
+    if record.get("notApplied"):
+        yield plain_table("Not applied", ["policy", "reason"], record["notApplied"].items())
+
+
+def _headline(record: Record) -> Iterator[Text]:
+    group, profile, members = record["podGroup"], record["schedulerName"], record["members"]
+    placed = sum("node" in one and "message" not in one for one in members)
+    match record["result"]:
+        case "Scheduled":
+            told = f"pod group {group} fits: {placed} of {len(members)} pods get nodes (profile {profile})"
+        case "Error":
+            told = f"pod group {group}: scheduling failed (profile {profile}): {record['message']}"
+        case _ if all("evaluated" in one for one in members):
+            told = f"pod group {group} waits, no pod is tried (profile {profile})"
+        case _:
+            told = f"pod group {group} does not fit, no pod gets a node (profile {profile})"
+    yield Text(visible(told), "bold")
+    if record["result"] == "Unschedulable":
+        yield Text(visible(record.get("message", "")))
+
+
+def _rank(member: Record) -> int:
+    """Return the place of a member in the table: without a node, with a node, not evaluated."""
+    return 2 if "evaluated" in member else int("node" in member)
+
+
+def _result(member: Record) -> str:
+    if "evaluated" in member:
+        return "not evaluated"
+    if "nominated" in member:
+        return f"nominated to {member['nominated']} after preemption"
+    if "node" in member:
+        return "fits, waits for the group" if "message" in member else "fits"
+    return str(member["message"])
