@@ -105,6 +105,14 @@ def test_group_without_its_quorum_is_not_tried(release: Release) -> None:
     assert told["members"] == [{"pod": "default/p0", "evaluated": False}, {"pod": "default/p1", "evaluated": False}]
 
 
+def test_victims_and_nominations_of_preemption_are_reported() -> None:
+    low = pod("low", on="n1", requests={"cpu": 1}, priority=-1)
+    told = decided(group(least=4), members(4), node("n1"), low).to_dict()
+    assert (told["result"], told["victims"]) == ("Unschedulable", ["default/low"])
+    assert told["message"].endswith("preempting 1 victims")
+    assert [one["nominated"] for one in told["members"]] == ["n1"] * 4
+
+
 def test_placed_members_count() -> None:
     placed = member("placed", on="n1", requests={"cpu": 1})
     told = decided(group(least=3), members(2), node("n1"), placed).to_dict()
@@ -188,10 +196,12 @@ def test_configured_extenders_are_refused() -> None:
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.minor)
 @pytest.mark.parametrize("least", [1, 4, 5, 6, 7])
-@pytest.mark.parametrize("cpu", ["3", "4", "8"])
-async def test_result_is_that_of_a_running_scheduler(release: Release, least: int, cpu: str) -> None:
+@pytest.mark.parametrize("cpu", ["3", "4", "6", "8"])
+@pytest.mark.parametrize("priority", [0, -1])
+async def test_result_is_that_of_a_running_scheduler(release: Release, least: int, cpu: str, priority: int) -> None:
     """Six pods of one CPU on a node with a placed pod: the results, nodes and messages are equal."""
-    one, placed = node("n1", allocatable={"cpu": cpu}), pod("web", on="n1", requests={"cpu": 1})
+    one = node("n1", allocatable={"cpu": cpu})
+    placed = pod("web", on="n1", requests={"cpu": 1}, priority=priority)
     async with running(one, release=release) as stand:
         stand.scheduler.set_pod(placed)
         await submit(stand, group(least=least), *members(6))
