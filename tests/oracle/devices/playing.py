@@ -93,7 +93,8 @@ class Playing:
             self.server.errors["create"] = [ApiError(500, "", "claim creation errors")]
         self.handle = Handle(self.client, self.clock, self.clock.pause, {}, lambda _: None, changed=lambda _: None)
         now = datetime.fromisoformat(case.begin["now"])
-        self.clock.now = lambda: now + timedelta(seconds=self.clock.seconds)  # type: ignore[method-assign]
+        written = now.replace(microsecond=0)  # the precision of times in objects
+        self.clock.now = lambda: written + timedelta(seconds=self.clock.seconds)  # type: ignore[method-assign]
         self.world.engine.cluster.time.move(now.timestamp())
         self.decision: Decision = self.world.look(self.pod)
         self.record = make_record(self.decision)

@@ -38,7 +38,7 @@ func (tc *testContext) dumpCase(tCtx ktesting.TContext, args *config.DynamicReso
 	tCtx.ExpectNoError(err)
 	tell(tCtx, map[string]any{
 		"step":      "begin",
-		"now":       time.Now().UTC().Format(time.RFC3339),
+		"now":       time.Now().UTC().Format(time.RFC3339Nano),
 		"features":  features,
 		"failPatch": failPatch,
 		"reactors":  reactors,
