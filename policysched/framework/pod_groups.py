@@ -74,6 +74,10 @@ class GroupSimulation(Protocol):
     def nodes(self) -> Mapping[str, str]:
         """The nodes of the placed members, by the identity of the pod."""
 
+    @property
+    def reads_other_nodes(self) -> bool:
+        """Whether pods affect members on other nodes, so that each restoration evaluates all members."""
+
     def restore(self, pods: Sequence[PlacedPod]) -> bool:
         """Restore removed pods and return True if all placed members still fit, else remove the pods again."""
 

@@ -64,6 +64,8 @@ class GroupAttempt:
     """Duration of the group's cycle until the decision."""
     seconds: float
     """Duration of the group's attempt."""
+    waits: bool = False
+    """Whether the group waits for the pods that it preempts."""
 
 
 class Observer:

@@ -15,7 +15,7 @@ from policysched.schedule.scheduler import Scheduler
 from policysched.state.cluster import Cluster
 from tests.app.test_scheduler_metrics import shown
 from tests.app.test_timing_metrics import Ticking
-from tests.build import node
+from tests.build import node, pod
 from tests.groups import GATED, GATED_38, group, member
 from tests.schedule.groups.parts import members, submit
 from tests.schedule.parts import FakeClient
@@ -37,6 +37,16 @@ async def test_attempts_of_groups_are_counted_by_result(release: Release, entity
     assert not any(results[2] in line for line in lines)
     algorithm = f'{{{entity}profile="{ME}"}}' if entity else ""
     assert f"scheduler_podgroup_scheduling_algorithm_duration_seconds_count{algorithm} 2.0" in lines
+
+
+async def test_attempt_of_a_group_that_preempts_has_a_result_of_its_own() -> None:
+    metrics = GroupMetrics(GATED_38)
+    async with running(node("n1"), release=GATED_38, observers=[metrics]) as stand:
+        stand.scheduler.set_pod(pod("low", on="n1", requests={"cpu": 4}))
+        await submit(stand, group(least=1, priority=5), member(priority=5, requests={"cpu": 4}))
+        lines = shown(metrics)
+    labels = f'entity="podgroup",profile="{ME}",result="waiting_on_preemption"'
+    assert f"scheduler_podgroup_schedule_attempts_total{{{labels}}} 1.0" in lines
 
 
 async def test_durations_of_the_points_of_groups_are_recorded() -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import compress, groupby, pairwise
+from operator import not_
 from typing import Final
 
 import numpy as np
@@ -35,6 +36,10 @@ NEVER: Final = "not eligible due to preemptionPolicy=Never."
 NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 ONGOING: Final = "ongoing preemption on nominated nodes"
 EXTENDED: Final = "not supported for pods that extenders are interested in"
+
+MOST_EVALUATIONS: Final = 5_000
+"""Number of evaluations of members up to which victims are restored one after another, if filters read the pods of
+other nodes. Beyond it, the victims on nodes without members come first, and together. One takes about 0.2 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ def search_for_group(
         failure = simulation.failure
         if failure is not None:
             return PodGroupPostFilterResult(Status(failure.code, _told(failure.message, guarded)))
-        evicted = _evicted(victims, simulation)
+        evicted = _evicted(victims, simulation, rejected.cluster)
         nodes = dict(simulation.nodes)
     text = f"found a placement for podgroup, preempting {len(evicted)} victims"
     return PodGroupPostFilterResult(Status(Code.SUCCESS, (f"{PREFIX}{text}",)), nodes, victims=evicted)
@@ -158,9 +163,30 @@ def _distinct(pods: Sequence[Pod]) -> list[Pod]:
     return found
 
 
-def _evicted(victims: Sequence[Victim], simulation: GroupSimulation) -> tuple[Pod, ...]:
+def _evicted(victims: Sequence[Victim], simulation: GroupSimulation, cluster: Cluster) -> tuple[Pod, ...]:
     """Return the pods of the victims that cannot be restored."""
-    return tuple(placed.pod for one in victims if not simulation.restore(one.pods) for placed in one.pods)
+    left: list[Victim] = []
+    if simulation.reads_other_nodes and len(victims) * len(simulation.nodes) > MOST_EVALUATIONS:
+        taken = {cluster.nodes.row_of[name] for name in simulation.nodes.values()}
+        is_near = [any(placed.row in taken for placed in one.pods) for one in victims]
+        left = _restored_by_halves(list(compress(victims, map(not_, is_near))), simulation)
+        victims = list(compress(victims, is_near))
+    left += [one for one in victims if not simulation.restore(one.pods)]
+    return tuple(placed.pod for one in left for placed in one.pods)
+
+
+def _restored_by_halves(victims: Sequence[Victim], simulation: GroupSimulation) -> list[Victim]:
+    """Restore victims together, or else each half of them; return the victims that cannot be restored.
+
+    The result is that of single restorations if a filter never needs a victim to pass, as filters for spreading do.
+    """
+    if not victims or simulation.restore([placed for one in victims for placed in one.pods]):
+        return []
+    if len(victims) == 1:
+        return list(victims)
+    middle = len(victims) // 2
+    first = _restored_by_halves(victims[:middle], simulation)
+    return first + _restored_by_halves(victims[middle:], simulation)
 
 
 class VictimRanks:

@@ -122,7 +122,7 @@ class GroupAttempts:
         if self._observers:
             placed, ended = len(admitted), self._clock.monotonic()
             counts, seconds = (placed, count - placed), (decided - began, ended - began)
-            attempt = GroupAttempt(queued, outcome.result, outcome.message, *counts, *seconds)
+            attempt = GroupAttempt(queued, outcome.result, outcome.message, *counts, *seconds, waits=outcome.waits)
             notify(self._observers, lambda one: one.on_group_attempt(attempt))
         await self._bind(admitted, members)
         return outcome.result

@@ -105,7 +105,7 @@ class _Simulation:
         self._removed: dict[str, PlacedPod] = {}
         self._placed: list[tuple[QueuedPod, Placement]] = []
         """The members in place, in the order of evaluation."""
-        self._reach = False
+        self.reads_other_nodes = False
         """Whether the filters of a member read the pods of other nodes."""
         self.failure: Status | None = None
         """The reason why the group does not fit."""
@@ -117,7 +117,7 @@ class _Simulation:
 
     def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int], members: Sequence[QueuedPod]) -> None:
         """Remove pods and run the cycle of the group; the members that fit stay in place."""
-        self._reach = any(_reads_other_nodes(self._engine.find(member.pod)) for member in members)
+        self.reads_other_nodes = any(_reads_other_nodes(self._engine.find(member.pod)) for member in members)
         self._remove(pods)
         decision = at_once(self._cycle.run(scheduled, members))
         verdict = decision.verdict
@@ -136,7 +136,7 @@ class _Simulation:
     def restore(self, pods: Sequence[PlacedPod]) -> bool:
         """Restore removed pods and return True if all placed members still fit, else remove the pods again."""
         rows = {placed.row for placed in pods}
-        again = [one for one in self._placed if self._reach or self._row_of(one) in rows]
+        again = [one for one in self._placed if self.reads_other_nodes or self._row_of(one) in rows]
         for one in reversed(again):
             self._take_out(one)
         for placed in pods:

@@ -48,7 +48,8 @@ class GroupMetrics(Observer, Collector):
 
     def on_group_attempt(self, attempt: GroupAttempt) -> None:
         """Count an attempt with its durations."""
-        labels: Labels = (attempt.result.value, attempt.queued.profile)
+        result = "waiting_on_preemption" if attempt.waits else attempt.result.value
+        labels: Labels = (result, attempt.queued.profile)
         algorithm: Labels = ()
         if self._has_entity:
             labels, algorithm = (*labels, ENTITY), (attempt.queued.profile, ENTITY)
