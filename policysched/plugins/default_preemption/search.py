@@ -106,8 +106,15 @@ class Search:
         return np.repeat(np.arange(self.rows.size), np.diff(self.begins))
 
     @property
+    def are_single(self) -> bool:
+        """Whether each victim is a single pod."""
+        return self.first_pods.size == self.slots.size + 1
+
+    @property
     def is_local(self) -> Mask:
         """Mask of the pods on the node itself; other pods of a pod group may be on other nodes. Shapes: (V,)."""
+        if self.are_single:
+            return np.ones(self.slots.size, np.bool_)
         is_local: Mask = self.cluster.pods.rows[self.slots] == np.repeat(self.rows, np.diff(self.begins))
         return is_local
 
@@ -153,6 +160,8 @@ class Search:
 
     def pods_of(self, victims: Places) -> tuple[Places, Places]:
         """Return the indices of the victims' pods, and for each pod the index of its victim in `victims`."""
+        if self.are_single:
+            return victims, np.arange(victims.size)
         begins, sizes = self.first_pods[victims], self.first_pods[victims + 1] - self.first_pods[victims]
         of = np.repeat(np.arange(victims.size), sizes)
         return begins[of] + np.arange(of.size) - (np.cumsum(sizes) - sizes)[of], of
@@ -292,14 +301,14 @@ def _put_violating_first(found: Search, budgets: Budgets) -> None:
     of = found.node_of_pod
     asked = np.flatnonzero(found.fits[of])
     found.violating[asked] = budgets.violating(found.cluster, found.slots[asked], found.rows[of[asked]])
-    victims = np.repeat(np.arange(found.first_pods.size - 1), np.diff(found.first_pods))
-    violates = np.bincount(victims, found.violating).astype(np.bool_)[victims]
+    violates = found.violating
+    if not found.are_single:
+        victims = np.repeat(np.arange(found.first_pods.size - 1), np.diff(found.first_pods))
+        violates = np.bincount(victims, found.violating).astype(np.bool_)[victims]
     order = np.lexsort((~violates, of))
-    found.slots, found.violating, found.first_pods = (
-        found.slots[order],
-        found.violating[order],
-        _first_of_each(victims[order]),
-    )
+    if not found.are_single:
+        found.first_pods = _first_of_each(victims[order])
+    found.slots, found.violating = found.slots[order], found.violating[order]
     found.priorities, found.starts, found.importance = found.priorities[order], found.starts[order], order
 
 
