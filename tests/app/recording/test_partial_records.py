@@ -144,7 +144,7 @@ def public(of: type) -> set[str]:
 @pytest.mark.parametrize(
     ("recorded", "plain", "unrecorded"),
     [
-        (RecordedCluster, Cluster, {"is_assumed", "is_elsewhere", "follow_details"}),
+        (RecordedCluster, Cluster, {"is_assumed", "is_elsewhere", "follow_details", "take_away", "put_back"}),
         (
             RecordedNominations,
             Nominations,
@@ -155,7 +155,10 @@ def public(of: type) -> set[str]:
     ],
 )
 def test_every_change_of_the_state_is_recorded(recorded: type, plain: type, unrecorded: set[str]) -> None:
-    """Whoever adds a way to change the state has it recorded, or names it here: it reads, or another one calls it."""
+    """Whoever adds a way to change the state has it recorded, or names it here.
+
+    A named method reads, is called by another one, or is undone within a simulation.
+    """
     kinds = (
         "namespace", "device_class", "resource_slice", "device_taint_rule", "workload", "pod_group", "budget", "stored",
     )  # fmt: skip
