@@ -18,7 +18,7 @@ from policysched.kube.reflector import Reflector
 from policysched.kube.transport import Transport
 from policysched.sandbox import Sandbox
 from tests.e2e.holding import Watched, watched
-from tests.e2e.objects import Json, node, only, pod
+from tests.e2e.objects import RELEASE, Json, node, only, pod
 from tests.e2e.proxy import FAULTS, Answer, Proxy, older, passing, proxied, quiet, refused, status
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.waiting import until, until_true
@@ -29,6 +29,7 @@ OF_APP: Json = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
 GIB: Json = {"storage": "1Gi"}
 MODES: Json = {"accessModes": ["ReadWriteOnce"]}
 DISK = MODES | {"hostPath": {"path": "/x"}}
+TAINT_RULES = [("resource.k8s.io/v1", "DeviceTaintRule", {"spec": {"taint": {"key": "k", "effect": "None"}}})]
 ONE_OF_EACH: list[Json] = [
     {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, **rest}
     for version, kind, rest in (
@@ -48,6 +49,7 @@ ONE_OF_EACH: list[Json] = [
             {"spec": {"attacher": "x", "nodeName": "n1", "source": {"persistentVolumeName": "x"}}},
         ),
         ("resource.k8s.io/v1", "DeviceClass", {"spec": {}}),
+        *(TAINT_RULES if RELEASE.device_taint_rules_apply else []),
         (
             "resource.k8s.io/v1",
             "ResourceSlice",

@@ -171,10 +171,11 @@ class Pool:
 
     def _view(self, slices: list[KeptSlice], generation: int, taken: Taken) -> PoolView | None:
         others: list[KeptSlice] = []
-        if len(slices) != slices[0].slice_count:
+        count = min(slices, key=_NAME).slice_count  # a malformed pool has several
+        if len(slices) != count:
             if max(self._generations) > generation:
                 return None  # the pool is being replaced, and the node reaches no slice of the new generation yet
-            if self._generations[generation] - self._ignored[generation] != slices[0].slice_count:
+            if self._generations[generation] - self._ignored[generation] != count:
                 return self._incomplete()
             if self.has_counters:
                 seen = {one.name for one in slices}
