@@ -29,7 +29,7 @@ from .conftest import Command
     ],
 )
 def test_values_have_the_units_of_the_language(command: Command, text: str) -> None:
-    done = command("why", "web", "--cluster", "c13-units.yaml", "-o", "json")
+    done = command("why", "web", "--cluster", "c13-units.yaml", "--now", "2026-11-29T12:00:00Z", "-o", "json")
     assert (done.code, text in done.out) == (0, True)
     done = command("why", "web", "--cluster", "c13-units.yaml")
     assert done.out.startswith("pod default/web does not fit the only node: 1 node lacks 2Gi ephemeral-storage and ")
