@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .generate import single
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 Case: TypeAlias = dict[str, Any]
-AMOUNTS = (
-    *("1n", "1m", "1E", "4Ei", "8Ei", "16Ei", "64Pi", "65Pi", "100Pi", "1e19", "1e30", "9223372036854775807"),
-    *("9223372036854775808", "18446744073709551615", "92233720368547758", "92233720368547759", "4611686018427387904"),
-    *("9223372036854775807m", "2147483648", "9007199254740993", "0"),
+OF_64_BITS = (
+    *("1n", "1m", "1E", "4Ei", "64Pi", "65Pi", "100Pi", "9223372036854775807", "92233720368547758"),
+    *("92233720368547759", "4611686018427387904", "9223372036854775807m", "2147483648", "9007199254740993", "0"),
 )
+AMOUNTS = (*OF_64_BITS, "8Ei", "16Ei", "1e19", "1e30", "9223372036854775808", "18446744073709551615")
+"""Pods with pod-level resources get none beyond 64 bits: from 1.37 on, kube-scheduler bounds some of these amounts."""
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "example.com/fpga", "example.com/nowhere")
 MANY = 40
 """More resources than a reason code has bits for."""
@@ -41,15 +42,16 @@ def extremes(seed: int, indices: Iterable[int]) -> Iterator[Case]:
 
 
 def _change_pod(rng: Random, pod: dict[str, Any], share: float) -> None:
+    amounts = OF_64_BITS if "resources" in pod["spec"] else AMOUNTS
     for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])):
         if "resources" in container or rng.random() < share:
-            _change(rng, container.setdefault("resources", {}), "requests", share)
+            _change(rng, container.setdefault("resources", {}), "requests", share, amounts)
 
 
-def _change(rng: Random, where: dict[str, Any], key: str, share: float) -> None:
+def _change(rng: Random, where: dict[str, Any], key: str, share: float, amounts: Sequence[str] = AMOUNTS) -> None:
     if rng.random() < share:
         chosen = rng.sample(RESOURCES, rng.randint(1, 3))
-        where[key] = where.get(key, {}) | {name: rng.choice(AMOUNTS) for name in chosen}
+        where[key] = where.get(key, {}) | {name: rng.choice(amounts) for name in chosen}
 
 
 def _name_many(rng: Random, case: Case) -> None:
