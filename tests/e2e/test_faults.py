@@ -29,7 +29,9 @@ OF_APP: Json = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
 GIB: Json = {"storage": "1Gi"}
 MODES: Json = {"accessModes": ["ReadWriteOnce"]}
 DISK = MODES | {"hostPath": {"path": "/x"}}
-TAINT_RULES = [("resource.k8s.io/v1", "DeviceTaintRule", {"spec": {"taint": {"key": "k", "effect": "None"}}})]
+TAINT_RULES: list[tuple[str, str, Json]] = [
+    ("resource.k8s.io/v1", "DeviceTaintRule", {"spec": {"taint": {"key": "k", "effect": "None"}}})
+]
 ONE_OF_EACH: list[Json] = [
     {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, **rest}
     for version, kind, rest in (
