@@ -29,9 +29,6 @@ OF_APP: Json = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
 GIB: Json = {"storage": "1Gi"}
 MODES: Json = {"accessModes": ["ReadWriteOnce"]}
 DISK = MODES | {"hostPath": {"path": "/x"}}
-TAINT_RULES: list[tuple[str, str, Json]] = [
-    ("resource.k8s.io/v1", "DeviceTaintRule", {"spec": {"taint": {"key": "k", "effect": "None"}}})
-]
 ONE_OF_EACH: list[Json] = [
     {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, **rest}
     for version, kind, rest in (
@@ -51,7 +48,6 @@ ONE_OF_EACH: list[Json] = [
             {"spec": {"attacher": "x", "nodeName": "n1", "source": {"persistentVolumeName": "x"}}},
         ),
         ("resource.k8s.io/v1", "DeviceClass", {"spec": {}}),
-        *(TAINT_RULES if RELEASE.device_taint_rules_apply else []),
         (
             "resource.k8s.io/v1",
             "ResourceSlice",
@@ -68,6 +64,9 @@ ONE_OF_EACH: list[Json] = [
         ("v1", "Pod", {"spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}}),
     )
 ]
+if RELEASE.device_taint_rules_apply:
+    RULE: Json = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "x"}}
+    ONE_OF_EACH.append(RULE | {"spec": {"taint": {"key": "k", "effect": "None"}}})
 GOLD = {"namespaceSelector": {"matchLabels": {"tier": "gold"}}}
 
 
