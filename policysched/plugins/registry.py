@@ -101,20 +101,6 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
     post_filter = (
         "postFilter podGroupPostFilter" if "podGroupPostFilter" in release.configuration_fields else "postFilter"
     )
-    reserve = ("reserve",) if release.preemption_reserves else ()
-    budgets = BudgetRules(release.budgets_stop_at_violation, release.empty_budget_selects_all)
-    preemption = partial(
-        DefaultPreemption,
-        rules=budgets,
-        searching=SearchRules(release.uid_breaks_ties, release.members_rank_as_groups, release.extenders_add_victims),
-        reports_node=release.preempted_node_is_reported,
-        for_groups=GroupRules(
-            lack_is_final=release.lack_of_victims_is_final,
-            policy_comes_first=release.preemption_policy_comes_first,
-            ranks_nodes=release.preemption_ranks_nodes,
-            clears_nominations=release.group_preemption_clears_nominations,
-        ),
-    )
     return {
         "SchedulingGates": PluginEntry("preEnqueue", SchedulingGates),
         "PrioritySort": PluginEntry("queueSort", PrioritySort),
@@ -156,12 +142,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
             DynamicResourcesArguments,
             weight=2,
         ),
-        "DefaultPreemption": PluginEntry(
-            " ".join(("preEnqueue", post_filter, *reserve)),
-            preemption,
-            PreemptionArguments,
-            disabled_at=() if release.generic_workload else reserve,
-        ),
+        "DefaultPreemption": _default_preemption(release, post_filter),
         "NodeResourcesBalancedAllocation": PluginEntry("score+", balanced_allocation, BalanceArguments, weight=1),
         "ImageLocality": PluginEntry(
             "score", partial(ImageLocality, volumes_count=release.image_volumes_count), weight=1
@@ -170,6 +151,25 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         "NodeDeclaredFeatures": PluginEntry("filter+", NodeDeclaredFeatures),
         **_optional_entries(release),
     }
+
+
+def _default_preemption(release: Release, post_filter: str) -> PluginEntry:
+    """Return the entry of DefaultPreemption; `post_filter` names the PostFilter points of the release."""
+    reserve = ("reserve",) if release.preemption_reserves else ()
+    made = partial(
+        DefaultPreemption,
+        rules=BudgetRules(release.budgets_stop_at_violation, release.empty_budget_selects_all),
+        searching=SearchRules(release.uid_breaks_ties, release.members_rank_as_groups, release.extenders_add_victims),
+        reports_node=release.preempted_node_is_reported,
+        for_groups=GroupRules(
+            lack_is_final=release.lack_of_victims_is_final,
+            policy_comes_first=release.preemption_policy_comes_first,
+            ranks_nodes=release.preemption_ranks_nodes,
+            clears_nominations=release.group_preemption_clears_nominations,
+        ),
+    )
+    points = " ".join(("preEnqueue", post_filter, *reserve))
+    return PluginEntry(points, made, PreemptionArguments, disabled_at=() if release.generic_workload else reserve)
 
 
 def _optional_entries(release: Release) -> dict[str, PluginEntry]:
