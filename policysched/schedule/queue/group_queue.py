@@ -72,7 +72,7 @@ class EntityQueues(PodQueues):
             self._entered(member, group.stage.value, event)
 
     def part(self, group: QueuedPodGroup, event: str) -> None:
-        """Gate a group that no longer has enough members, in the name of one of its remaining members."""
+        """Gate a group that has too few members left; the rejection is recorded for one of these members."""
         first = group.members[0]
         if not self._admit(first):
             group.gate(first)
