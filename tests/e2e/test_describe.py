@@ -96,7 +96,13 @@ async def test_pending_pods_are_described_as_those_of_kube_scheduler(
                 return [await described(scheduler) for scheduler in (THEIRS, NAME)]
 
             def settled(found: list[dict[str, dict[str, Any]]]) -> bool:
-                return all(one["events"] or name in SILENT for each in found for name, one in each.items())
+                """Return whether all is shown; kubectl reads a pod before its events, so its condition may lack."""
+                complete = [
+                    one["conditions"] and (one["events"] or name in SILENT)
+                    for each in found
+                    for name, one in each.items()
+                ]
+                return all(complete)
 
             theirs, ours = await until(both, settled)
     assert ours == theirs
