@@ -34,7 +34,7 @@ LONGEST_DESCRIPTION: Final = 160
 """Longest description of a page, in characters; search engines cut longer ones."""
 BUDGETS: Final = {"README.md": 900, "docs/inside/reliability.md": 2_500, "docs/inside/performance.md": 3_000}
 """Largest number of words of some documents; a longer document is a problem."""
-ALL_WORDS: Final = 40_000
+ALL_WORDS: Final = 48_000
 """Largest number of words of all pages in docs/ that are not generated; more is a problem."""
 _TARGET: Final = re.compile(r"^([a-z][\w-]*):", re.M)
 _MAKE: Final = re.compile(r"(?:^|`|\$ |&& )make ([a-z][\w-]*)")
