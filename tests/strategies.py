@@ -52,6 +52,8 @@ STRING_LEAVES = (
     'pod.annotations["x"]',
     'pod.tolerations.value("x")',
     "pod.name",
+    "group.name",
+    'group.labels["x"]',
     "weekday()",
     f'weekday("{ZONES[0]}")',
 )
@@ -63,7 +65,8 @@ SCALAR_STRINGS = ('"x"', '"a"', 'pod.labels["x"]', 'pod.annotations["x"]', 'conc
 UNIT_LEAVES: Mapping[str, tuple[str, ...]] = {
     "number": ("0", "1", "2.5", "80%", "node.free.pods", "cluster.nodes", "pod.priority", 'node.free["gpu"]',
                'node.allocatable[pod.labels["x"]]', 'number(node.labels["x"])', 'number(pod.annotations["x"])',
-               "pod.containers", 'pod.limits["gpu"]', 'pod.limits[pod.labels["x"]]',
+               "pod.containers", "node.group_members", "group.placed", "group.min_count", 'group.requests["gpu"]',
+               'pod.limits["gpu"]', 'pod.limits[pod.labels["x"]]',
                "metrics.load", "hour()", f'hour("{ZONES[1]}")'),
     "cpu": ("node.free.cpu", "node.requested.cpu", "pod.requests.cpu", "pod.limits.cpu", "metrics.cores"),
     "bytes": ("1Ki", "node.free.memory", "node.cached_image_bytes", "pod.image_bytes"),

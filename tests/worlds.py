@@ -18,6 +18,7 @@ _STEPS = st.integers(0, 2000).map(lambda steps: steps * 10.0)
 _MEASURED = st.one_of(st.none(), st.floats(-1e6, 1e6), st.sampled_from((float("inf"), float("nan"), 1e-320, 0.1)))
 _COUNTS = (
     "node.free.pods", "node.free.cpu", "node.requested.cpu", "node.free.memory", "node.cached_image_bytes",
+    "node.group_members",
     'node.free["gpu"]', "node.allocatable.cpu", 'node.allocatable["gpu"]',
 )  # fmt: skip
 _KEYS = ("x", "y", "a", "b", "ab")
@@ -54,6 +55,9 @@ POD: Mapping[str, st.SearchStrategy[Any]] = {
     **{name: st.one_of(st.none(), _COUNT) for name in _LIMITS},
     **{f'pod.tolerations.has("{key}")': st.booleans() for key in (*_KEYS, *WORDS)},
     'pod.tolerations.value("x")': _MAYBE,
+    **dict.fromkeys(("group.name", 'group.labels["x"]'), _MAYBE),
+    **dict.fromkeys(("group.placed", 'group.requests["gpu"]'), _COUNT),
+    "group.min_count": st.one_of(st.none(), _COUNT),
     **{name: st.lists(_TEXT, max_size=3) for name in ("pod.images", "pod.claims")},
 }
 PEER: Mapping[str, st.SearchStrategy[Any]] = {

@@ -67,6 +67,12 @@ class Requests:
     ephemeral_bytes: int = 0
     scalars: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def by_name(self) -> dict[str, int]:
+        """The amounts by resource name, with one of `pods`; cpu in millicores."""
+        own = {"cpu": self.cpu_millis, "memory": self.memory_bytes, "ephemeral-storage": self.ephemeral_bytes}
+        return {**own, "pods": 1, **dict(self.scalars)}
+
 
 @dataclass(frozen=True, slots=True)
 class Allocatable:

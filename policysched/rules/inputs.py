@@ -17,7 +17,7 @@ Source: docs/reference/language.md#names.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -33,8 +33,10 @@ from policysched.model.objects.storage import claim_name
 from policysched.model.pod_requirements import pod_images, pod_priority, qos_class
 from policysched.model.quantity import wrap
 from policysched.model.requests import incoming_requests, pod_limits
-from policysched.rules.compile.graphs import VOLATILE
+from policysched.rules.amounts import MILLIS, RESOURCE_NAMES, amount, resource_of
+from policysched.rules.compile.graphs import VOLATILE, reads_group, reads_pod
 from policysched.rules.compile.policy import MetricInput
+from policysched.rules.group_values import group_value, group_version, members_on
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import PlacedPod
 from policysched.state.tables.ages import age
@@ -46,8 +48,6 @@ BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qo
 """The fields of `pod.` that are part of the key of a pod class only if a policy reads them."""
 BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "annotations", "phase", "age"))
 """The fields of `peer.` and `victim.` in which placed pods with one signature may differ."""
-MILLIS = 1000
-RESOURCE_NAMES = {"ephemeral_storage": "ephemeral-storage"}
 _ASPECTS = {
     "addresses": Aspect.INFO,
     "annotations": Aspect.LABELS,
@@ -60,6 +60,7 @@ _ASPECTS = {
     "requested": Aspect.USAGE,
     "free": Aspect.CAPACITY | Aspect.USAGE,
     "cached_image_bytes": Aspect.IMAGES,
+    "group_members": Aspect.PODS,
     "age": Aspect.AGE,
     "pods": Aspect.PODS,
     **dict.fromkeys(WELL_KNOWN_LABELS, Aspect.LABELS),
@@ -73,6 +74,8 @@ _OF_PEERS = {
 _ELSEWHERE = {
     ("cluster", "pods"): Aspect.PODS,
     ("pod", "image_bytes"): Aspect.IMAGES,
+    ("group", "placed"): Aspect.PODS,
+    ("group", "requests"): Aspect.PODS,
 }
 
 
@@ -109,6 +112,8 @@ def node_column(cluster: Cluster, pod: Pod | None, item: Input, rows: Rows) -> N
         return column(cluster, item.key or "")[rows]
     if name == "cached_image_bytes":
         return _cached_bytes(cluster, pod, rows)
+    if name == "group_members":
+        return members_on(needed(pod), cluster, rows)
     if item.key is not None:
         return _by_key(cluster, item, rows)
     return _amount(cluster, name, RESOURCE_NAMES.get(item.path[1], item.path[1]), rows)
@@ -128,7 +133,7 @@ def needed(pod: Pod | None) -> Pod:
 def changed_amount(changed: ChangedRow, item: Input) -> float:
     """Return the value of an input of `node.requested` or `node.free` on a row after adding and removing pods."""
     nodes, row = changed.cluster.nodes, changed.row
-    resource = item.key or RESOURCE_NAMES.get(item.path[1], item.path[1])
+    resource = resource_of(item)
     if resource == "pods":
         allocatable, requested = nodes.pods_allowed.data.item(row), changed.pods_count
     else:
@@ -143,7 +148,7 @@ def changed_amounts(changed: ChangedRows, item: Input) -> NDArray[np.float64]:
     Shapes: (R,).
     """
     nodes, rows = changed.cluster.nodes, changed.rows
-    resource = item.key or RESOURCE_NAMES.get(item.path[1], item.path[1])
+    resource = resource_of(item)
     if resource == "pods":
         allocatable, requested = nodes.pods_allowed.data[rows], nodes.pods_count.data[rows] + changed.more_pods()
     else:
@@ -256,9 +261,11 @@ class PodInputs:
 
     def key(self, inputs: Iterable[Input]) -> Hashable:
         """Return the values of inputs that depend on the pod; pods with equal keys have equal values of all inputs."""
-        return tuple(self._part(item) for item in inputs if item.root == "pod" or item.path[0] == "cached_image_bytes")
+        return tuple(self._part(item) for item in inputs if reads_pod(item))
 
     def _part(self, item: Input) -> Hashable:
+        if reads_group(item):
+            return group_version(self.pod, self._cluster)
         if item.path[0] in {"cached_image_bytes", "image_bytes"}:
             return pod_images(self.pod)
         if item.key != ANY_KEY:
@@ -269,12 +276,14 @@ class PodInputs:
 
     def _find(self, item: Input) -> Scalar:
         name = item.path[0]
+        if item.root == "group":
+            return group_value(self.pod, item, self._cluster)
         if name == "age":
             return self._age
         if name != "requests":
             return _value(self.pod, item, self._cluster)
         if self._amounts is None:
-            self._amounts = requested(self.pod)
+            self._amounts = incoming_requests(self.pod).by_name
         return amount(self._amounts, item)
 
 
@@ -323,26 +332,6 @@ def value_beyond_class(pod: Pod, name: str, key: str | None, cluster: Cluster) -
     return pod.metadata.annotations.get(key or "")
 
 
-def requested(pod: Pod) -> dict[str, int]:
-    """Return the amounts that a pod requests, by resource. Units: cpu in millicores, other resources unscaled."""
-    requests = incoming_requests(pod)
-    return {
-        "cpu": requests.cpu_millis,
-        "memory": requests.memory_bytes,
-        "ephemeral-storage": requests.ephemeral_bytes,
-        "pods": 1,
-        **dict(requests.scalars),
-    }
-
-
-def amount(amounts: Mapping[str, int], item: Input) -> float:
-    """Return the amount of an input's resource: cpu in millicores, or in cores if the input has a key."""
-    if item.key is None:
-        return float(amounts.get(RESOURCE_NAMES.get(item.path[1], item.path[1]), 0))
-    found = float(amounts.get(item.key, 0))
-    return found / MILLIS if item.key == "cpu" else found
-
-
 def _controller(pod: Pod) -> tuple[str | None, str | None]:
     """Return the kind and the name of a pod's controller."""
     return next(((owner.kind, owner.name) for owner in pod.metadata.owner_references if owner.controller), (None, None))
@@ -350,7 +339,7 @@ def _controller(pod: Pod) -> tuple[str | None, str | None]:
 
 def _limit(pod: Pod, item: Input) -> float | None:
     """Return a pod's limit of a resource: cpu in millicores, or in cores if the input has a key."""
-    resource = item.key or RESOURCE_NAMES.get(item.path[-1], item.path[-1])
+    resource = resource_of(item)
     found = pod_limits(pod).get(resource)
     if found is None:
         return None
@@ -381,7 +370,7 @@ def _storage_classes(pod: Pod, cluster: Cluster) -> tuple[str, ...]:
 _CALLED: dict[str, Callable[[Pod, Input], Scalar]] = {"limits": _limit, "tolerations": _toleration}
 """For each field of `pod.` with a part or a key, the function that reads the part or key."""
 _WHOLE: dict[str, Callable[[Pod], Hashable]] = {
-    "requests": lambda pod: tuple(sorted(requested(pod).items())),
+    "requests": lambda pod: tuple(sorted(incoming_requests(pod).by_name.items())),
     "limits": lambda pod: tuple(sorted((name, amount.scaled(-3)) for name, amount in pod_limits(pod).items())),
     "tolerations": lambda pod: tuple(pod.spec.tolerations),
 }

@@ -213,9 +213,7 @@ class Cluster:
         placed = self.pods.by_id.get(identity)
         if placed is None:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
-        name = self.nodes.names[placed.row]
-        self._displace(identity)
-        return departure(placed.pod, name, placed.row)
+        return self._remove_placed(identity, placed)
 
     def assume(self, pod: Pod, row: int, measured: PodResources | None = None) -> None:
         """Place a pod on a row before its binding is confirmed.
@@ -235,10 +233,14 @@ class Cluster:
         placed = self.pods.by_id.get(identity)
         if placed is None or not placed.assumed:
             return Change(Resource.ASSIGNED_POD, Action.NONE)
-        change = self.remove_pod(identity)
         if self.pod_groups is not None:
-            self.pod_groups.await_pod(placed.pod)
-        return change
+            self.pod_groups.forget(placed.pod)
+        return self._remove_placed(identity, placed)
+
+    def _remove_placed(self, identity: str, placed: PlacedPod) -> Change:
+        name = self.nodes.names[placed.row]
+        self._displace(identity)
+        return departure(placed.pod, name, placed.row)
 
     def take_away(self, placed: PlacedPod) -> None:
         """Remove a pod from its existing node for a simulation; the pod stays a member of its pod group."""

@@ -9,11 +9,13 @@ Source: pkg/scheduler/backend/cache/podgroupstate.go, framework/plugins/gangsche
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
 from policysched.model.objects import Pod, PodGroup
+from policysched.model.requests import incoming_requests
 from policysched.state.placed.pods import pod_id
 
 
@@ -37,6 +39,11 @@ class GroupState:
     assigned: dict[str, Pod] = field(default_factory=dict)
     initially_scheduled: str = ""
     """UID of the PodGroup object that was reported as scheduled; empty if none was reported."""
+    version: int = 0
+    """Changes with the PodGroup object, and if members are added, removed or changed while they wait; not with
+    placements. No two groups ever have the same version."""
+    _requests: Counter[str] | None = None
+    """The sum of the requests of the unscheduled members; None until it is read."""
 
     @property
     def scheduled(self) -> Iterator[Pod]:
@@ -59,6 +66,29 @@ class GroupState:
         return self.group is not None and self.count >= self.group.min_count
 
     @property
+    def requests(self) -> Mapping[str, int]:
+        """The amounts that the unscheduled members request together, by resource; cpu in millicores."""
+        if self._requests is None:
+            self._requests = Counter()
+            for pod in self.unscheduled.values():
+                self._requests.update(incoming_requests(pod).by_name)
+        return self._requests
+
+    def enlist(self, identity: str, pod: Pod) -> None:
+        """Add an unscheduled member, or replace its version."""
+        before = self.unscheduled.get(identity)
+        self.unscheduled[identity] = pod
+        if self._requests is not None:
+            self._requests.update(incoming_requests(pod).by_name)
+            self._requests.subtract({} if before is None else incoming_requests(before).by_name)
+
+    def strike(self, identity: str) -> None:
+        """Remove a member from the unscheduled members."""
+        pod = self.unscheduled.pop(identity, None)
+        if pod is not None and self._requests is not None:
+            self._requests.subtract(incoming_requests(pod).by_name)
+
+    @property
     def is_empty(self) -> bool:
         """Whether the group has neither a PodGroup object nor member pods."""
         return self.group is None and not self.count
@@ -67,9 +97,11 @@ class GroupState:
 class PodGroups:
     """The pod groups of a cluster by key, including groups whose PodGroup object does not exist."""
 
-    __slots__ = ("_group_of", "_states")
+    __slots__ = ("_group_of", "_states", "stamp")
 
     def __init__(self) -> None:
+        self.stamp = 0
+        """The newest version of a group."""
         self._states: dict[str, GroupState] = {}
         self._group_of: dict[str, GroupState] = {}
         """The group of each member, by identity."""
@@ -88,13 +120,17 @@ class PodGroups:
 
     def put(self, group: PodGroup) -> None:
         """Add or replace the PodGroup object of a group."""
-        self._state(group.key).group = group
+        state = self._state(group.key)
+        before, state.group = state.group, group
+        if before is None or _differs(before, group):
+            self._note_change(state)
 
     def drop(self, group: PodGroup) -> None:
         """Remove the PodGroup object of a group; the members stay."""
         state = self._states.get(group.key)
         if state is not None:
             state.group = None
+            self._note_change(state)
             self._drop_if_empty(state)
 
     def await_pod(self, pod: Pod) -> None:
@@ -105,8 +141,10 @@ class PodGroups:
         identity = pod_id(pod)
         state = self._enter(identity, key)
         if identity not in state.assumed:
-            state.assigned.pop(identity, None)
-            state.unscheduled[identity] = pod
+            before = state.assigned.pop(identity, None) or state.unscheduled.get(identity)
+            state.enlist(identity, pod)
+            if before is not None and before.spec != pod.spec:
+                self._note_change(state)
 
     def assume(self, pod: Pod) -> None:
         """Mark a member pod as assumed."""
@@ -114,8 +152,16 @@ class PodGroups:
         if key:
             identity = pod_id(pod)
             state = self._enter(identity, key)
-            state.unscheduled.pop(identity, None)
+            state.strike(identity)
             state.assumed[identity] = pod
+
+    def forget(self, pod: Pod) -> None:
+        """Mark an assumed member pod as unscheduled again."""
+        identity = pod_id(pod)
+        state = self._group_of.get(identity)
+        if state is not None:
+            state.assumed.pop(identity, None)
+            state.enlist(identity, pod)
 
     def assign(self, pod: Pod) -> None:
         """Mark a pod that has a node as an assigned member of its group."""
@@ -123,7 +169,7 @@ class PodGroups:
         if key:
             identity = pod_id(pod)
             state = self._enter(identity, key)
-            state.unscheduled.pop(identity, None)
+            state.strike(identity)
             state.assumed.pop(identity, None)
             state.assigned[identity] = pod
 
@@ -131,8 +177,10 @@ class PodGroups:
         """Remove a pod from its group."""
         state = self._group_of.pop(identity, None)
         if state is not None:
-            for members in (state.unscheduled, state.assumed, state.assigned):
-                members.pop(identity, None)
+            state.strike(identity)
+            state.assumed.pop(identity, None)
+            state.assigned.pop(identity, None)
+            self._note_change(state)
             self._drop_if_empty(state)
 
     def note_scheduled(self, group: PodGroup) -> None:
@@ -160,8 +208,18 @@ class PodGroups:
             return state
         self.remove(identity)
         state = self._group_of[identity] = self._state(key)
+        self._note_change(state)
         return state
+
+    def _note_change(self, state: GroupState) -> None:
+        self.stamp += 1
+        state.version = self.stamp
 
     def _drop_if_empty(self, state: GroupState) -> None:
         if state.is_empty:
             del self._states[state.key]
+
+
+def _differs(before: PodGroup, after: PodGroup) -> bool:
+    """Return whether scheduling may read different values from two versions of a PodGroup object."""
+    return before.spec != after.spec or before.metadata.labels != after.metadata.labels

@@ -101,7 +101,7 @@ class TableFrame:
         return column_of(self.table, item, self.strings.base)
 
     def scalar(self, item: Input) -> Any:
-        assert item.root in {"pod", "cluster"}
+        assert item.root in {"pod", "group", "cluster"}
         return value_of(self.scalars, item)
 
     def aggregate(self, node: Typed) -> Any:

@@ -42,6 +42,12 @@ finished pods.
 
 The pod that is scheduled.
 """,
+    "group": """### group
+
+The PodGroup that the pod names in `spec.schedulingGroup`. Without the feature gate `GenericWorkload`, no pod has a
+group. Members that got a node in the current cycle of the group are placed. `appliesTo` and `when` read only the name,
+the labels and `min_count`.
+""",
     "cluster": """### cluster
 
 Counts of the whole cluster.

@@ -137,7 +137,7 @@ def _computed_value(variants: VariantEvaluator, spec: PolicySpec, pod: Pod, text
 def _values(variants: VariantEvaluator, compiled: CompiledPolicy, pod: Pod, rows: RowNumbers) -> Iterator[str]:
     """Yield the values that a condition reads on a row."""
     program = compiled.filters[0].require
-    read = [item for item in program.inputs if item.root in {"node", "pod", "metrics"}]
+    read = [item for item in program.inputs if item.root in {"node", "pod", "group", "metrics"}]
     units = {node.data: node.type.unit for node in steps(program.root, inner=True) if isinstance(node.data, Input)}
     for item in dict.fromkeys(read):
         if text := _shown(_value(variants, compiled, pod, item, rows), units.get(item)):
@@ -148,7 +148,7 @@ def _value(variants: VariantEvaluator, compiled: CompiledPolicy, pod: Pod, item:
     """Return the value of an input on a row; SKIP if the value is not shown, such as a list of pods."""
     if item.key == ANY_KEY:
         return SKIP
-    if item.root == "pod":
+    if item.root in {"pod", "group"}:
         return ActivePolicy(compiled).context(variants.cluster).inputs(pod).value(item)
     if item.root == "node" and item.path[0] in {"age", "pods"}:
         return SKIP

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from policysched.language.checking.exclusion import ANY, Range, excluded, implied
 from policysched.language.ir.graph import AGGREGATES, MAX_TEXT, POD_AGGREGATES, POD_EXTREMES, Input, Op, Typed, steps
-from policysched.language.ir.types import Kind, Shape
+from policysched.language.ir.types import GROUP_CONSTANTS, Kind, Shape
 
 MAX_NODE_OPERATIONS: Final = 256
 MAX_POD_OPERATIONS: Final = 24
@@ -135,12 +135,13 @@ def _tells_pods_apart(node: Typed) -> bool:
     """Return whether a placed pod's value depends on the pending pod or on the time, so that no value is reused."""
     read = {(item.root, item.path[0]) for item in node.inputs}
     by_itself = node.op in POD_EXTREMES or any(("peer", name) in read for name in _OF_ONE_POD)
-    return ("peer", "age") in read or (by_itself and any(root == "pod" for root, _ in read))
+    changing = any(root == "group" and name not in GROUP_CONSTANTS for root, name in read)
+    return changing or ("peer", "age") in read or (by_itself and any(root in {"pod", "group"} for root, _ in read))
 
 
 def _for_each_pod(node: Typed) -> int:
     """Return the factor for a string function's cost: higher if the function reads the pod or creates long strings."""
-    if not any(item.root == "pod" for item in node.inputs):
+    if not any(item.root in {"pod", "group"} for item in node.inputs):
         return 1
     longer = node.length.most // _QUARTER if node.op == Op.CONCAT else 0
     return _FOR_EACH_POD.get(node.op, _FOR_EACH_POD_ELSE) + 2 * longer

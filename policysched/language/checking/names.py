@@ -17,6 +17,7 @@ from policysched.language.ir.graph import AGGREGATES, ANY_KEY, ITEM, Input, Op, 
 from policysched.language.ir.tree import Call, Expr, Literal, LiteralKind, Path, Span
 from policysched.language.ir.types import (
     FIELDS,
+    GROUP_CONSTANTS,
     GROUPS,
     POD_FUNCTIONS,
     RESOURCE_NAMES,
@@ -91,9 +92,7 @@ def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
     if node is None:
         return None
     phase = checker.environment.phase
-    of_the_pod = (
-        node.type.shape is Shape.SCALAR and node.local and {item.root for item in node.inputs} <= {"pod", "clock"}
-    )
+    of_the_pod = node.type.shape is Shape.SCALAR and node.local and all(map(_is_of_the_pod, node.inputs))
     if phase == "pod" and not of_the_pod:
         return checker.report("E0405", path.span, name=name)
     if node.normalizes and (phase not in {"score", "let"} or checker.reducing):
@@ -101,6 +100,11 @@ def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
     if node.over_pods and checker.peers:
         return checker.report("E0402", path.span, "let", name=name)
     return node
+
+
+def _is_of_the_pod(item: Input) -> bool:
+    """Return whether an input has one value for each pod while the pod waits: `appliesTo` and `when` can read it."""
+    return item.root in {"pod", "clock"} or (item.root == "group" and item.path[0] in GROUP_CONSTANTS)
 
 
 def _unknown(checker: Checker, path: Path) -> Typed | None:
@@ -182,9 +186,10 @@ def _tail(checker: Checker, path: Path, parent: Names) -> str:
 
 
 def _closed(checker: Checker, path: Path) -> bool:
-    closed = checker.environment.phase == "pod" and path.names[0] != "pod"
+    read = Input(path.names[0], path.names[1:])
+    closed = checker.environment.phase == "pod" and not _is_of_the_pod(read)
     if closed:
-        checker.report("E0405", path.span, name=path.dotted)
+        checker.report("E0405", path.span, "group" if read.root == "group" else "", name=path.dotted)
     return closed
 
 

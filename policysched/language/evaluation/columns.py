@@ -36,7 +36,7 @@ from policysched.language.ir.graph import (
     per_graph,
     steps,
 )
-from policysched.language.ir.types import Kind, Shape, Type
+from policysched.language.ir.types import GROUP_CONSTANTS, Kind, Shape, Type
 
 KERNELS: Final[dict[str, Kernel]] = {**VALUES, **ARITHMETIC, **TEXTUAL}
 _ABSENT: Final = object()
@@ -267,15 +267,16 @@ class Depends(enum.IntEnum):
 def depends(node: Typed) -> Depends:
     """Return which inputs the argument of an aggregate over pods (`node.pods.*`) reads."""
     [inner] = node.inner
-    roots = {item.root for item in inner.inputs}
-    if (
-        node.op in POD_EXTREMES
-        or not inner.local
-        or not roots <= {"peer", "pod"}
-        or any(item.path[0] == "age" for item in inner.inputs)
-    ):
+    if node.op in POD_EXTREMES or not inner.local or not all(map(_is_of_pods, inner.inputs)):
         return Depends.ROW
-    return Depends.POD if "pod" in roots else Depends.PEER
+    return Depends.POD if any(item.root != "peer" for item in inner.inputs) else Depends.PEER
+
+
+def _is_of_pods(item: Input) -> bool:
+    """Return whether an input is decided by a placed pod or the scheduled pod alone, at any time."""
+    if item.root == "group":
+        return item.path[0] in GROUP_CONSTANTS
+    return item.root in {"peer", "pod"} and item.path[0] != "age"
 
 
 def aggregate_over(node: Typed, frame: Frame) -> Floats | float:

@@ -191,18 +191,21 @@ _AMOUNTS: Final[Mapping[str, str]] = {
     "free": "allocatable {} minus requested {}; may be negative",
     "requests": "{} that the pod requests",
     "limits": "{} that the pod may use at most; missing if no container has such a limit",
+    "members": "{} that the members without a node request together",
 }
 
 
-def _resources(root: str, group: str, shape: Shape) -> dict[Names, InputField]:
-    amount = _AMOUNTS[group]
+def _resources(root: str, group: str, shape: Shape, of: str = "") -> dict[Names, InputField]:
+    """Return the fields of a group of amounts, such as `node.free`; `of` is the key of their descriptions."""
+    of = of or group
+    amount = _AMOUNTS[of]
     other = amount.replace("{}", "amount of resource `k`", 1).replace(" {}", " amount")
     gap = Gap.INPUT if group == "limits" else Gap.NONE
     fields: dict[Names, InputField] = {(root, group): InputField(_shaped(NUMBER, shape, gap), other, keyed=True)}
     for name, base in _RESOURCES.items():
         text = amount.replace("{}", name.replace("_", " "))
         if name == "pods":
-            text = _PODS[group]
+            text = _PODS[of]
         if text:
             fields[root, group, name] = InputField(_shaped(base, shape, gap), text)
     return fields
@@ -214,6 +217,7 @@ _PODS: Final[Mapping[str, str]] = {
     "free": "number of pods that the node can still run; may be negative",
     "requests": "always 1",
     "limits": "",
+    "members": "number of members without a node",
 }
 _OF_PODS: Final[Mapping[str, str]] = {
     "name": "name",
@@ -274,6 +278,26 @@ def _pods(root: str, shape: Shape, maps: tuple[str, ...]) -> dict[Names, InputFi
     }
 
 
+GROUP_CONSTANTS: Final = frozenset({"name", "labels", "min_count"})
+"""The fields of a pod group that neither its pods nor their placement change; `appliesTo` and `when` can read them."""
+
+
+def _pod_group(root: Names, shape: Shape) -> dict[Names, InputField]:
+    """Return the fields of the pod group of a pod."""
+    text, number = _shaped(STRING, shape, Gap.INPUT), _shaped(NUMBER, shape)
+    return {
+        (*root, "name"): InputField(text, "name of the pod's PodGroup; missing for a pod without a group"),
+        (*root, "labels"): InputField(text, "label `k` of the PodGroup", keyed=True),
+        (*root, "min_count"): InputField(
+            number.filled(Gap.INPUT), "`minCount` of a gang; missing for a basic group and for a pod without a group"
+        ),
+        (*root, "size"): InputField(
+            number, "number of known members, with or without a node; 0 for a pod without a group"
+        ),
+        (*root, "placed"): InputField(number, "number of members with a node, also those that just got it"),
+    }
+
+
 FIELDS: Final[Mapping[Names, InputField]] = {
     ("node", "name"): InputField(_node(STRING), "name"),
     **{
@@ -305,6 +329,9 @@ FIELDS: Final[Mapping[Names, InputField]] = {
     **_resources("node", "requested", Shape.NODES),
     **_resources("node", "free", Shape.NODES),
     ("node", "cached_image_bytes"): InputField(_node(BYTES), "size of the pod's images that are on the node"),
+    ("node", "group_members"): InputField(
+        _node(NUMBER), "number of members of the pod's group on the node; 0 for a pod without a group"
+    ),
     ("node", "age"): InputField(_node(DURATION), _SINCE),
     **_pods("pod", Shape.SCALAR, ("labels", "annotations", "namespace_labels")),
     ("pod", "age"): InputField(DURATION, _SINCE),
@@ -322,6 +349,8 @@ FIELDS: Final[Mapping[Names, InputField]] = {
     ("pod", "tolerations", "effect"): InputField(
         STRING.filled(Gap.INPUT), 'effect of the first toleration with key `k`; "" for all effects', called=True
     ),
+    **_pod_group(("group",), Shape.SCALAR),
+    **_resources("group", "requests", Shape.SCALAR, of="members"),
     ("cluster", "nodes"): InputField(NUMBER, "number of nodes"),
     ("cluster", "pods"): InputField(NUMBER, "number of placed pods"),
     **_pods("peer", Shape.PODS, ("labels", "annotations", "namespace_labels")),
@@ -350,7 +379,7 @@ FIELDS: Final[Mapping[Names, InputField]] = {
 POD_FUNCTIONS: Final[tuple[Names, ...]] = tuple(
     ("node", "pods", name) for name in ("count", "any", "all", "sum", "min", "max")
 )
-ROOTS: Final = frozenset({"node", "pod", "cluster", "peer", "victim", "metrics"})
+ROOTS: Final = frozenset({"node", "pod", "group", "cluster", "peer", "victim", "metrics"})
 
 
 def _groups() -> dict[Names, tuple[str, ...]]:

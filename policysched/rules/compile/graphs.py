@@ -17,8 +17,16 @@ from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Inpu
 from policysched.language.ir.types import Shape
 from policysched.rules.compile.policy import MetricInput
 
-VOLATILE: Final = frozenset((("cluster", "nodes"), ("cluster", "pods"), ("pod", "image_bytes")))
-"""Scalar inputs that depend on the cluster, so that they may change while the pod stays the same."""
+VOLATILE: Final = frozenset(
+    (
+        *(("cluster", "nodes"), ("cluster", "pods"), ("pod", "image_bytes")),
+        *(("group", "placed"), ("group", "requests")),
+    )
+)
+"""Scalar inputs that depend on the cluster, so that they may change while the pod stays the same.
+
+Other inputs of a pod's group are part of the key of the pod's class.
+"""
 POD_AGE: Final = Input("pod", ("age",))
 
 
@@ -115,11 +123,20 @@ _SHARED: Final = tuple(per_graph(partial(_find_shared, timed=timed)) for timed i
 _SCALARS: Final = tuple(per_graph(partial(_find_scalars, timed=timed)) for timed in (False, True))
 
 
+def reads_pod(item: Input) -> bool:
+    """Return whether an input depends on the scheduled pod or its group."""
+    return item.root in {"pod", "group"} or item.path[0] in {"cached_image_bytes", "group_members"}
+
+
+def reads_group(item: Input) -> bool:
+    """Return whether an input depends on the group of the scheduled pod."""
+    return item.root == "group" or item.path[0] == "group_members"
+
+
 @per_graph
 def is_pod_independent(root: Typed) -> bool:
     """Return whether an expression has the same values for all pod classes and all sets of feasible nodes."""
-    read = any(item.root == "pod" or item.path[0] == "cached_image_bytes" for item in root.inputs)
-    return not read and not root.normalizes
+    return not any(map(reads_pod, root.inputs)) and not root.normalizes
 
 
 @per_graph

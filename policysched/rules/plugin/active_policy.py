@@ -14,8 +14,9 @@ from weakref import WeakKeyDictionary
 
 from policysched.framework import Action, BlockMember, Change, Cluster, Hint, Resource, Status, plugin_name
 from policysched.model.objects import Pod
-from policysched.rules.compile.graphs import POD_AGE, reads_time, time_keys
+from policysched.rules.compile.graphs import POD_AGE, reads_group, reads_time, time_keys
 from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.group_values import group_version
 from policysched.rules.inputs import aspects_read, beyond_class
 from policysched.rules.plugin.hints import RejectedPods, Rejections, changes_read, hints, next_time
 from policysched.rules.plugin.selection import LABELS, Selection
@@ -65,6 +66,8 @@ class ActivePolicy(BlockMember):
         self._time_keys = time_keys(roots)
         self.beyond_class = beyond_class(item for program in policy.programs for item in program.inputs)
         """The fields of a pod that the policy reads and the key of the pod's class does not contain."""
+        self.reads_group = any(reads_group(item) for program in policy.programs for item in program.inputs)
+        """Whether the policy reads the group of a pod."""
         self.time_keys = time_keys([program.root for program in policy.programs])
         """The values of time that the policy computes without nodes."""
         self._changes = changes_read(policy.filters, policy.inputs, bool(self._timed))
@@ -162,7 +165,8 @@ class ActivePolicy(BlockMember):
         own = cluster.namespaces_stamp if self.reads_own_namespace else 0
         classes = cluster.storage.claim_classes_stamp if self._reads_classes else 0
         times = context.values(pod, self._time_keys) if self._time_keys else ()
-        stamp = (own, classes, self.stamp(cluster), times)
+        group = group_version(pod, cluster) if self.reads_group else None
+        stamp = (own, classes, self.stamp(cluster), times, group)
 
         def prepare() -> tuple[Hashable, Callable[[], RejectedPods]]:
             waiting, make = self.selection.awaits(pod, context), partial(RejectedPods, context, self.filter_reads)

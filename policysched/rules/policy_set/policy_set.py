@@ -14,6 +14,7 @@ from policysched.framework.profile import Profile
 from policysched.language.ir.graph import Typed
 from policysched.model.objects import Pod
 from policysched.rules.compile.policy import CompiledPolicy
+from policysched.rules.group_values import group_version
 from policysched.rules.inputs import value_beyond_class
 from policysched.rules.plugin.active_policy import ActivePolicy, Results
 from policysched.rules.plugin.guard import PolicyGuard, guard_of
@@ -100,15 +101,27 @@ class ExtraKey:
     """The expressions of policies that read the time and no nodes."""
     policy: ActivePolicy = field(compare=False, repr=False)
     """Any of the policies, which all share one evaluation context."""
+    of_groups: tuple[ActivePolicy, ...] = ()
+    """The policies that read the group of a pod."""
 
     def __call__(self, pod: Pod, cluster: Cluster) -> Hashable:
         """Return the extension of the pod class's key for a pod at the current time."""
-        own = tuple([value_beyond_class(pod, name, key, cluster) for name, key in self.fields])
+        own: Hashable = tuple([value_beyond_class(pod, name, key, cluster) for name, key in self.fields])
+        if self.of_groups:
+            own = (own, self._group(pod, cluster))
         return (own, self.policy.context(cluster).values(pod, self.times)) if self.times else own
+
+    def _group(self, pod: Pod, cluster: Cluster) -> Hashable:
+        """Return the version of a pod's group; None if no policy that reads groups selects the pod."""
+        version = group_version(pod, cluster)
+        if version is None or all(one.selection.unselected(pod, cluster) for one in self.of_groups):
+            return None
+        return version
 
 
 def _extra_key(policies: list[ActivePolicy]) -> ExtraKey | None:
     """Return the function that extends the keys of pod classes; None if the policies need no extension."""
     fields = tuple(sorted({one for policy in policies for one in policy.beyond_class}, key=str))
     times = tuple(dict.fromkeys(one for policy in policies for one in policy.time_keys))
-    return ExtraKey(fields, times, policies[0]) if fields or times else None
+    of_groups = tuple(policy for policy in policies if policy.reads_group)
+    return ExtraKey(fields, times, policies[0], of_groups) if fields or times or of_groups else None

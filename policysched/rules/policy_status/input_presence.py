@@ -43,8 +43,8 @@ from policysched.language.syntax.parser import parse
 from policysched.model.objects import Node
 from policysched.model.policy import PolicyKey, PolicySpec
 from policysched.model.requests import allocatable
+from policysched.rules.amounts import RESOURCE_NAMES
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
-from policysched.rules.inputs import RESOURCE_NAMES
 from policysched.rules.policy_set.store import StoredPolicy
 from policysched.state.tables.columns import distinct
 from policysched.state.tables.node_texts import NodeText

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from policysched.framework import ABOUT_PODS, NO_ROWS, Aspect, Cluster, RowNumbers, Rows
 from policysched.language.evaluation.columns import aggregate_over, evaluate_columns, sums_with_one_changed
 from policysched.language.ir.graph import AGGREGATES, POD_AGGREGATES, TIME, Input, Op, Typed
-from policysched.rules.compile.graphs import cached_parts, key_of, row_independent
+from policysched.rules.compile.graphs import VOLATILE, cached_parts, key_of, row_independent
 from policysched.rules.compile.policy import MetricInput
 from policysched.rules.inputs import PodInputs, aspects_read
 from policysched.rules.shared_values.context import EvaluationContext, Floats, RuleFrame
@@ -453,8 +453,8 @@ def _is_local(node: Typed) -> bool:
 
 
 def _is_elsewhere(item: Input) -> bool:
-    """Return whether a change of one row can change an input on other rows: node or pod counts, image sizes."""
-    return item.root == "cluster" or item.path[0] == "image_bytes"
+    """Return whether a change of one row can change an input on other rows: counts of the cluster, image sizes."""
+    return (item.root, item.path[0]) in VOLATILE or item.path[0] == "image_bytes"
 
 
 def _inner_domains(node: Typed, pod: PodInputs, context: EvaluationContext) -> AggregateDomains | None:

@@ -57,12 +57,14 @@ class EvaluationContext:
     def stamp(self) -> object:
         """A value that changes whenever an input of an expression may have changed."""
         cluster = self.cluster
+        groups = cluster.pod_groups
         return (
             cluster.journal.position,
             cluster.time.seconds,
             cluster.namespaces_stamp,
             cluster.strings.stamp,
             cluster.storage.claim_classes_stamp,
+            0 if groups is None else groups.stamp,
         )
 
     def inputs(self, pod: Pod) -> PodInputs:

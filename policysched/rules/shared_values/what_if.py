@@ -16,6 +16,7 @@ from policysched.language.evaluation.columns import pod_aggregate_over
 from policysched.language.ir.graph import POD_AGGREGATES, Input, Op, Typed, per_graph
 from policysched.language.ir.types import Kind
 from policysched.rules.compile.graphs import parts, walk
+from policysched.rules.group_values import member_weights
 from policysched.rules.inputs import PodInputs, Scalar, aspect_of, aspects_read, changed_amount, changed_amounts
 from policysched.rules.shared_values.aggregates import changed_aggregate_at, changed_aggregates_at
 from policysched.rules.shared_values.context import EvaluationContext, Floats, RuleFrame
@@ -69,13 +70,22 @@ class ChangedFrame(RuleFrame):
         if item.root == "node" and aspect_of(item) & Aspect.USAGE:
             values = values.copy()
             values[self._here] = changed_amount(self._changed, item)
+        elif item.path[0] == "group_members":
+            values = values.copy()
+            values[self._here] += self._more_of_members(item)
         return values
 
     def scalar(self, item: Input, /) -> Scalar:
         """Return the simulated value of a `pod.` or `cluster.` input."""
         if item.root == "cluster" and item.path[0] == "pods":
             return float(len(self._context.cluster.pods) + self._changed.more_pods)
-        return self._pod.value(item)
+        value = self._pod.value(item)
+        return value + self._more_of_members(item) if item.root == "group" and isinstance(value, float) else value
+
+    def _more_of_members(self, item: Input) -> float:
+        """Return by how much the added and removed members of the pod's group change an input."""
+        weights = member_weights(item, self._pod.given, self._context.cluster)
+        return 0.0 if weights is None else self._changed.more(weights.key, weights.weigh) / weights.divisor
 
     def aggregate(self, node: Typed, /) -> Floats | float:
         """Return the simulated value of an aggregate over nodes for the rows."""
@@ -115,13 +125,22 @@ class ChangedRowsFrame(RuleFrame):
         """Return the simulated values of a `node.` or `metrics.` input on the rows."""
         if item.root == "node" and aspect_of(item) & Aspect.USAGE:
             return changed_amounts(self._changed, item)
-        return super().column(item)
+        values = super().column(item)
+        return values + self._more_of_members(item) if item.path[0] == "group_members" else values
 
     def scalar(self, item: Input, /) -> Scalar | Floats:
         """Return the simulated value of a `pod.` or `cluster.` input; the number of pods differs between rows."""
         if item.root == "cluster" and item.path[0] == "pods":
             return np.asarray(len(self._context.cluster.pods) + self._changed.more_pods(), np.float64)
-        return self._pod.value(item)
+        value = self._pod.value(item)
+        return value + self._more_of_members(item) if item.root == "group" and isinstance(value, float) else value
+
+    def _more_of_members(self, item: Input) -> Floats | float:
+        """Return by how much the added and removed members of the pod's group change an input on each row."""
+        weights = member_weights(item, self._pod.given, self._context.cluster)
+        if weights is None:
+            return 0.0
+        return self._changed.weighed(weights.key, weights.weigh, alike=False) / weights.divisor
 
     def aggregate(self, node: Typed, /) -> Floats | float:
         """Return the simulated value of an aggregate over nodes for each row.
