@@ -14,19 +14,33 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.conformance_suite import build, cluster
 from tests.conformance_suite.report import Spec, read, table
 from tests.controlplane.build import binary
+from tests.controlplane.commands import POD_GROUPS, enabled
 from tests.controlplane.golang import cache_root
 from tests.controlplane.loading import until
 from tests.controlplane.plane import ControlPlane
 
-SUITES: Final = {"scheduling": r"\[sig-scheduling\]", "devices": r"\[DRA\] control plane"}
-"""Which specs belong together, as regular expressions; those of devices that need no kubelet."""
-SKIPPED: Final = "GenericWorkload|DRAResourcePoolStatus"
-"""Specs of features that are not there by default."""
+
+class Suite(NamedTuple):
+    """Specs that belong together, as regular expressions: those to play, and those of them to skip."""
+
+    focus: str
+    skip: str = "GenericWorkload|DRAResourcePoolStatus"
+    """By default, specs of features that are not there by default."""
+    gates: tuple[str, ...] = ()
+    """The feature gates of all programs."""
+
+
+SUITES: Final = {
+    "scheduling": Suite(r"\[sig-scheduling\]"),
+    "devices": Suite(r"\[DRA\] control plane"),
+    "groups": Suite(r"\[sig-scheduling\].*GenericWorkload", "TopologyAware|CompositePodGroup", (POD_GROUPS,)),
+}
+"""Specs of devices need no kubelet; specs of pod groups need the feature gate and its API."""
 SCHEDULERS: Final = ("policysched", "kube-scheduler")
 
 
@@ -38,12 +52,13 @@ def main() -> int:
     output.mkdir(parents=True)
     build.binary()
     _say(f"{told.scheduler}, seed {told.seed}; logs in {output}")
-    with ControlPlane(controllers=("*",)) as plane:
+    suite = SUITES[told.suite]
+    with ControlPlane(controllers=("*",), gates=suite.gates) as plane:
         plane.load(cluster.nodes())
-        plane.start("scheduler", _scheduler(told.scheduler, plane))
+        plane.start("scheduler", [*_scheduler(told.scheduler, plane), *enabled(suite.gates)])
         plane.load(cluster.system_pods())
         until(lambda: _all_run(plane), "the pods of the system run")
-        specs = _play(plane, told.focus or SUITES[told.suite], told.seed, output)
+        specs = _play(plane, suite._replace(focus=told.focus or suite.focus), told.seed, output)
         shutil.copytree(plane.logs, output, dirs_exist_ok=True)
     _say(f"\n{table(specs)}")
     return 0 if specs and all(spec.passed for spec in specs) else 1
@@ -72,7 +87,7 @@ def _all_run(plane: ControlPlane) -> bool:
     return all(pod["status"].get("phase") == "Running" for pod in plane.objects("Pod", "kube-system"))
 
 
-def _play(plane: ControlPlane, focus: str, seed: int, output: Path) -> list[Spec]:
+def _play(plane: ControlPlane, suite: Suite, seed: int, output: Path) -> list[Spec]:
     """Run the specs' program, with a line for each as it ends."""
     command = [
         str(build.binary()),
@@ -81,8 +96,8 @@ def _play(plane: ControlPlane, focus: str, seed: int, output: Path) -> list[Spec
         "--allowed-not-ready-nodes=0",
         f"--num-nodes={cluster.NODES}",
         "--disable-log-dump",
-        f"--ginkgo.focus={focus}",
-        f"--ginkgo.skip={SKIPPED}",
+        f"--ginkgo.focus={suite.focus}",
+        f"--ginkgo.skip={suite.skip}",
         f"--ginkgo.seed={seed}",
         f"--ginkgo.junit-report={output / 'junit.xml'}",
         "--ginkgo.v",

@@ -36,6 +36,8 @@ BINDINGS_ALONE: Final = {
     ],
 }
 """What the API server writes down: who was bound."""
+POD_GROUPS: Final = "GenericWorkload"
+"""The feature gate of pod groups."""
 _ADVERTISED: Final = "192.0.2.1"
 """An address that nobody has: loopback is refused, and a machine without a network has no other."""
 
@@ -107,7 +109,19 @@ def apiserver(program: Path, folder: Path, ports: Ports) -> Command:
     ]
 
 
-def controller_manager(program: Path, folder: Path, ports: Ports, controllers: Sequence[str]) -> Command:
+def enabled(gates: Sequence[str]) -> list[str]:
+    """Give the flag that enables feature gates; none without gates."""
+    return [f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}"] if gates else []
+
+
+def served(gates: Sequence[str]) -> list[str]:
+    """Give kube-apiserver's flag for the versions that a feature gate needs and that are not served by default."""
+    return ["--runtime-config=scheduling.k8s.io/v1beta1=true"] if POD_GROUPS in gates else []
+
+
+def controller_manager(
+    program: Path, folder: Path, ports: Ports, controllers: Sequence[str], gates: Sequence[str] = ()
+) -> Command:
     """Give kube-controller-manager's command.
 
     A day's grace for nodes: a machine that was asleep must not turn them unreachable.
@@ -128,6 +142,7 @@ def controller_manager(program: Path, folder: Path, ports: Ports, controllers: S
         "--kube-api-qps=1000",
         "--kube-api-burst=2000",
         "--concurrent-gc-syncs=5",
+        *enabled(gates),
     ]
 
 

@@ -32,8 +32,10 @@ from tests.controlplane.commands import (
     audit_log,
     audit_policy,
     controller_manager,
+    enabled,
     etcd,
     kubelets,
+    served,
 )
 from tests.controlplane.etcd import Etcd
 from tests.controlplane.identities import Identities
@@ -52,6 +54,7 @@ class ControlPlane:
         users: further users with a token, and their groups; they may do nothing until a role says so.
         kubelets: whether nodes have kubelets.
         apiserver_flags: further flags of kube-apiserver.
+        gates: feature gates of the API server and of the controllers; GenericWorkload has pod groups served.
     """
 
     def __init__(
@@ -61,11 +64,13 @@ class ControlPlane:
         users: Mapping[str, Sequence[str]] | None = None,
         kubelets: bool = True,
         apiserver_flags: Sequence[str] = (),
+        gates: Sequence[str] = (),
     ) -> None:
         self._controllers = controllers
         self._users = users or {}
         self._with_kubelets = kubelets
-        self._flags = apiserver_flags
+        self._flags = [*apiserver_flags, *served(gates), *enabled(gates)]
+        self._gates = gates
         self._entered = False
         self.keep_logs = False
         """Whether the logs remain at the end; set by an exception, or by a test that failed."""
@@ -110,7 +115,7 @@ class ControlPlane:
             "kube-apiserver": [*apiserver(programs["kube-apiserver"], self.folder, ports), *self._flags],
             "kubelets": kubelets(self.folder, self.url),
             "kube-controller-manager": controller_manager(
-                programs["kube-controller-manager"], self.folder, ports, self._controllers
+                programs["kube-controller-manager"], self.folder, ports, self._controllers, self._gates
             ),
         }
         self._programs = {

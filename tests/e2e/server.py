@@ -26,6 +26,7 @@ COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
     "Pod": "/api/v1/namespaces/{}/pods",
     "Event": "/apis/events.k8s.io/v1/namespaces/{}/events",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "Service": "/api/v1/namespaces/{}/services",
     "PersistentVolume": "/api/v1/persistentvolumes",

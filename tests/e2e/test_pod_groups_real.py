@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.controlplane.commands import POD_GROUPS
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.releases import chosen
 from tests.deploy.installed import account_kubeconfig
@@ -17,18 +19,18 @@ from tests.e2e.schedulers import spawned
 from tests.e2e.server import Server, scheduled_condition
 from tests.e2e.test_pod_groups import flags, gang, initially_scheduled, member
 from tests.e2e.waiting import until
+from tests.examples.playing import EXAMPLES
 
 pytestmark = [
     pytest.mark.controlplane,
     pytest.mark.skipif(chosen().minor == "1.36", reason="the kind PodGroup is alpha"),
 ]
-SERVING = ("--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
 
 
 @pytest.fixture(scope="module")
 def grouping() -> Iterator[ControlPlane]:
     """A control plane whose API server serves pod groups."""
-    with ControlPlane(apiserver_flags=SERVING) as plane:
+    with ControlPlane(gates=(POD_GROUPS, "WorkloadWithJob")) as plane:
         yield plane
 
 
@@ -54,6 +56,27 @@ async def test_gang_is_rejected_with_a_condition_placed_whole_and_extended(serve
         await server.load(member("d", "g", requests={"cpu": "1"}))
         await server.placed("d")
         assert await initially_scheduled(server) == placed
+
+
+async def group_of_a_job(server: Server) -> str:
+    """Return the name of the group that a job's controller made; empty without one."""
+    groups = [one["metadata"] for one in await server.objects("PodGroup")]
+    of_jobs = (one["name"] for one in groups if any(each["kind"] == "Job" for each in one.get("ownerReferences", ())))
+    return next(of_jobs, "")
+
+
+async def test_job_is_a_gang(server: Server) -> None:
+    await server.load(node("n1", cpu="2"))
+    job = yaml.safe_load((EXAMPLES / "queues" / "gang-job.yaml").read_text("utf-8"))
+    await Server.load(server, job)
+    async with spawned(*flags(server)):
+        name = await until(lambda: group_of_a_job(server), bool)
+        told = await until(lambda: initially_scheduled(server, name), bool)
+        assert "cannot be satisfied: 2 scheduled" in told["message"]
+        assert list((await server.nodes_of()).values()) == ["", "", ""]
+        await server.load(node("n2", cpu="2"))
+        await until(lambda: initially_scheduled(server, name), lambda found: found["status"] == "True")
+        await until(server.nodes_of, lambda found: all(found.values()))
 
 
 async def test_rights_of_the_service_account_suffice(server: Server, tmp_path: Path) -> None:

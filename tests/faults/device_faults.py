@@ -8,7 +8,7 @@ from typing import Final
 
 from aiohttp import web
 
-from tests.faults.devices import devices
+from tests.faults.devices import DeviceScene, devices
 from tests.faults.faults import Fault, deleted, requests_fail, stopped
 from tests.faults.proxy import FaultyProxy
 from tests.faults.scene import Scene
@@ -114,7 +114,7 @@ def _killed_before_binding(scene: Scene) -> str:
 
 
 DEVICE_FAULTS: Final = tuple(
-    Fault(f"devices: {name}", strike, devices=True, proxied=proxied)
+    Fault(f"devices: {name}", strike, scene=DeviceScene, proxied=proxied)
     for name, strike, proxied in (
         ("API server killed (SIGKILL)", stopped(signal.SIGKILL), False),
         ("claims change before they are written", _claims_change, True),

@@ -28,6 +28,8 @@ _PATIENCE: Final = 60.0
 class DeviceScene(Scene):
     """One fault's cluster, with as many devices on each node as pods fill it."""
 
+    controllers = CONTROLLERS
+
     def make_nodes(self) -> None:
         """Make the nodes, with room for twice the pods, and what a driver says of each."""
         self.api.create(_thing("DeviceClass", self.prefix, {"selectors": [_of_driver()]}))

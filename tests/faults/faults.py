@@ -41,8 +41,8 @@ class Fault:
     """Whether nodes are shared with a scheduler that does not know of the other's choices."""
     others: float = 0.0
     """How many of the pods are another scheduler's."""
-    devices: bool = False
-    """Whether each pod needs a device instead of what a node has of cpu."""
+    scene: type[Scene] = Scene
+    """The cluster, and what its pods need."""
     not_tried: tuple[tuple[str, str], ...] = ()
     """The schedulers with which it cannot be made, and why."""
 

@@ -14,6 +14,7 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from policysched.app.clock import SystemClock
 from policysched.app.running import run
 from policysched.app.running.process import Process
 from policysched.cli import main
+from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.queue.queued_pod_group import QueuedPodGroup
 
 
 class Observed(Process):
@@ -50,8 +53,13 @@ class Observed(Process):
             "placed": placed,
             "cpu": {name: int(cpu[row]) for name, row in nodes.row_of.items()},
             "nodes": [name for name, row in nodes.row_of.items() if nodes.present.data[row]],
-            "pending": [one.identity for several in waiting for one in several],
+            "pending": [pod.identity for several in waiting for one in several for pod in _pods(one)],
         }
+
+
+def _pods(queued: QueuedPod) -> Sequence[QueuedPod]:
+    """Give the pods of what is queued: a pod, or a group with its members."""
+    return queued.members if isinstance(queued, QueuedPodGroup) else [queued]
 
 
 def jump_with(file: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from tests.controlplane.commands import enabled
 from tests.controlplane.plane import ControlPlane
-from tests.faults.devices import DeviceScene
 from tests.faults.faults import OTHER, Fault
 from tests.faults.judging import judge
 from tests.faults.proxy import ProxyThread
@@ -50,7 +50,7 @@ def _play(fault: Fault, outcome: Outcome, plane: ControlPlane, size: Size) -> No
 @contextlib.contextmanager
 def scene_for(fault: Fault, scheduler: str, plane: ControlPlane, size: Size) -> Iterator[Scene]:
     """Give nodes, and the schedulers as the fault wants them; all of it goes at the end."""
-    scene = (DeviceScene if fault.devices else Scene)(plane, size, f"f{next(_numbers)}")
+    scene = fault.scene(plane, size, f"f{next(_numbers)}")
     with contextlib.ExitStack() as stack:
         stack.callback(scene.clear)
         scene.make_nodes()
@@ -59,6 +59,8 @@ def scene_for(fault: Fault, scheduler: str, plane: ControlPlane, size: Size) -> 
             scene.proxy = stack.enter_context(ProxyThread(plane, plane.folder / "through-the-proxy"))
             kubeconfig = scene.proxy.kubeconfig
         for _ in range(fault.instances):
-            made = UnderTest(scheduler, plane, kubeconfig, elects=fault.elects, muted=fault.muted)
+            made = UnderTest(
+                scheduler, plane, kubeconfig, *enabled(scene.gates), elects=fault.elects, muted=fault.muted
+            )
             scene.schedulers.append(stack.enter_context(made))
         yield scene

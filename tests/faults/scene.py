@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tests.controlplane.api import Json, RefusedError
 from tests.controlplane.loading import until
@@ -82,6 +82,11 @@ class Outcome:
 class Scene:
     """One fault's cluster."""
 
+    controllers: ClassVar[tuple[str, ...]] = ()
+    """The controllers that it needs beside those of all clusters."""
+    gates: ClassVar[tuple[str, ...]] = ()
+    """The feature gates of all programs."""
+
     def __init__(self, plane: ControlPlane, size: Size, prefix: str) -> None:
         self.plane, self.size, self.prefix = plane, size, prefix
         self.api = plane.api
@@ -108,7 +113,10 @@ class Scene:
 
     def make_pods(self, count: int, scheduler: str = NAME, **fields: Any) -> list[str]:
         """Make pods, and give their names; `fields` are further ones of their spec."""
-        names = [f"{self.prefix}-{self._made + number:04}" for number in range(count)]
+        return self._make_pods(self.prefix, count, scheduler, fields)
+
+    def _make_pods(self, stem: str, count: int, scheduler: str, fields: Json) -> list[str]:
+        names = [f"{stem}-{self._made + number:04}" for number in range(count)]
         self._made += count
         container = {"name": "c", "image": "pause", "resources": {"requests": {"cpu": f"{MILLIS}m"}}}
         spec = {"schedulerName": scheduler, "containers": [container]} | fields

@@ -63,9 +63,9 @@ class State:
         return apart + len(self.pending ^ other.pending)
 
 
-def command(name: str, kubeconfig: Path, folder: Path, *, elects: bool) -> list[str]:
-    """Give the start command of a scheduler."""
-    flags = [f"--kubeconfig={kubeconfig}", "--secure-port=0"]
+def command(name: str, kubeconfig: Path, folder: Path, *more: str, elects: bool) -> list[str]:
+    """Give the start command of a scheduler, with further flags that both take."""
+    flags = [f"--kubeconfig={kubeconfig}", "--secure-port=0", *more]
     flags += ["--leader-elect=true", *SHORT_LEASE] if elects else ["--leader-elect=false"]
     if name == "kube-scheduler":
         return [str(binary(name)), *flags, "--bind-address=127.0.0.1", *_RATE]
@@ -79,19 +79,20 @@ class UnderTest:
         name: Which scheduler.
         plane: The control plane whose folder of logs has its log.
         kubeconfig: How it reaches the API server.
+        flags: Further flags.
         elects: Whether it takes part in an election.
         muted: Whether it writes its log to a disk that is full.
     """
 
     def __init__(
-        self, name: str, plane: ControlPlane, kubeconfig: Path, *, elects: bool = False, muted: bool = False
+        self, name: str, plane: ControlPlane, kubeconfig: Path, *flags: str, elects: bool = False, muted: bool = False
     ) -> None:
         self.name = name
         self.restarts = 0
         self.is_kept = True
         """Whether it is started again where it ends."""
         self._folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=plane.folder))
-        line = command(name, kubeconfig, self._folder, elects=elects)
+        line = command(name, kubeconfig, self._folder, *flags, elects=elects)
         if muted:
             line = ["sh", "-c", 'exec "$@" >/dev/full 2>&1', "sh", *line]
         self.can_tell = not muted or name == "policysched"
