@@ -15,46 +15,53 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Program, free_port
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+DEFAULT: Final = "default-scheduler"
 QPS: Final = 5000
 """Limit of kube-scheduler's requests per second, high enough to have no effect."""
 
 
-def command(name: str, kubeconfig: Path, folder: Path) -> list[str | Path]:
-    """Return the command that starts a scheduler, after writing kube-scheduler's configuration into the folder."""
+def command(name: str, kubeconfig: Path, folder: Path, profile: str = DEFAULT) -> list[str | Path]:
+    """Return the command that starts a scheduler, after writing kube-scheduler's configuration into the folder.
+
+    Args:
+        name: The scheduler.
+        kubeconfig: The kubeconfig of the API server.
+        folder: The folder for the configuration.
+        profile: The `schedulerName` of its pods.
+    """
     if name == NULL:
         return [sys.executable, "-m", "bench.cluster.null_scheduler", kubeconfig]
     port = f"--secure-port={free_port()}"
     if name == OURS:
         start = "from policysched.cli import main; main()"
-        flags = ["--scheduler-name=default-scheduler", "--leader-elect=false", port, "--bind-address=127.0.0.1"]
+        flags = [f"--scheduler-name={profile}", "--leader-elect=false", port, "--bind-address=127.0.0.1"]
         return [sys.executable, "-c", start, "run", f"--kubeconfig={kubeconfig}", *flags]
-    path = folder / "kube-scheduler.yaml"
-    path.write_text(yaml.safe_dump(_configuration(name, kubeconfig)), "utf-8")
+    path = folder / f"kube-scheduler-{profile}.yaml"
+    path.write_text(yaml.safe_dump(_configuration(name, kubeconfig, profile)), "utf-8")
     gates = ["--feature-gates=OpportunisticBatching=false"] if name == UNBATCHED else []
     return [binary(KUBE), f"--config={path}", port, "--bind-address=127.0.0.1", *gates]
 
 
-def _configuration(name: str, kubeconfig: Path) -> dict[str, Any]:
+def _configuration(name: str, kubeconfig: Path, profile: str) -> dict[str, Any]:
     sampled = {"percentageOfNodesToScore": 100} if name == ALL_NODES else {}
     # kube-scheduler reuses a decision for the next pod of the same kind only if no plugin reads other pods.
-    spreading = {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}
-    profiles = {"profiles": [{"schedulerName": "default-scheduler", "plugins": spreading}]} if name == UNSPREAD else {}
+    spreading = {"plugins": {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}} if name == UNSPREAD else {}
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": str(kubeconfig), "qps": QPS, "burst": QPS},
         "leaderElection": {"leaderElect": False},
+        "profiles": [{"schedulerName": profile, **spreading}],
         **sampled,
-        **profiles,
     }
 
 
 class RunningScheduler:
     """One scheduler process; a context manager that starts and stops it."""
 
-    def __init__(self, name: str, plane: ControlPlane) -> None:
-        line = command(name, plane.kubeconfig(), plane.folder)
-        log = plane.logs / f"{name.replace(', ', '-').replace(' ', '-')}.log"
+    def __init__(self, name: str, plane: ControlPlane, profile: str = DEFAULT) -> None:
+        line = command(name, plane.kubeconfig(), plane.folder, profile)
+        log = plane.logs / f"{name.replace(', ', '-').replace(' ', '-')}-{profile}.log"
         self._program = Program(name, line, log, plane.warden)
         self._program.environment["PYTHONPATH"] = str(ROOT)
         self.started = 0.0

@@ -17,6 +17,7 @@ from tests.e2e.real import RealServer
 
 ACCOUNT = "system:serviceaccount:kube-system:policysched"
 OF_STATIC_POD = "system:kube-scheduler"
+READER = "system:serviceaccount:default:policysched-reader"
 INSTALLED = (
     *(
         "Deployment",
@@ -36,7 +37,7 @@ INSTALLED = (
 
 @dataclass(frozen=True)
 class Audited:
-    """A control plane that logs what the scheduler's users ask for."""
+    """A control plane that logs the requests of the scheduler's users and of a reader."""
 
     plane: ControlPlane
     folder: Path
@@ -50,7 +51,7 @@ class Audited:
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     """A control plane of its own, for the tests of what is deployed."""
     folder = tmp_path_factory.mktemp("audit")
-    with ControlPlane(apiserver_flags=audit_flags(folder, ACCOUNT, OF_STATIC_POD)) as plane:
+    with ControlPlane(apiserver_flags=audit_flags(folder, ACCOUNT, OF_STATIC_POD, READER)) as plane:
         yield Audited(plane, folder)
 
 

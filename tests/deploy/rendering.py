@@ -35,9 +35,9 @@ def one(objects: list[Json], kind: str, name: str = "") -> Json:
 
 
 def own_roles(objects: list[Json]) -> list[Json]:
-    """Return the roles that are bound to the scheduler, without those of users (user-roles.yaml)."""
-    users = yaml.safe_load_all((DEPLOY / "base" / "user-roles.yaml").read_text())
-    names = {role["metadata"]["name"] for role in users}
+    """Return the roles that are bound to the scheduler, without those of users (user-roles.yaml, reader.yaml)."""
+    files = [(DEPLOY / "base" / name).read_text("utf-8") for name in ("user-roles.yaml", "reader.yaml")]
+    names = {role["metadata"]["name"] for text in files for role in yaml.safe_load_all(text)}
     roles = (*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role"))
     return [role for role in roles if role["metadata"]["name"] not in names]
 

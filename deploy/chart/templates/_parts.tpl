@@ -5,6 +5,7 @@
 {{- end }}
 - base/rights.yaml
 - base/user-roles.yaml
+- base/reader.yaml
 - base/deployment.yaml
 - base/service.yaml
 {{- if gt (int .Values.replicas) 1 }}

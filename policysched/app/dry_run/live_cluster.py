@@ -35,7 +35,7 @@ from policysched.reading.lenient_json import UNREADABLE, is_deeper, members
 log = logging.getLogger(__name__)
 Object = dict[str, Any]
 READER: Final = "policysched-reader"
-"""ClusterRole in deploy/base/user-roles.yaml with the right to list all of `read_kinds`."""
+"""ClusterRole in deploy/base/reader.yaml with the right to list all of `read_kinds`."""
 LeftOut = Callable[[ObjectError], None]
 """Callback for an object that cannot be used."""
 

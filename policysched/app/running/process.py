@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -34,6 +34,7 @@ from policysched.app.running.metrics.process_metrics import ProcessMetrics
 from policysched.app.running.node_metrics import MetricFeed
 from policysched.app.running.object_handlers import MalformedPods, ObjectHandler, PolicyHandler
 from policysched.app.running.port_dry_runs import LiveDryRuns
+from policysched.app.running.profile_nodes import profiles_without_nodes
 from policysched.app.running.run_options import RunOptions, completed_configuration
 from policysched.app.running.watchdog import Watchdog
 from policysched.app.serving.health import HEALTHZ, READYZ, Health
@@ -255,6 +256,7 @@ class Process:
                 tasks.create_task(self.reloader.run(self._acting))
                 if self._configuration is not None:
                     tasks.create_task(self._configuration.watch(partial(self._reload, tasks)))
+                self._warn_about_nodes(self._profiles)
                 await self._lead()
                 log.info("scheduling")
                 await self.scheduler.run()
@@ -310,7 +312,13 @@ class Process:
                     self.recorder.configuration = recorded
                 raise
         self.scheduler.queue.use_backoff(reloaded.backoff)
+        self._warn_about_nodes(profiles)
         return moved
+
+    def _warn_about_nodes(self, profiles: Mapping[str, Profile]) -> None:
+        """Log the profiles that can use no node."""
+        for text in profiles_without_nodes(profiles.values(), self.scheduler.cluster.nodes.nodes):
+            log.warning("configuration: %s", text)
 
     def _record_configuration(self, configuration: Configuration) -> dict[str, Any]:
         """Set the configuration that the recorder writes at the next reload; return the previous configuration."""

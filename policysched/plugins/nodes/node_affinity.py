@@ -8,7 +8,7 @@ Source: plugins/nodeaffinity/node_affinity.go, v1.36.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,16 +154,24 @@ class NodeAffinity(FilterPlugin[RequiredNodes], ScorePlugin[PreferredNodes]):
         """Return whether no weight is negative; API servers reject negative weights."""
         return all(one.weight >= 0 for one in state.weighted)
 
+    def excludes_all(self, nodes: Iterable[Node]) -> bool:
+        """Return whether the required terms of the configuration match none of some nodes."""
+        return self._enforced is not None and not any(_matches(self._enforced, one) for one in nodes)
+
     def events(self) -> Sequence[Hint]:
         """Return the hint that a node which starts to match can help."""
         return (Hint(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_helps),)
 
     def _node_helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:  # noqa: ARG002 - a hint's signature
         old, new = nodes_of(change)
-        if new is None or (self._enforced is not None and not _matches(self._enforced, new)):
+        if new is None:
             return False
         required = required_nodes(pod)
-        return _matches(required, new) and (old is None or not _matches(required, old))
+        return self._admits(required, new) and (old is None or not self._admits(required, old))
+
+    def _admits(self, required: NodeSelectorMatcher, node: Node) -> bool:
+        """Return whether a node matches the required terms of the configuration and of a pod."""
+        return (self._enforced is None or _matches(self._enforced, node)) and _matches(required, node)
 
 
 def _matches(selector: NodeSelectorMatcher, node: Node) -> bool:

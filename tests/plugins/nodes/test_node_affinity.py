@@ -222,6 +222,22 @@ def test_node_affinity_does_not_wait_for_nodes_that_are_not_enforced() -> None:
     assert hinted(plugin, demanding(k="a"), node_change(None, node(labels={"k": "a", "pool": "x"})))
 
 
+def test_node_affinity_waits_for_a_node_that_joins_the_enforced_nodes() -> None:
+    plugin = NodeAffinity(demands(label("pool", "In", "x")))
+    joined = node(labels={"pool": "x"})
+    assert hinted(plugin, pod(), node_change(node(), joined, Action.UPDATE_NODE_LABEL))
+    assert not hinted(
+        plugin, pod(), node_change(joined, node(labels={"pool": "x", "a": "b"}), Action.UPDATE_NODE_LABEL)
+    )
+
+
+def test_node_affinity_that_excludes_every_node_is_known() -> None:
+    plugin = NodeAffinity(demands(label("k", "In", "absent")))
+    assert plugin.excludes_all(NODES)
+    assert not NodeAffinity(demands(label("k", "In", "b"))).excludes_all(NODES)
+    assert not NodeAffinity().excludes_all(NODES)
+
+
 def test_selector_test_knows_the_selector_that_selects_nothing() -> None:
     state = cluster(*NODES)
     assert not SelectorTest(NodeSelectorMatcher(terms=()), state.nodes)(slice(0, 4)).any()

@@ -1,5 +1,0 @@
-module policysched.io/tests/operator
-
-go 1.26.0
-
-require github.com/prometheus-operator/prometheus-operator v0.85.0
