@@ -27,10 +27,17 @@ from policysched.framework.out_of_tree.methods import (
     EventMethods,
     FilterMethods,
     FilterNodesMethods,
+    GroupPlacement,
     NodeScore,
     NodeStatuses,
+    NormalizePlacementScoreMethods,
     NormalizeScoreMethods,
     PermitMethods,
+    Placement,
+    PlacementFeasibleMethods,
+    PlacementGenerateMethods,
+    PlacementScore,
+    PlacementScoreMethods,
     PostBindMethods,
     PostFilterMethods,
     PreBindMethods,
@@ -49,8 +56,9 @@ from policysched.framework.out_of_tree.methods import (
     ScoreNodesMethods,
 )
 from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo
+from policysched.framework.pod_groups import PlacementProgress
 from policysched.framework.registry import PluginFactory, PluginRegistry
-from policysched.model.objects import Node, Pod
+from policysched.model.objects import Node, Pod, PodGroup
 
 __all__ = [
     "MAX_NODE_SCORE",
@@ -64,18 +72,27 @@ __all__ = [
     "EventMethods",
     "FilterMethods",
     "FilterNodesMethods",
+    "GroupPlacement",
     "Hint",
     "Node",
     "NodeArrays",
     "NodeInfo",
     "NodeScore",
     "NodeStatuses",
+    "NormalizePlacementScoreMethods",
     "NormalizeScoreMethods",
     "PermitMethods",
+    "Placement",
+    "PlacementFeasibleMethods",
+    "PlacementGenerateMethods",
+    "PlacementProgress",
+    "PlacementScore",
+    "PlacementScoreMethods",
     "PluginFactory",
     "PluginHandle",
     "PluginRegistry",
     "Pod",
+    "PodGroup",
     "PostBindMethods",
     "PostFilterMethods",
     "PostFilterResult",

@@ -1,6 +1,11 @@
-"""Interfaces of plugins that decide about pod groups: PlacementFeasible and PodGroupPostFilter.
+"""Interfaces of plugins that decide about pod groups: placements of a group, and PodGroupPostFilter.
 
-Source: k8s.io/kube-scheduler/framework/interface.go (PlacementFeasiblePlugin, PodGroupPostFilterPlugin).
+A placement is a set of nodes on which all members of a group are to be placed. Plugins generate the placements of a
+group, reject placements, and score those that the group fits.
+
+Shapes: K nodes of a placement, P feasible placements.
+Source: k8s.io/kube-scheduler/framework/interface.go (PlacementGeneratePlugin, PlacementFeasiblePlugin,
+PlacementScorePlugin, PodGroupPostFilterPlugin).
 """
 
 from __future__ import annotations
@@ -15,16 +20,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework.binding import Handle, Undo
-from policysched.framework.plugin import Plugin
+from policysched.framework.cycle_state import CycleState
+from policysched.framework.plugin import Plugin, Scores
 from policysched.framework.post_filter import FailedDecision, VictimGuard
 from policysched.framework.status import Status
 from policysched.model.objects import Pod, PodGroup
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import PlacedPod
+from policysched.state.tables.columns import RowNumbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodGroupContext:
+    """What plugins read about a pod group during its cycle."""
+
+    group: PodGroup
+    pods: Sequence[Pod]
+    """The members that have no node, in the order of evaluation; at least one."""
+    cluster: Cluster
+    state: CycleState
+    """The state that out-of-tree plugins share during the cycle."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidatePlacement:
+    """A set of nodes on which all members of a pod group are to be placed."""
+
+    name: str
+    """The value of the topology key; empty for all nodes."""
+    rows: RowNumbers
+    """The rows of the nodes in ascending order, each once. Shapes: (K,)."""
+
+    def limit(self, cluster: Cluster) -> RowNumbers | None:
+        """Return the rows; None if they are all nodes of the cluster, so that they limit nothing."""
+        return None if self.rows.size == cluster.nodes.count else self.rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeasiblePlacement:
+    """A placement that a pod group fits, with the nodes of its members."""
+
+    placement: CandidatePlacement
+    pods: Sequence[Pod]
+    """The members that fit, in the order of evaluation."""
+    nodes: Sequence[str]
+    """The names of their nodes."""
 
 
 class PlacementProgress(NamedTuple):
-    """The number of members of a pod group by their state during the group's cycle."""
+    """The number of members of a pod group by their state during the evaluation of a placement."""
 
     scheduled: int
     """Members that are on a node, or got a node in this cycle."""
@@ -32,22 +76,67 @@ class PlacementProgress(NamedTuple):
     """Members that were rejected in this cycle."""
     remaining: int
     """Members that are not evaluated yet."""
+    evaluated: int = 0
+    """Members that were evaluated in this placement."""
 
     def after(self, *, fits: bool) -> PlacementProgress:
         """Return the progress after one more member was evaluated."""
-        return PlacementProgress(self.scheduled + fits, self.unschedulable + (not fits), self.remaining - 1)
+        rejected = self.unschedulable + (not fits)
+        return PlacementProgress(self.scheduled + fits, rejected, self.remaining - 1, self.evaluated + 1)
+
+
+class PlacementGeneratePlugin(Plugin, ABC):
+    """A plugin that generates the placements of a pod group."""
+
+    @abstractmethod
+    def generate_placements(
+        self, context: PodGroupContext, parent: CandidatePlacement
+    ) -> Sequence[CandidatePlacement] | Status:
+        """Return placements with nodes of `parent`; only `parent` itself for no constraint.
+
+        Returns:
+            Placements with different names without "/"; none to reject the group. A status rejects the group or fails.
+        """
 
 
 class PlacementFeasiblePlugin(Plugin, ABC):
-    """A plugin that decides during the cycle of a pod group whether the group can still be scheduled."""
+    """A plugin that decides whether a pod group can still be scheduled on a placement."""
 
     @abstractmethod
-    def placement_feasible(self, group: PodGroup, progress: PlacementProgress) -> Status | None:
+    def placement_feasible(
+        self, context: PodGroupContext, placement: CandidatePlacement, progress: PlacementProgress
+    ) -> Status | None:
         """Return None if enough members of the group have a node; else a rejection, or WAIT to try the next member.
 
-        Otherwise return a rejection (UNSCHEDULABLE), which ends the cycle, or WAIT to continue with the next member;
-        WAIT after the last member rejects the group.
+        Called before the first member and after each. A rejection (UNSCHEDULABLE) ends the evaluation of the
+        placement. WAIT continues with the next member; WAIT after the last member rejects the placement.
         """
+
+
+class PlacementScorePlugin(Plugin, ABC):
+    """A plugin that scores the placements that a pod group fits, if there are several."""
+
+    tier: int = 0
+    """Scores of a higher tier decide before the scores of lower tiers."""
+
+    @abstractmethod
+    def score_placements(self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement]) -> Scores | Status:
+        """Return the scores of placements, or a failure; no member of the attempt has a node in the cluster.
+
+        Shapes: (P,).
+        """
+
+    def normalize_placements(
+        self,
+        context: PodGroupContext,  # noqa: ARG002 - for subclasses
+        feasible: Sequence[FeasiblePlacement],  # noqa: ARG002 - for subclasses
+        scores: Scores,
+    ) -> Scores | Status:
+        """Return the final scores, 0 to 100, or a failure; by default the scores themselves.
+
+        Shapes: (P,) -> (P,).
+        """
+        return scores
 
 
 class NodeRanks(Protocol):
@@ -59,8 +148,11 @@ class NodeRanks(Protocol):
         Shapes: (C,).
         """
 
-    def place(self, row: int) -> None:
-        """Note that a member is placed on a row."""
+    def place(self, member: str, row: int) -> None:
+        """Note that a member, given by the identity of the pod, is placed on a row."""
+
+    def remove(self, member: str) -> None:
+        """Undo `place` for a member; it need not be placed."""
 
 
 class GroupSimulation(Protocol):

@@ -25,7 +25,12 @@ from policysched.framework.plugin import (
     QueueSortPlugin,
     ScorePlugin,
 )
-from policysched.framework.pod_groups import PlacementFeasiblePlugin, PodGroupPostFilterPlugin
+from policysched.framework.pod_groups import (
+    PlacementFeasiblePlugin,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PodGroupPostFilterPlugin,
+)
 from policysched.framework.post_filter import PostFilterPlugin, VictimGuard
 from policysched.model.objects import Pod
 from policysched.state.cluster import Cluster
@@ -66,7 +71,13 @@ class Profile:
     """The names of the plugins at PreScore, in their order."""
     post_filters: tuple[PostFilterPlugin, ...] = ()
     pod_group_post_filters: tuple[PodGroupPostFilterPlugin, ...] = ()
+    placement_generate: tuple[PlacementGeneratePlugin, ...] = ()
     placement_feasible: tuple[PlacementFeasiblePlugin, ...] = ()
+    placement_scores: tuple[tuple[PlacementScorePlugin, int], ...] = ()
+    """The plugins that score placements of pod groups, with their weights."""
+    placements_percentage: int = 0
+    """The percentage of the placements of a pod group that have to be feasible before they are scored; 0 adapts it to
+    the number of nodes."""
     victim_guards: tuple[VictimGuard, ...] = ()
     """The policies that protect pods from preemption."""
     shadow_guards: tuple[VictimGuard, ...] = ()
@@ -133,8 +144,10 @@ class Profile:
         plugins: tuple[Plugin, ...] = (
             *self.pre_enqueue, *self.prepared, *self.filters, *self.pre_scores, *self.post_filters,
             *self.reserves, *self.permits, *self.pre_binds, *self.binds, *self.post_binds,
+            *self.placement_generate, *self.placement_feasible,
         )  # fmt: skip
-        return frozenset((self.queue_sort.name, *(one.name for one in plugins), *(one.name for one, _ in self.scores)))
+        scoring = (*self.scores, *self.placement_scores)
+        return frozenset((self.queue_sort.name, *(one.name for one in plugins), *(one.name for one, _ in scoring)))
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -228,7 +241,9 @@ class Profile:
 
         A policy that filters and guards victims has one name for both.
         """
-        rejecting = members_of((*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits))
+        rejecting = members_of(
+            (*self.pre_enqueue, *self.prepared, *self.reserves, *self.permits, *self.placement_feasible)
+        )
         named = {plugin.name: plugin.events() for plugin in rejecting}
         guards = {guard.name: (*named.get(guard.name, ()), *guard.events()) for guard in self.victim_guards}
         return named | guards | ({EXTENDER: ANY_CHANGE} if self.extenders else {})

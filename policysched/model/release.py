@@ -33,6 +33,8 @@ class Release:
     """Whether the release is a beta of Kubernetes."""
     generic_workload: bool = False
     """Whether the feature gate GenericWorkload is on: pods with a scheduling group are scheduled by pod groups."""
+    topology_aware: bool = False
+    """Whether the feature gate TopologyAwareWorkloadScheduling is on: pod groups are placed by topology."""
     node_name_is_first: bool
     """Whether NodeName precedes NodeUnschedulable among the default plugins.
 
@@ -140,6 +142,23 @@ class Release:
     """Whether the preemption of a pod group clears the nominations of pods of lower priority.
 
     Source: pkg/scheduler/framework/preemption/executor.go (getLowerPriorityNominatedPods).
+    """
+    placement_search_ends_early: bool
+    """Whether a pod group tries its nominated placement first, and stops when enough placements are feasible.
+
+    Otherwise, all placements are evaluated.
+
+    Source: pkg/scheduler/algorithm_podgroup.go (podGroupSchedulingPlacementAlgorithm).
+    """
+    empty_topology_is_domain: bool
+    """Whether nodes with an empty value of a topology key are a placement of a pod group.
+
+    Source: pkg/scheduler/framework/plugins/topologyaware/topology_placement.go.
+    """
+    frees_claims_of_constrained_groups: bool
+    """Whether claims are deallocated for a rejected pod group with scheduling constraints.
+
+    Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (PodGroupPostFilter).
     """
     members_rank_as_groups: bool
     """Whether a pod of a pod group is a more important victim than other pods of its priority.
@@ -387,6 +406,9 @@ V1_36: Final = Release(
     gangs_wait_at_permit=True,
     group_generation_is_renewed=True,
     lack_of_victims_is_final=True,
+    placement_search_ends_early=False,
+    empty_topology_is_domain=True,
+    frees_claims_of_constrained_groups=True,
     members_rank_as_groups=True,
     preemption_policy_comes_first=True,
     preemption_ranks_nodes=False,
@@ -497,6 +519,9 @@ V1_38: Final = replace(
     gangs_wait_at_permit=False,
     group_generation_is_renewed=False,
     lack_of_victims_is_final=False,
+    placement_search_ends_early=True,
+    empty_topology_is_domain=False,
+    frees_claims_of_constrained_groups=False,
     members_rank_as_groups=False,
     preemption_policy_comes_first=False,
     preemption_ranks_nodes=True,

@@ -25,7 +25,12 @@ from policysched.framework import (
     unresolvable,
     unschedulable,
 )
-from policysched.framework.pod_groups import PlacementFeasiblePlugin, PlacementProgress
+from policysched.framework.pod_groups import (
+    CandidatePlacement,
+    PlacementFeasiblePlugin,
+    PlacementProgress,
+    PodGroupContext,
+)
 from policysched.model.objects import Pod, PodGroup
 from policysched.state.pod_groups import group_key
 
@@ -89,9 +94,14 @@ class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
             return unresolvable(self._missing(key.partition("/")[2]))
         return None if state.has_quorum else unresolvable(self._too_few(key))
 
-    def placement_feasible(self, group: PodGroup, progress: PlacementProgress) -> Status | None:
+    def placement_feasible(
+        self,
+        context: PodGroupContext,
+        placement: CandidatePlacement,  # noqa: ARG002 - the same for all
+        progress: PlacementProgress,
+    ) -> Status | None:
         """Reject a group that can no longer reach its minimum count; return WAIT until the group reaches it."""
-        least, scheduled = group.min_count, progress.scheduled
+        least, scheduled = context.group.min_count, progress.scheduled
         if scheduled >= least:
             return None
         if scheduled + progress.remaining >= least:

@@ -1,8 +1,8 @@
 """The registry of the default plugins of a release: their order, extension points, weights and arguments.
 
 The order is kube-scheduler's: if several plugins reject a node, the first one is reported. A configuration enables
-plugins by extension point. If a plugin has no such point, the configuration is refused. So entries also list points of
-kube-scheduler that have no effect in policysched, such as `placementScore`.
+plugins by extension point. If a plugin has no such point, the configuration is refused. So entries also list points
+that have no effect without a feature gate, such as `placementScore`.
 
 Source: pkg/scheduler/apis/config/v1/default_plugins.go, pkg/scheduler/framework/runtime/framework.go
 (getExtensionPoints), framework/plugins, v1.36, v1.37 and v1.38.
@@ -40,6 +40,7 @@ from policysched.plugins.nodes.node_filters import (
     NodeUnschedulable,
     TaintToleration,
 )
+from policysched.plugins.pod_group_placements import PodGroupPodsCount, TopologyPlacementGenerator
 from policysched.plugins.pod_topology_spread.plugin import SpreadArguments, pod_topology_spread
 from policysched.plugins.queue_plugins import PrioritySort, SchedulingGates
 from policysched.plugins.volumes.node_volume_limits import NodeVolumeLimits
@@ -138,7 +139,11 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
         ),
         "DynamicResources": PluginEntry(
             f"preEnqueue filter+ {post_filter} score reserve preBind",
-            partial(dynamic_resources, reports_no_deallocation=release.no_deallocation_is_reported),
+            partial(
+                dynamic_resources,
+                reports_no_deallocation=release.no_deallocation_is_reported,
+                frees_for_constrained=release.frees_claims_of_constrained_groups or not release.topology_aware,
+            ),
             DynamicResourcesArguments,
             weight=2,
         ),
@@ -180,11 +185,21 @@ def _optional_entries(release: Release) -> dict[str, PluginEntry]:
         WaitingGangScheduling if release.gangs_wait_at_permit else GangScheduling,
         names_group=release.messages_name_pod_group,
     )
+    by_topology = release.topology_aware
+    generator = partial(
+        TopologyPlacementGenerator,
+        empty_is_domain=release.empty_topology_is_domain,
+        quotes=release.messages_name_pod_group,
+    )
     deferred = {"DeferredPodScheduling": PluginEntry("filter+ permit", is_default=False)}
     return {
         "GangScheduling": PluginEntry(f"preEnqueue {point}", gangs if is_on else None, is_default=is_on),
-        "TopologyPlacementGenerator": PluginEntry("placementGenerate", is_default=False),
-        "PodGroupPodsCount": PluginEntry("placementScore", is_default=False),
+        "TopologyPlacementGenerator": PluginEntry(
+            "placementGenerate", generator if by_topology else None, is_default=by_topology
+        ),
+        "PodGroupPodsCount": PluginEntry(
+            "placementScore", PodGroupPodsCount if by_topology else None, weight=1, is_default=by_topology
+        ),
         **(deferred if release.has_deferred_pod_scheduling else {}),
     }
 

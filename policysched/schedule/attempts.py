@@ -13,7 +13,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from policysched.framework import AssumedPod, Client, Clock, Event, Handle
+from policysched.framework import AssumedPod, Client, Clock, Event, Handle, RowNumbers
 from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.klog import V3
@@ -47,6 +47,7 @@ class Attempts:
     """Runs the scheduling attempts of all profiles.
 
     Attributes:
+        rng: Draws among equal nodes.
         tasks: The bindings and other requests that are under way.
         shadows: Counts the victims that policies in Shadow mode would have protected.
     """
@@ -83,7 +84,7 @@ class Attempts:
         self._cluster, self._queue = cluster, queue
         self._profiles, self._engines = profiles, engines
         self._binder, self._changes, self._client = binder, changes, client
-        self._clock, self._rng = clock, rng
+        self._clock, self.rng = clock, rng
         self._observers, self._timing = observers, timing
         self.shadows = ShadowGuards()
         self._began_at = 0.0
@@ -184,13 +185,17 @@ class Attempts:
         self._client.record(Event(pod, "Warning", "FailedScheduling", "Scheduling", note, self._clock.now()))
         return True
 
-    async def decide(self, queued: QueuedPod) -> Decision | None:
+    async def decide(self, queued: QueuedPod, placement: RowNumbers | None = None) -> Decision | None:
         """Decide about a pod, and report the decision to observers.
+
+        Args:
+            queued: The pod.
+            placement: The rows of the placement of the pod's group; None for all nodes.
 
         Returns:
             The decision, None if the pod was deleted or placed while extenders were called.
         """
-        decision = await self._decided(queued)
+        decision = await self._decided(queued, placement)
         if decision is None:
             return None
         if self._observers:
@@ -199,18 +204,19 @@ class Attempts:
             self._record_times(self._timing, queued.profile, decision)
         return decision
 
-    async def _decided(self, queued: QueuedPod) -> Decision | None:
+    async def _decided(self, queued: QueuedPod, placement: RowNumbers | None) -> Decision | None:
         pod, engine = queued.pod, self._engines[queued.profile]
         extenders = self._profiles[queued.profile].extending(pod)
         if not extenders:
-            return engine.decide(pod)
+            return engine.decide(pod, None, placement)
         before = self._state_of(engine)
-        answers = await with_extenders.ask(engine, pod, extenders)
+        answers = await with_extenders.ask(engine, pod, extenders, placement)
         self._began_at = self._clock.monotonic()
         if self._queue.get(queued.identity) is not queued or queued.identity in self._cluster.pods.by_id:
             return None
         self._changes.update_time()
-        return with_extenders.choose(engine, pod, answers, moved=self._state_of(engine) != before)
+        moved = self._state_of(engine) != before
+        return with_extenders.choose(engine, pod, answers, moved=moved, placement=placement)
 
     def _record_times(self, timing: Timing, profile: str, decision: Decision) -> None:
         """Record the durations of a decision's extension points."""
@@ -286,7 +292,7 @@ class Attempts:
     def failed_cycle(self, queued: QueuedPod, decision: Decision) -> FailedCycle:
         """Return a decision without a feasible node as PostFilter plugins read it."""
         extenders = self._profiles[queued.profile].extending(self._queue.latest(queued))
-        return FailedCycle(decision, self._rng, extenders, self._engines[queued.profile].profile.victim_guards)
+        return FailedCycle(decision, self.rng, extenders, self._engines[queued.profile].profile.victim_guards)
 
     def make_room(self, key: str, act: Callable[[Handle], Awaitable[bool | None]]) -> None:
         """Start the evictions of a preemption.

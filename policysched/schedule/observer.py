@@ -68,6 +68,17 @@ class GroupAttempt:
     """Whether the group waits for the pods that it preempts."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlacementSearch:
+    """A finished search for a placement of a pod group."""
+
+    profile: str
+    generated: int
+    """Number of generated placements."""
+    evaluated: Sequence[tuple[bool, float]]
+    """For each evaluated placement, whether the group fits, and the duration of the evaluation in seconds."""
+
+
 class Observer:
     """Receives events of the scheduler; every method does nothing by default."""
 
@@ -85,6 +96,9 @@ class Observer:
 
     def on_group_attempt(self, attempt: GroupAttempt) -> None:
         """Called after the cycle of a pod group."""
+
+    def on_placement_search(self, search: PlacementSearch) -> None:
+        """Called after each search for a placement of a pod group, also those of simulations."""
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
         """Called when a pod, or a pod group before its members, enters a queue.

@@ -28,7 +28,9 @@ CYCLE_POINTS: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
 PREPARED, FILTERED, PRE_SCORED, SCORED = range(4)
 """Indexes of these extension points in `CYCLE_POINTS`."""
 NORMALIZE: Final = "ScoreExtensionNormalize"
+PLACEMENT_GENERATE: Final = "PlacementGenerate"
 PLACEMENT_FEASIBLE: Final = "PlacementFeasible"
+PLACEMENT_SCORE: Final = "PlacementScore"
 POD_GROUP_POST_FILTER: Final = "PodGroupPostFilter"
 RESERVE: Final = "Reserve"
 UNRESERVE: Final = "Unreserve"

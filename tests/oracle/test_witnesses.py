@@ -53,7 +53,9 @@ ELSEWHERE: Mapping[str, str] = {
     "counts_claims_by_owner": "tests/app/test_metrics_of_releases.py",
     "empty_budget_selects_all": "tests/oracle/test_preemption_releases.py",
     "extenders_add_victims": "tests/plugins/test_preemption_extenders.py",
+    "empty_topology_is_domain": "tests/plugins/test_pod_group_placements.py",
     "entity_label": "tests/app/test_metrics_of_releases.py",
+    "frees_claims_of_constrained_groups": "tests/plugins/dynamic_resources/test_constrained_groups.py",
     "gangs_wait_at_permit": "tests/schedule/groups/test_permit_of_gangs.py",
     "group_generation_is_renewed": "tests/schedule/groups/test_conditions.py",
     "has_deferred_pod_scheduling": "tests/app/configuration/test_release_differences.py",
@@ -70,6 +72,7 @@ ELSEWHERE: Mapping[str, str] = {
     "one_placement_generator": "tests/app/configuration/test_release_differences.py",
     "own_update_event": "tests/app/test_metrics_of_releases.py",
     "pending_pod_event": "tests/app/test_metrics_of_releases.py",
+    "placement_search_ends_early": "tests/schedule/groups/test_placements.py",
     "points_without_arguments": "tests/app/configuration/test_release_differences.py",
     "preempted_node_is_reported": "tests/oracle/test_preemption_releases.py",
     "preemption_reserves": "tests/app/configuration/test_release_differences.py",
@@ -105,7 +108,7 @@ def fails(case: dict[str, Any], minor: str, theirs: dict[str, Any]) -> list[str]
 
 def differing(old: str, new: str) -> set[str]:
     """The fields in which two minors differ."""
-    named = {one.name for one in fields(Release)} - {"version", "is_preview", "generic_workload"}
+    named = {one.name for one in fields(Release)} - {"version", "is_preview", "generic_workload", "topology_aware"}
     return {name for name in named if getattr(RELEASES[old], name) != getattr(RELEASES[new], name)}
 
 

@@ -60,21 +60,29 @@ OBJECTIONS: Final = {
 }
 """What the recorder may answer, by point. Bindings fail when mostly no group is in flight: in kube-scheduler, such a
 failure ends the attempt of the group that was popped last."""
+RACK: Final = "example.com/rack"
+RACKS: Final = ("r1", "r2", "r3", "r4", "")
+"""The values of `RACK`; the empty one is a domain in 1.37 only."""
+PLACING: Final = {"NodeResourcesFit": 1, "PodGroupPodsCount": 1}
+"""The plugins that score placements by default, with their weights."""
 STEP: Final = 0.0137
 """What is between two things that happen in a row. Units: seconds."""
 
 
-def group_scripts(seed: int, numbers: Iterable[int], *, eventful: bool = False) -> Iterator[Script]:
+def group_scripts(
+    seed: int, numbers: Iterable[int], *, eventful: bool = False, generators: int = 0
+) -> Iterator[Script]:
     """Make scripts.
 
     Args:
         seed: Where the random numbers begin.
         numbers: Which scripts to make; each has random numbers of its own.
         eventful: Whether groups grow, shrink, change and go while the script runs.
+        generators: How many plugins may generate placements; 0 without topologies. 1.37 allows one.
     """
     for number in numbers:
-        name = f"{seed}-{'events' if eventful else 'groups'}-{number}"
-        yield _Maker(Random(name)).script(name, eventful=eventful)
+        name = f"{seed}-{'events' if eventful else 'groups'}{generators or ''}-{number}"
+        yield _Maker(Random(name), generators).script(name, eventful=eventful)
 
 
 def written_group(name: str, min_count: int | None = None, **spec: Any) -> Thing:
@@ -133,13 +141,42 @@ def written_script(
     }
 
 
+def place_by_topology(script: Script, ranks: dict[str, int], key: str = "") -> None:
+    """Place the groups of a script by topology, with placements that never tie and in the order of their names.
+
+    Args:
+        script: The script, which is changed.
+        ranks: A number below 101 for placements, by name: of equal placements the highest is taken.
+        key: A label by whose values a second plugin divides the nodes; empty without one.
+    """
+    script["gates"]["TopologyAwareWorkloadScheduling"] = True
+    score = [{"name": one, "weight": weight * LAST_WORD} for one, weight in PLACING.items()]
+    everything = [{"name": "*"}]
+    generate = [{"name": "placing"}, *([{"name": "dividing"}] if key else [])]
+    for profile in script["config"]["profiles"]:
+        profile["plugins"] |= {
+            "placementGenerate": {"enabled": generate, "disabled": everything},
+            "placementScore": {"enabled": [*score, {"name": "placing", "weight": 1}], "disabled": everything},
+        }
+    script["plugins"].insert(0, {"name": "placing", "placements": {"ranks": ranks}})
+    if key:
+        script["plugins"].insert(0, {"name": "dividing", "placements": {"key": key, "ranks": {}}})
+
+
+def constrained(key: str) -> Thing:
+    """Write the field of a pod group's spec that constrains it to one value of a label."""
+    return {"schedulingConstraints": {"topology": [{"key": key}]}}
+
+
 def _resource(kind: str, metadata: Thing, spec: Thing) -> Thing:
     return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
 class _Maker:
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, generators: int = 0) -> None:
         self.rng = rng
+        self.generators = generators
+        """How many plugins may generate placements; 0 without topologies."""
         count = rng.choice((1, 2, 3, 4, 5, 6, 8, 8, 12, 12, 24)) if rng.random() < 0.97 else 0
         self.nodes = [f"n{number}" for number in range(1, count + 1)]
         self.priority = rng.choice((0, 0, 0, 100))
@@ -176,7 +213,19 @@ class _Maker:
         script["config"]["profiles"][0]["plugins"]["podGroupPostFilter"] = {"disabled": [{"name": "DynamicResources"}]}
         if len(script["plugins"]) > 1 and not self.claims and rng.random() < 0.6:
             script["plugins"][-1]["answers"] = self.answers()
+        if self.generators:
+            self.place(script)
         return script
+
+    def place(self, script: Script) -> None:
+        """Place groups by topology, sometimes divided by another label too."""
+        key = ZONE if self.generators > 1 and self.rng.random() < 0.3 else ""
+        nodes = [f"n{number}" for number in range(1, 33)]
+        ranks: dict[str, int] = {}
+        for values in (RACKS, nodes, ("a", "b")):
+            names = [*values] if not key else [f"{one}/{zone}" for one in values for zone in ("a", "b")]
+            ranks |= zip(names, self.rng.sample(range(101), len(names)), strict=True)
+        place_by_topology(script, {**ranks, "a": 1, "b": 2} if key else ranks, key)
 
     def answers(self) -> Thing:
         """Have the recorder object to some members in their first cycles."""
@@ -197,6 +246,8 @@ class _Maker:
     def node(self, name: str) -> Thing:
         rng = self.rng
         made: Thing = written_node(name, **({ZONE: rng.choice("ab")} if rng.random() < 0.9 else {}))
+        if self.generators and rng.random() < 0.9:
+            made["metadata"]["labels"][RACK] = rng.choices(RACKS, (9, 9, 6, 3, 1))[0]
         amounts = {"cpu": rng.choice(("1", "2", "4", "8")), "memory": "16Gi", "pods": rng.choice(("4", "20", "40"))}
         made["status"] = {"allocatable": amounts, "capacity": amounts}
         made["spec"] = {"taints": [TAINT]} if rng.random() < 0.15 else {}
@@ -257,6 +308,8 @@ class _Maker:
         spec: Thing = {"priority": self.priority} if self.priority or self.rng.random() < 0.5 else {}
         if self.rng.random() < 0.1:
             spec["disruptionMode"] = {"single": {}}
+        if self.generators and self.rng.random() < 0.8:
+            spec |= constrained(self.rng.choices((RACK, ZONE, HOST, "example.com/none"), (12, 4, 2, 1))[0])
         return spec
 
     def kind(self, group: str, scheduler: str) -> Thing:
@@ -297,6 +350,8 @@ class _Maker:
             made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
         elif not drawn["port"] and self.rng.random() < 0.04:
             made["spec"]["nodeName"] = self.some_node()
+        if self.generators and "nodeName" not in made["spec"] and self.rng.random() < 0.1:
+            made["status"] = {"nominatedNodeName": self.some_node()}
         return made
 
     def odd(self, pod: Thing) -> None:

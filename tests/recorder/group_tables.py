@@ -51,6 +51,10 @@ class Step:
     """The name of groups, with the status and reason of their condition."""
     nodes: tuple[tuple[str, str], ...] = ()
     """Pods with the nodes that they have."""
+    on: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Pods, as words, that are all on one of some sets of nodes, which are words too."""
+    removed: str = ""
+    """Pods that are deleted by then."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,7 @@ class _State:
             elif one.get("condition"):
                 kept, name = (self.conditions, one["pod"]) if one.get("pod") else (self.groups, one["group"])
                 kept[name] = one["condition"]
+        self.preempted = [one["pod"] for one in outcome["events"] if one["reason"] == "Preempted" and one["at"] < until]
         self.told = [one["pod"] for one in outcome["events"] if since <= one["at"] < until]
         self.told += [one["pod"] for one in outcome["writes"] if since <= one["at"] < until and one.get("pod")]
         self.rejected = [
@@ -131,6 +136,9 @@ class _State:
     def idle(self, pod: str) -> bool:
         return pod not in self.told
 
+    def removed(self, pod: str) -> bool:
+        return pod in self.preempted
+
     def retried(self, pod: str) -> bool:
         return self.rejected.count(pod) > 1
 
@@ -143,6 +151,10 @@ class _State:
         for group, status, reason in step.groups:
             if self.groups.get(group, [])[:2] != [status, reason]:
                 yield f"the condition of {group} is {self.groups.get(group)}"
+        for words, sets in step.on:
+            taken = {self.nodes.get(pod, "") for pod in words.split()}
+            if not any(taken <= set(nodes.split()) for nodes in sets):
+                yield f"{words} are on {sorted(taken)}"
         for pod, node in step.nodes:
             if self.nodes.get(pod) != node:
                 yield f"{pod} is on {self.nodes.get(pod)}"
@@ -150,7 +162,7 @@ class _State:
 
 CHECKS: Final[dict[str, Callable[[_State, str], bool]]] = {
     "scheduled": _State.scheduled, "unschedulable": _State.unschedulable, "idle": _State.idle,
-    "retried": _State.retried,
+    "retried": _State.retried, "removed": _State.removed,
 }  # fmt: skip
 
 

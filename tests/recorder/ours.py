@@ -67,15 +67,17 @@ async def _play(script: Script, loop: VirtualLoop, release: Release) -> Outcome:
     plugins: list[Any] = []
 
     def registered(one: Mapping[str, Any], _args: Any, given: Any) -> Any:
-        plugin = make(one, record, given)
+        plugin = make(one, record, given, release)
         plugins.append(plugin)
         return plugin
 
     registry = PluginRegistry()
     for one in script["plugins"]:
         registry.register(one["name"], partial(registered, one))
-    if script.get("gates", {}).get("GenericWorkload"):
-        release = replace(release, generic_workload=True)
+    gates = script.get("gates", {})
+    if gates.get("GenericWorkload"):
+        aware = gates.get("TopologyAwareWorkloadScheduling", False)
+        release = replace(release, generic_workload=True, topology_aware=aware)
     profiles = configured_profiles(script["config"], registry, release=release)
     columns = Cluster(release=release)
     scheduler = slow(Scheduler(profiles, cluster, VirtualClock(loop), random.Random(0), cluster=columns))

@@ -13,9 +13,20 @@ from functools import reduce
 from operator import or_
 from typing import Any, Final
 
-from policysched.framework import Action, Code, Hint, PostFilterResult, Resource, Status
-from policysched.framework.out_of_tree.methods import PreBindPreFlightResult, PreFilterResult
-from policysched.model.objects import Pod
+import numpy as np
+
+from policysched.framework import Action, Code, Hint, PostFilterResult, Resource, Scores, Status
+from policysched.framework.out_of_tree.methods import (
+    GroupPlacement,
+    Placement,
+    PreBindPreFlightResult,
+    PreFilterResult,
+)
+from policysched.framework.out_of_tree.node_info import NodeInfo
+from policysched.framework.pod_groups import FeasiblePlacement, PlacementScorePlugin, PodGroupContext
+from policysched.model.objects import Pod, PodGroup
+from policysched.model.release import Release
+from policysched.plugins.pod_group_placements import TopologyPlacementGenerator
 
 CYCLE: Final = "recorder/cycle"
 CODES: Final = {code.text: code for code in Code}
@@ -214,10 +225,40 @@ class Ranking:
         return self._ranks.get(node.name, 0), None
 
 
-def make(script: Mapping[str, Any], record: Record, handle: Any) -> Any:
+class Dividing:
+    """Placements by the label of a script, with scores: a plugin that is not recorded."""
+
+    def __init__(self, script: Mapping[str, Any]) -> None:
+        self.name = script["name"]
+        self._key: str = script["placements"]["key"]
+        self._ranks: Mapping[str, int] = script["placements"]["ranks"]
+
+    def generate_placements(self, _state: Any, _group: PodGroup, nodes: Sequence[NodeInfo]) -> list[Placement]:
+        values = sorted({node.labels[self._key] for node in nodes if self._key in node.labels})
+        return [Placement(one, [node.name for node in nodes if node.labels.get(self._key) == one]) for one in values]
+
+    def score_placement(self, _state: Any, _group: PodGroup, placement: GroupPlacement) -> int:
+        return self._ranks.get(placement.name, 0)
+
+
+class Placing(TopologyPlacementGenerator, PlacementScorePlugin):
+    """TopologyPlacementGenerator with scores by name, which is not recorded."""
+
+    def __init__(self, script: Mapping[str, Any], release: Release) -> None:
+        super().__init__(empty_is_domain=release.empty_topology_is_domain, quotes=release.messages_name_pod_group)
+        self.name = script["name"]
+        self._ranks: Mapping[str, int] = script["placements"]["ranks"]
+
+    def score_placements(self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement]) -> Scores:  # noqa: ARG002
+        return np.array([self._ranks.get(one.placement.name, 0) for one in feasible], np.int64)
+
+
+def make(script: Mapping[str, Any], record: Record, handle: Any, release: Release) -> Any:
     """Make the plugin of a script with just the methods that it is to have."""
     if "ranks" in script:
         return Ranking(script)
+    if "placements" in script:
+        return Dividing(script) if script["placements"].get("key") else Placing(script, release)
     if script.get("sort"):
         return Sorter(script["name"])
     bases: list[type] = [] if script.get("plainFilter") else [FilterExtensions]

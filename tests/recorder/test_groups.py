@@ -33,13 +33,26 @@ COUNT = int(os.environ.get("POLICYSCHED_SCRIPTS") or "200")
 @WITH_GROUPS
 @pytest.mark.parametrize("eventful", [False, True], ids=["groups that come", "groups that change"])
 def test_random_groups(orderly: KubeScheduler, tmp_path: Path, *, eventful: bool) -> None:
-    scripts = group_scripts(SEED, range(COUNT), eventful=eventful)
+    compare(orderly, list(group_scripts(SEED, range(COUNT), eventful=eventful)), tmp_path)
+
+
+@pytest.mark.oracle
+@WITH_GROUPS
+@pytest.mark.parametrize("eventful", [False, True], ids=["groups that come", "groups that change"])
+def test_random_topologies(orderly: KubeScheduler, tmp_path: Path, *, eventful: bool) -> None:
+    generators = 1 if orderly.release.minor == "1.37" else 2
+    scripts = group_scripts(SEED, range(COUNT), eventful=eventful, generators=generators)
+    compare(orderly, list(scripts), tmp_path)
+
+
+def compare(orderly: KubeScheduler, scripts: list[Any], folder: Path) -> None:
+    """Play scripts on both sides, and fail if too many differ."""
     differing = [script for script in scripts if disagreement(orderly, script, runs=1)]
     if differing:  # kube-scheduler may do something else when its goroutines run side by side
         with KubeScheduler(orderly.release) as kube:
             differing = [script for script in differing if disagreement(kube, script)]
     if len(differing) > COUNT * FEW:
-        pytest.fail(report(orderly, differing, tmp_path), pytrace=False)
+        pytest.fail(report(orderly, differing, folder), pytrace=False)
 
 
 def report(orderly: KubeScheduler, differing: list[Any], folder: Path) -> str:

@@ -96,7 +96,7 @@ def state_of(stand: Stand) -> dict[str, Any]:
         "kept": scheduler.kept_bytes,
         "requested": cluster.nodes.requested("cpu")[: cluster.nodes.size].tolist(),
         "strings": cluster.strings.living,
-        "rng": scheduler.attempts._rng.getstate(),
+        "rng": scheduler.attempts.rng.getstate(),
         "events": len(stand.client.events),
     }
 

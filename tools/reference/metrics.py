@@ -71,6 +71,9 @@ ABSENT: Final = """## Metrics of kube-scheduler that do not exist here
 `scheduler_pending_async_api_calls` | the feature gate `SchedulerAsyncAPICalls` is off by default |
 | `scheduler_podgroup_schedule_attempts_total`, `scheduler_podgroup_scheduling_attempt_duration_seconds`, \
 `scheduler_podgroup_scheduling_algorithm_duration_seconds` | they exist with the feature gate `GenericWorkload` |
+| `scheduler_generated_placements_total`, `scheduler_placement_evaluations_total`, \
+`scheduler_placement_evaluation_duration_seconds` \
+| they exist with the feature gate `TopologyAwareWorkloadScheduling` |
 | `scheduler_pre_queueing_hint_evaluations_total` | indexes select the pods of a queueing hint |
 | `scheduler_volume_binder_cache_requests_total` | assumed volumes have no separate cache |
 | `go_*`, `workqueue_*`, `apiserver_*`, `kubernetes_feature_enabled` | they belong to the Go runtime and its libraries |

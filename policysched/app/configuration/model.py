@@ -228,7 +228,14 @@ def completed(given: Configuration, release: Release = DEFAULT) -> Configuration
     profiles = given.profiles or (ProfileConfig(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER),)
-    return replace(given, profiles=tuple(completed_profile(one, release) for one in profiles))
+    placements = given.percentage_of_placements_to_score
+    if release.topology_aware and "percentageOfPlacementsToScore" in release.configuration_fields:
+        placements = placements or 0
+    return replace(
+        given,
+        percentage_of_placements_to_score=placements,
+        profiles=tuple(completed_profile(one, release) for one in profiles),
+    )
 
 
 def completed_profile(given: ProfileConfig, release: Release = DEFAULT) -> ProfileConfig:

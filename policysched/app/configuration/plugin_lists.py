@@ -22,6 +22,8 @@ from policysched.plugins.registry import MULTI_POINT, points_of_defaults
 
 PointsByPlugin: TypeAlias = Mapping[str, frozenset[str]]
 NOWHERE: Final[frozenset[str]] = frozenset()
+WEIGHTED: Final = ("score", "placementScore")
+"""The extension points whose plugins have weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,8 @@ class Lists:
 
     points: Mapping[str, tuple[str, ...]]
     """Plugins by extension point, in calling order."""
-    weights: Mapping[str, int]
-    """Weights of the plugins at Score."""
+    weights: Mapping[str, Mapping[str, int]]
+    """Weights of the plugins, by the points with weights: score and placementScore."""
 
 
 def known_points(release: Release = DEFAULT) -> PointsByPlugin:
@@ -52,7 +54,7 @@ def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin, release: Release = D
     """
     for place, why in list_faults(plugins, acts_at, release):
         raise UsageError(f"{place}: {why}")
-    weights = dict(_weights("score", plugins, acts_at))
+    weights = {point: dict(_weights(point, plugins, acts_at)) for point in WEIGHTED}
     return Lists({point: tuple(_expanded(point, plugins, acts_at)) for point in _sets(plugins)}, weights)
 
 
@@ -68,7 +70,7 @@ def list_faults(plugins: Plugins, acts_at: PointsByPlugin, release: Release = DE
         yield "plugins.bind", "at least one bind plugin is required"
     if release.one_placement_generator and len(points["placementGenerate"]) > 1:
         yield "plugins.placementGenerate", "at most one placementGenerate plugin is allowed"
-    for point in ("score", "placementScore"):
+    for point in WEIGHTED:
         yield from _weight_faults(point, _weights(point, plugins, acts_at))
 
 

@@ -33,9 +33,15 @@ from policysched.framework import (
 )
 from policysched.framework.out_of_tree.adapter import OutOfTreePlugin
 from policysched.framework.out_of_tree.handle import PluginHandle
+from policysched.framework.out_of_tree.placements import OutOfTreePlacements
 from policysched.framework.out_of_tree.signatures import check_methods
 from policysched.framework.partial_plugins import AlwaysZeroScore, FailingScore, filter_only, score_only
-from policysched.framework.pod_groups import PlacementFeasiblePlugin, PodGroupPostFilterPlugin
+from policysched.framework.pod_groups import (
+    PlacementFeasiblePlugin,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PodGroupPostFilterPlugin,
+)
 from policysched.framework.profile import Filter, Profile, Score
 from policysched.framework.registry import PluginRegistry, RegisteredPlugin
 from policysched.model.release import DEFAULT, Release
@@ -53,6 +59,8 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "pre_score": ("pre_score", "prepare_score"),
     "score": ("score", "score_nodes"),
     "reserve": ("reserve", "unreserve"),
+    "placement_generate": ("generate_placements",),
+    "placement_score": ("score_placement", "score_placements"),
 }
 """Methods by extension point, for points with other methods than one method with the name of the point."""
 
@@ -123,8 +131,9 @@ def configured_profiles(
         return {DEFAULT_NAME: default_profile(release=release)}
     read = config if isinstance(config, ReadConfiguration) else load_configuration(config, release=release)
     registry = registry_with(others, read.release)
+    placements = read.completed.percentage_of_placements_to_score or 0
     parts = {
-        index: _Parts(one, registry, read.release)
+        index: _Parts(one, registry, read.release, placements)
         for index, one in enumerate(without_extenders_resources(read.completed))
         if one.scheduler_name not in keep
     }
@@ -169,8 +178,10 @@ def _adapted(entry: RegisteredPlugin, plugin: Any, handle: PluginHandle) -> Any:
 class _Parts:
     """The plugins of one profile, each created once for all its extension points."""
 
-    def __init__(self, given: ProfileConfig, registry: PluginRegistry, release: Release) -> None:
+    def __init__(self, given: ProfileConfig, registry: PluginRegistry, release: Release, placements: int = 0) -> None:
         self.given = given
+        own = given.percentage_of_placements_to_score
+        self._placements_percentage = placements if own is None else own
         self.name = given.scheduler_name or ""
         self._handle = PluginHandle(self.name)
         self._release, self._known_points = release, known_points(release)
@@ -234,7 +245,10 @@ class _Parts:
             pre_score_order=tuple(self._names("preScore")),
             post_filters=tuple(one for one in self._at("postFilter") if isinstance(one, PostFilterPlugin)),
             pod_group_post_filters=tuple(self._pod_group_post_filters()),
+            placement_generate=tuple(self._placement_generate()),
             placement_feasible=tuple(self._placement_feasible()),
+            placement_scores=tuple(self._placement_scores()),
+            placements_percentage=self._placements_percentage,
             reserves=tuple(one for one in self._at("reserve") if isinstance(one, ReservePlugin)),
             permits=tuple(one for one in self._at("permit") if isinstance(one, PermitPlugin)),
             pre_binds=tuple(one for one in self._at("preBind") if isinstance(one, PreBindPlugin)),
@@ -251,8 +265,19 @@ class _Parts:
     def _placement_feasible(self) -> Iterable[PlacementFeasiblePlugin]:
         """Return the plugins at PlacementFeasible: all that have the point, if configurations cannot list it."""
         is_point = "placementFeasible" in self._lists.points
-        named = self._at("placementFeasible") if is_point else self._plugins.values()
+        named = self._for_placements("placementFeasible") if is_point else self._plugins.values()
         return (one for one in named if isinstance(one, PlacementFeasiblePlugin))
+
+    def _placement_generate(self) -> Iterable[PlacementGeneratePlugin]:
+        return (one for one in self._for_placements("placementGenerate") if isinstance(one, PlacementGeneratePlugin))
+
+    def _placement_scores(self) -> Iterable[tuple[PlacementScorePlugin, int]]:
+        weights, named = self._lists.weights["placementScore"], self._for_placements("placementScore")
+        return ((one, weights[one.name]) for one in named if isinstance(one, PlacementScorePlugin))
+
+    def _for_placements(self, point: str) -> list[Any]:
+        """Return the plugins enabled at a point for placements of pod groups."""
+        return [OutOfTreePlacements(one) if isinstance(one, OutOfTreePlugin) else one for one in self._at(point)]
 
     def _names(self, point: str) -> list[str]:
         """Return the names of the plugins enabled at a point, without plugins that are part of the engine."""
@@ -284,7 +309,8 @@ class _Parts:
         return [self._scoring(plugin) for plugin in self._scores_at("preScore") if plugin.name not in scoring]
 
     def _scores(self) -> Iterable[tuple[Score, int]]:
-        return [(self._scoring(plugin), self._lists.weights[plugin.name]) for plugin in self._scores_at("score")]
+        weights = self._lists.weights["score"]
+        return [(self._scoring(plugin), weights[plugin.name]) for plugin in self._scores_at("score")]
 
     def _scoring(self, plugin: Score) -> Score:
         """Return a Score plugin as it behaves if its PreFilter, Filter or PreScore is disabled."""

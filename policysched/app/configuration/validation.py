@@ -22,7 +22,7 @@ from policysched.reading.durations import nanoseconds
 REMOVED: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 """Removed plugins that v1 must not contain."""
 _PLACEMENT_POINTS: Final = ("placementGenerate", "placementScore")
-_NEEDS_GATE: Final = "requires the feature gate TopologyAwareWorkloadScheduling, which policysched does not have"
+_NEEDS_GATE: Final = "requires the feature gate TopologyAwareWorkloadScheduling"
 
 
 def faults(configuration: Configuration, release: Release = DEFAULT) -> Iterator[Fault]:
@@ -34,8 +34,9 @@ def faults(configuration: Configuration, release: Release = DEFAULT) -> Iterator
     if configuration.parallelism <= 0:
         yield "parallelism", f"{configuration.parallelism} is not greater than 0"
     unchecked = (MULTI_POINT, *(() if release.validates_placement_points else _PLACEMENT_POINTS))
-    yield from _profiles_faults(configuration.profiles, unchecked)
-    yield from _placements_faults("percentageOfPlacementsToScore", configuration.percentage_of_placements_to_score)
+    yield from _profiles_faults(configuration.profiles, unchecked, release)
+    percentage = configuration.percentage_of_placements_to_score
+    yield from _placements_faults("percentageOfPlacementsToScore", percentage, release)
     yield from _percentage_faults("percentageOfNodesToScore", configuration.percentage_of_nodes_to_score)
     yield from _backoff_faults(configuration)
     yield from _extenders_faults(configuration.extenders)
@@ -63,9 +64,11 @@ def _percentage_faults(place: str, percentage: int | None) -> Iterator[Fault]:
         yield place, f"{percentage} is not between 0 and 100"
 
 
-def _placements_faults(place: str, percentage: int | None) -> Iterator[Fault]:
-    if percentage is not None:
+def _placements_faults(place: str, percentage: int | None, release: Release) -> Iterator[Fault]:
+    if percentage is not None and not release.topology_aware:
         yield place, _NEEDS_GATE
+    else:
+        yield from _percentage_faults(place, percentage)
 
 
 def _backoff_faults(given: Configuration) -> Iterator[Fault]:
@@ -76,12 +79,13 @@ def _backoff_faults(given: Configuration) -> Iterator[Fault]:
         yield "podMaxBackoffSeconds", f"{longest} is less than podInitialBackoffSeconds {initial}"
 
 
-def _profiles_faults(profiles: Sequence[ProfileConfig], unchecked: Sequence[str]) -> Iterator[Fault]:
+def _profiles_faults(profiles: Sequence[ProfileConfig], unchecked: Sequence[str], release: Release) -> Iterator[Fault]:
     """Yield invalid fields of profiles.
 
     Args:
         profiles: The profiles.
         unchecked: The points at which a removed plugin is only found when profiles are created.
+        release: The release whose rules apply.
     """
     named: set[str] = set()
     for index, one in enumerate(profiles):
@@ -91,7 +95,7 @@ def _profiles_faults(profiles: Sequence[ProfileConfig], unchecked: Sequence[str]
             yield f"{place}.schedulerName", "name is empty"
         yield from _percentage_faults(f"{place}.percentageOfNodesToScore", one.percentage_of_nodes_to_score)
         placements = one.percentage_of_placements_to_score
-        yield from _placements_faults(f"{place}.percentageOfPlacementsToScore", placements)
+        yield from _placements_faults(f"{place}.percentageOfPlacementsToScore", placements, release)
         yield from _removed_faults(place, one, unchecked)
         yield from _arguments_faults(place, one)
         if name in named:

@@ -19,6 +19,7 @@ from policysched.app.files.given import Objects
 from policysched.app.files.group_members import group_named_by, key_of
 from policysched.errors import UsageError
 from policysched.framework import Status
+from policysched.framework.pod_groups import CandidatePlacement
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_pod
 from policysched.model.kinds import FINISHED, PODS, kind_of
@@ -28,8 +29,9 @@ from policysched.reading.documents import metadata_of
 from policysched.schedule.binding_points import reserve, unreserve
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.record import MOST_EXPLAINED, Record, make_record
-from policysched.schedule.groups.cycle import Steps, run_cycle
+from policysched.schedule.groups.cycle import GroupDecision, Steps, TriedPlacement
 from policysched.schedule.groups.outcomes import GroupResult, post_filtered, rejection
+from policysched.schedule.groups.placements import run_cycle
 from policysched.schedule.groups.simulation import RejectedPodGroup
 from policysched.schedule.groups.validation import refusal_of
 from policysched.schedule.observer import AttemptResult
@@ -115,8 +117,8 @@ class _GroupCycle:
         self._engine, self._rng = made.engine(seed)
         queued = (QueuedPod(_ungated(pod), pod_id(pod), float(time)) for time, pod in enumerate(pods))
         self._members = sorted(queued, key=evaluation_key)
-        self._records: dict[str, Record] = {}
-        """The decision records of the first members that fit no node, by identity."""
+        self._records: dict[str, dict[str, Record]] = {}
+        """By placement, the decision records of the first members that fit no node, by identity."""
 
     async def record(self) -> Record:
         """Decide, and return the record."""
@@ -154,7 +156,7 @@ class _GroupCycle:
             outcome, victims = await self._outcome(group)
         finally:
             claims.share(begins=False)
-        told = Record(message=outcome.message, victims=[one.key for one in victims])
+        told = Record(message=outcome.message, victims=[one.key for one in victims]) | _placements(outcome.decision)
         said = {key: value for key, value in told.items() if value}
         return {"result": _RESULTS[outcome.result], **said, "members": list(self._outcomes(outcome))}
 
@@ -192,6 +194,7 @@ class _GroupCycle:
         return Steps(
             cluster=self._cluster,
             profile=profile,
+            rng=self._rng,
             decide=self._decide,
             cleanups=lambda _member, _decision: (),
             reserve=lambda assumed: reserve(assumed, profile.reserving(assumed.pod, assumed.cluster)),
@@ -199,18 +202,21 @@ class _GroupCycle:
             now=lambda: 0.0,
             measure=lambda _point, _profile, run, *arguments: run(*arguments),
             names_group=self._cluster.release.messages_name_pod_group,
+            searched=lambda _generated, _tried: None,
         )
 
-    async def _decide(self, member: QueuedPod) -> Decision | None:
-        decision = drawn(self._engine.decide(member.pod), self._rng)
-        if decision.row < 0 and len(self._records) < MOST_EXPLAINED:
+    async def _decide(self, member: QueuedPod, placement: CandidatePlacement) -> Decision | None:
+        decision = drawn(self._engine.decide(member.pod, rows=placement.limit(self._cluster)), self._rng)
+        records = self._records.setdefault(placement.name, {})
+        if decision.row < 0 and len(records) < MOST_EXPLAINED:
             acting = self._made.policies.acting(self._made.profile)
-            self._records[member.identity] = make_record(decision, acting)
+            records[member.identity] = make_record(decision, acting)
         return decision
 
     def _outcomes(self, outcome: GroupResult) -> Iterator[Record]:
         """Yield the node and the message of each member, evaluated members first."""
-        evaluated = outcome.decision.members
+        evaluated, reported = outcome.decision.members, outcome.decision.reported
+        records = self._records.get("" if reported is None else reported.placement.name, {})
         for one in evaluated:
             failure, told = outcome.failure_of(one), Record(pod=one.queued.pod.key)
             if one.placement is not None:
@@ -219,14 +225,29 @@ class _GroupCycle:
                 told["message"] = failure.message
             if outcome.nominated.get(one.queued.identity):
                 told["nominated"] = outcome.nominated[one.queued.identity]
-            if one.queued.identity in self._records:
-                told["decision"] = self._records[one.queued.identity]
+            if one.queued.identity in records:
+                told["decision"] = records[one.queued.identity]
             yield told
         known = {one.queued.identity for one in evaluated}
         for member in self._members:
             if member.identity not in known:
                 message = outcome.failure_of_other(member.identity).message
                 yield {"pod": member.pod.key, "evaluated": False, "message": message}
+
+
+def _placements(decision: GroupDecision) -> Record:
+    """Return the chosen placement, and the result of each placement that was tried; empty without a constraint."""
+    tried = [one for one in decision.tried if one.placement.name]
+    if not tried:
+        return {}
+    told = {one.placement.name: _placement(one) for one in tried[:MOST_EXPLAINED]}
+    return {"placement": "" if decision.chosen is None else decision.chosen.placement.name, "placements": told}
+
+
+def _placement(one: TriedPlacement) -> Record:
+    fitting = sum(member.placement is not None for member in one.members)
+    told = Record(nodes=int(one.placement.rows.size), fitting=fitting, fits=one.verdict.fits)
+    return told | {key: value for key, value in (("message", one.verdict.message), ("scores", one.scores)) if value}
 
 
 def _ungated(pod: Pod) -> Pod:

@@ -25,6 +25,9 @@ def group_parts(record: Record) -> Iterator[RenderableType]:
     if len(members) > LIMIT:
         table.caption, table.caption_justify = Text(f"… and {len(members) - LIMIT} pods"), "left"
     yield table
+    if "placements" in record:
+        rows = [[name, *_placement(name, one, record)] for name, one in record["placements"].items()]
+        yield plain_table("Placements", ["placement", "nodes", "pods that fit", "score", "result"], rows)
     first = next((one for one in told if "decision" in one), None)
     if record.get("victims"):
         victims = record["victims"]
@@ -52,6 +55,13 @@ def _headline(record: Record) -> Iterator[Text]:
     yield Text(visible(told), "bold")
     if record["result"] == "Unschedulable":
         yield Text(visible(record.get("message", "")))
+
+
+def _placement(name: str, told: Record, record: Record) -> list[str]:
+    """Return the cells of a placement after its name."""
+    result = told.get("message", "fits") if name != record["placement"] else "chosen"
+    score = str(sum(told["scores"].values())) if "scores" in told else ""
+    return [str(told["nodes"]), str(told["fitting"]), score, result]
 
 
 def _rank(member: Record) -> int:

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
-from policysched.framework import MetricAnswer, MetricKey
+from policysched.framework import MetricAnswer, MetricKey, RowNumbers
 from policysched.framework.profile import Profile
 from policysched.language.ir.graph import ANY_KEY
 from policysched.model.custom_objects import CustomObject
@@ -118,6 +119,13 @@ class Decided(msgspec.Struct, array_like=True):
     extended: bool
     """Whether extenders were called, whose answers are not recorded."""
     outcome: RecordedOutcome
+    placement: list[int] | None = None
+    """The rows to which a placement of the pod's group limited the decision; None for all nodes."""
+
+    @property
+    def rows(self) -> RowNumbers | None:
+        """The rows of `placement` as an array."""
+        return None if self.placement is None else np.array(self.placement, np.intp)
 
 
 class Searched(msgspec.Struct, array_like=True):

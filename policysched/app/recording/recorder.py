@@ -180,9 +180,10 @@ class Recorder(Observer):
         self.rng.draws.clear()
         self._searching = "" if decision.row >= 0 or decision.failed or extended else queued.identity
         self._victims = None
-        entry = Decided(
-            self.decisions, queued.profile, pod, self.cluster.time.seconds, drawn, extended, outcome_of(decision)
-        )
+        rows = decision.evaluation.rows
+        limit = None if rows is None else rows.tolist()
+        seconds, outcome = self.cluster.time.seconds, outcome_of(decision)
+        entry = Decided(self.decisions, queued.profile, pod, seconds, drawn, extended, outcome, limit)
         self._put(entries.DECIDED, partial(_decided, entry, self._annotations))
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:

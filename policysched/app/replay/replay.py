@@ -160,7 +160,7 @@ class _Comparing:
         found.plugins |= engine.profile.out_of_tree_cycle
         self._state.rng.use(told.draws)
         try:
-            decision = engine.decide(pod)
+            decision = engine.decide(pod, rows=told.rows)
         except Exception as error:  # the decision did not fail when it was recorded
             found.found([ReplayDifference(told.number, pod.key, "failed", told.outcome.node, repr(error))])
             return

@@ -184,7 +184,7 @@ class _Day:
 def _effect(told: Decided, engine: Engine) -> PodEffect | None:
     """Repeat a decision with a change; return the effect of the change on the pod, or None if there is none."""
     before, pod = told.outcome, told.pod
-    decision = engine.decide(pod)
+    decision = engine.decide(pod, rows=told.rows)
     after = landing_of(decision, before.node)
     effect = effect_of(before.node, after.node)
     if effect is None:

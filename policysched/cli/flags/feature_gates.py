@@ -1,7 +1,8 @@
 """`apply_gates`: validate `--feature-gates`, `--emulated-version` and `--min-compatibility-version`.
 
 Unknown, locked and malformed gates are rejected with the messages of component-base. A gate that affects scheduling is
-accepted only with its default, except GenericWorkload where it is beta. All other gates have no effect.
+accepted only with its default, except GenericWorkload where it is beta, and TopologyAwareWorkloadScheduling with it.
+All other gates have no effect.
 `feature_gates_<minor>.txt` lists a release's gates.
 
 Source: k8s.io/component-base/{featuregate,compatibility}, pkg/features and the features of apiserver, client-go and
@@ -50,13 +51,16 @@ FIXED: Final[Mapping[str, str]] = {
     "SchedulerPopFromBackoffQ": "pods in backoff are tried if no other pod is ready",
     "StorageCapacityScoring": _BY_MINOR,
     "TaintTolerationComparisonOperators": "tolerations do not compare numbers",
-    "TopologyAwareWorkloadScheduling": "pod groups are not placed by topology",
+    "TopologyAwareWorkloadScheduling": "pod groups are placed by topology only with GenericWorkload",
     "VolumeLimitScaling": _BY_MINOR,
     "WorkloadAwarePreemption": "victims are selected for one pod at a time",
 }
 """Gates that affect scheduling and have their default, with the reason."""
 WORKLOAD: Final = "GenericWorkload"
 """The gate that schedules pods by pod groups. It can be turned on where it is beta; the alpha form differs."""
+TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
+"""The gate that places pod groups by topology; it needs the gate `WORKLOAD`."""
+GROUP_GATES: Final = (WORKLOAD, TOPOLOGY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +102,14 @@ def apply_gates(
     gates = _with_groups(stated, known)
     grouped = with_groups(release) if gates.get(WORKLOAD) else None
     for name, value in gates.items():
-        if name in FIXED and value is not (fixed := known[name].default) and not (grouped and name == WORKLOAD):
+        if name in FIXED and value is not (fixed := known[name].default) and not (grouped and name in GROUP_GATES):
             asked = name if name in stated else f"{next(one for one in _ALL if one in stated)} ({name})"
             raise UsageError(
                 f"--feature-gates: {asked}={_text(value)} is not supported: {FIXED[name]}; leave it {_text(fixed)}"
             )
-    return grouped or release
+    if grouped is None:
+        return release
+    return replace(grouped, topology_aware=gates.get(TOPOLOGY, known[TOPOLOGY].default))
 
 
 def with_groups(release: Release) -> Release | None:

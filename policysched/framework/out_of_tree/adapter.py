@@ -165,8 +165,8 @@ class OutOfTreePlugin(
 
     def pre_enqueue(self, pod: Pod, cluster: Cluster) -> Status | None:  # noqa: ARG002 - the base's signature
         """Run PreEnqueue."""
-        answer = self._call("PreEnqueue", lambda: self.plugin.pre_enqueue(pod))
-        return self._status("PreEnqueue", answer)
+        answer = self.call("PreEnqueue", lambda: self.plugin.pre_enqueue(pod))
+        return self.status_of("PreEnqueue", answer)
 
     def key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
         """Return a sort key that compares with the plugin's `less`."""
@@ -178,7 +178,7 @@ class OutOfTreePlugin(
         Raises:
             UsageError: the plugin's `events` fails or returns other objects than hints.
         """
-        events = self._method("events")
+        events = self.method("events")
         if events is None:
             return ANY_CHANGE
         try:
@@ -193,17 +193,17 @@ class OutOfTreePlugin(
 
     def pre_filter(self, cycle: PodCycle) -> Nothing | Status | frozenset[str] | None:
         """Run PreFilter; return SKIP, a rejection or failure, the names of the only possible nodes, or None."""
-        ask = self._method("pre_filter", "preFilter")
+        ask = self.method("pre_filter", "preFilter")
         if ask is None:
             return None
         nodes = NodeInfos.of_all(cycle.cluster)
-        answer = self._call("PreFilter", lambda: narrowed(ask(cycle.state, cycle.pod, nodes)))
+        answer = self.call("PreFilter", lambda: narrowed(ask(cycle.state, cycle.pod, nodes)))
         names, answer = (answer, None) if isinstance(answer, frozenset) else (None, answer)
-        status = self._status("PreFilter", answer)
+        status = self.status_of("PreFilter", answer)
         if status is not None and status.code is Code.SKIP:
             cycle.state.skip_filter_plugins |= {self.name}
             return SKIP
-        if self._method("add_pod") is not None or self._method("remove_pod") is not None:
+        if self.method("add_pod") is not None or self.method("remove_pod") is not None:
             cycle.extended.append(self)
         if status is None:
             return names
@@ -211,12 +211,12 @@ class OutOfTreePlugin(
 
     def extend(self, method: str, cycle: PodCycle, other: Pod, node: NodeInfo) -> Status | None:
         """Run the plugin's AddPod or RemovePod; return a failure or None."""
-        ask = self._method(method)
+        ask = self.method(method)
         if ask is None:
             return None
         point = EXTENSIONS[method]
-        answer = self._call(point, lambda: ask(cycle.state, cycle.pod, other, node))
-        status = self._status(point, answer)
+        answer = self.call(point, lambda: ask(cycle.state, cycle.pod, other, node))
+        status = self.status_of(point, answer)
         if status is None:
             return None
         return Status(Code.ERROR, (f'running {point} on PreFilter plugin "{self.name}": {error_of(status)}',))
@@ -234,31 +234,31 @@ class OutOfTreePlugin(
         Returns:
             The codes, or the status of a failure.
         """
-        ask = self._filter_many if self._method("filter_nodes") is not None else self._filter_each
-        answer: Codes | Status = self._call("Filter", lambda: ask(cycle, rows, code_of))
+        ask = self._filter_many if self.method("filter_nodes") is not None else self._filter_each
+        answer: Codes | Status = self.call("Filter", lambda: ask(cycle, rows, code_of))
         return answer
 
     def filter_changed(self, cycle: PodCycle, changed: ChangedRow) -> Status | None:
         """Run Filter on one node as if pods were added to or removed from it."""
 
         def ask() -> Status | None:
-            one = self._method("filter")
+            one = self.method("filter")
             if one is not None:
                 return self._rejection(one(cycle.state, cycle.pod, NodeInfo(cycle.cluster, changed.row, changed)))
             nodes = NodeArrays(cycle.cluster, np.array([changed.row]), changed)
             said = self.plugin.filter_nodes(cycle.state, cycle.pod, nodes) or ()
             return next((self._rejection(status) for mask, status in said if np.asarray(mask, np.bool_)[0]), None)
 
-        answer: Status | None = self._call("Filter", ask)
+        answer: Status | None = self.call("Filter", ask)
         return None if answer is None else answer.by(self.name)
 
     def pre_score(self, cycle: PodCycle, rows: RowNumbers) -> Nothing | Status | None:
         """Run PreScore on the feasible rows; return SKIP, a failure, or None."""
-        ask = self._method("pre_score", "preScore")
+        ask = self.method("pre_score", "preScore")
         if ask is None:
             return None
-        answer = self._call("PreScore", lambda: ask(cycle.state, cycle.pod, NodeInfos(cycle.cluster, rows)))
-        status = self._status("PreScore", answer)
+        answer = self.call("PreScore", lambda: ask(cycle.state, cycle.pod, NodeInfos(cycle.cluster, rows)))
+        status = self.status_of("PreScore", answer)
         if status is not None and status.code is Code.SKIP:
             cycle.state.skip_score_plugins |= {self.name}
             return SKIP
@@ -272,8 +272,8 @@ class OutOfTreePlugin(
         Returns:
             The scores before normalization, or the status of a failure.
         """
-        ask = self._score_many if self._method("score_nodes") is not None else self._score_each
-        answer: Scores | Status = self._call("Score", lambda: ask(cycle, rows))
+        ask = self._score_many if self.method("score_nodes") is not None else self._score_each
+        answer: Scores | Status = self.call("Score", lambda: ask(cycle, rows))
         return answer
 
     def normalize_rows(self, cycle: PodCycle, rows: RowNumbers, scores: Scores) -> Scores | Status:
@@ -284,19 +284,19 @@ class OutOfTreePlugin(
         Returns:
             The final scores, not checked for 0 to 100, or the status of a failure.
         """
-        normalize = self._method("normalize_score")
+        normalize = self.method("normalize_score")
         if normalize is None:
             return scores
         names = cycle.cluster.nodes.names
         listed = [NodeScore(names[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
 
         def ask() -> Scores:
-            status = self._status("NormalizeScore", normalize(cycle.state, cycle.pod, listed))
+            status = self.status_of("NormalizeScore", normalize(cycle.state, cycle.pod, listed))
             if status is not None:
                 raise AnsweredError(status)
             return whole_scores([one.score for one in listed], rows.size)
 
-        answer: Scores | Status = self._call("NormalizeScore", ask)
+        answer: Scores | Status = self.call("NormalizeScore", ask)
         return answer
 
     def post_filter(self, pod: Pod, failed: FailedDecision) -> PostFilterResult:
@@ -304,19 +304,19 @@ class OutOfTreePlugin(
 
         def ask() -> Any:
             answer = self.plugin.post_filter(failed.state, pod, StatusByNode(failed))
-            return answer if isinstance(answer, PostFilterResult) else self._status("PostFilter", answer)
+            return answer if isinstance(answer, PostFilterResult) else self.status_of("PostFilter", answer)
 
-        answer = self._call("PostFilter", ask)
+        answer = self.call("PostFilter", ask)
         return answer if isinstance(answer, PostFilterResult) else PostFilterResult(answer)
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Run Reserve."""
-        ask = self._method("reserve")
+        ask = self.method("reserve")
         return None if ask is None else self._call_for("Reserve", ask, assumed)
 
     def unreserve(self, assumed: AssumedPod) -> None:
         """Run Unreserve."""
-        ask = self._method("unreserve")
+        ask = self.method("unreserve")
         if ask is not None:
             self._call_for("Unreserve", ask, assumed)
 
@@ -331,12 +331,12 @@ class OutOfTreePlugin(
 
     def pre_bind_pre_flight(self, assumed: AssumedPod) -> PreFlight | Status:
         """Run PreBindPreFlight."""
-        point, ask = "PreBindPreFlight", self._method("pre_bind_pre_flight")
+        point, ask = "PreBindPreFlight", self.method("pre_bind_pre_flight")
         if ask is None:
             return PreFlight()
         answer = self._call_for(point, lambda *given: pre_flight(ask(*given)), assumed)
         parallel, said = answer if isinstance(answer, tuple) else (False, answer)
-        status = self._status(point, said)
+        status = self.status_of(point, said)
         if status is None or status.code is Code.SKIP:
             return PreFlight(works=status is None, parallel=parallel)
         return status
@@ -360,12 +360,12 @@ class OutOfTreePlugin(
         """Run PostBind."""
         await self._call_later(self.plugin.post_bind, assumed)
 
-    def _method(self, name: str, point: str = "") -> Callable[..., Any] | None:
+    def method(self, name: str, point: str = "") -> Callable[..., Any] | None:
         """Return a method of the plugin; None if it does not exist, or its extension point is not enabled."""
         found: Callable[..., Any] | None = None if point in self.without else getattr(self.plugin, name, None)
         return found
 
-    def _call(self, point: str, ask: Callable[[], Any]) -> Any:
+    def call(self, point: str, ask: Callable[[], Any]) -> Any:
         """Call a function of the plugin and measure its time; return its result, or an error for an exception."""
         watch = self.handle.watch
         watch.begin(self.name, point)
@@ -381,7 +381,7 @@ class OutOfTreePlugin(
         finally:
             watch.end()
 
-    def _status(self, point: str, answer: Any) -> Status | None:
+    def status_of(self, point: str, answer: Any) -> Status | None:
         """Convert a plugin's result to a status with the plugin's name; None for success."""
         if answer is None or (isinstance(answer, Status) and answer.code is Code.SUCCESS):
             return None
@@ -400,7 +400,7 @@ class OutOfTreePlugin(
         Raises:
             AnsweredError: the status is a failure.
         """
-        status = self._status("Filter", answer)
+        status = self.status_of("Filter", answer)
         if status is not None and not status.rejects:
             raise AnsweredError(failing(status))
         return status
@@ -445,7 +445,7 @@ class OutOfTreePlugin(
         if not isinstance(answer, tuple):
             return answer
         score, status = answer
-        if (failure := self._status("Score", status)) is not None:
+        if (failure := self.status_of("Score", status)) is not None:
             raise AnsweredError(failing(failure))
         return score
 
@@ -455,7 +455,7 @@ class OutOfTreePlugin(
 
     def _call_for(self, point: str, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
         """Call a method of the plugin for an assumed pod and measure its time."""
-        return self._call(point, lambda: ask(assumed.state, assumed.placed, assumed.node))
+        return self.call(point, lambda: ask(assumed.state, assumed.placed, assumed.node))
 
     async def _call_later(self, ask: Callable[..., Any], assumed: AssumedPod) -> Any:
         """Call and await a method for an assumed pod; run the method in a thread if it is not `async def`."""

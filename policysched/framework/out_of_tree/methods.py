@@ -32,9 +32,10 @@ from policysched.framework.binding import Wait
 from policysched.framework.cycle_state import CycleState
 from policysched.framework.out_of_tree.node_info import NodeArrays, NodeInfo
 from policysched.framework.plugin import Hint, Mask
+from policysched.framework.pod_groups import PlacementProgress
 from policysched.framework.post_filter import PostFilterResult
 from policysched.framework.status import Code, Status
-from policysched.model.objects import Pod
+from policysched.model.objects import Pod, PodGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,32 @@ class NodeScore:
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """A set of nodes on which all members of a pod group are to be placed; PlacementGenerate returns placements."""
+
+    name: str
+    node_names: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlacement:
+    """A placement that a pod group fits, with the nodes of its members."""
+
+    name: str
+    node_names: Collection[str]
+    assignments: Sequence[tuple[Pod, str]]
+    """The members that fit, each with the name of its node."""
+
+
+@dataclass(slots=True)
+class PlacementScore:
+    """The score of one placement; NormalizePlacementScore changes `score` in place."""
+
+    name: str
+    score: int
+
+
+@dataclass(frozen=True, slots=True)
 class QueuedPodInfo:
     """A queued pod, as QueueSort compares it."""
 
@@ -74,6 +101,7 @@ class QueuedPodInfo:
 
 PreFilterAnswer: TypeAlias = "Status | PreFilterResult | None"
 ScoreAnswer: TypeAlias = "int | tuple[int, Status | None]"
+PlacementsAnswer: TypeAlias = "Sequence[Placement] | Status | None"
 PermitAnswer: TypeAlias = "Status | Wait | tuple[Status, float] | None"
 """The result of Permit; `Wait(10)` is the same as `(Status(Code.WAIT), 10)`. Units of the timeout: seconds."""
 PreFlightAnswer: TypeAlias = (
@@ -251,6 +279,50 @@ class PostBindMethods(Protocol):
     @abstractmethod
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Awaitable[None] | None:
         """Handle the notification; the result and exceptions are ignored."""
+
+
+class PlacementGenerateMethods(Protocol):
+    """PlacementGenerate: generates the placements of a pod group."""
+
+    @abstractmethod
+    def generate_placements(self, state: CycleState, group: PodGroup, nodes: Sequence[NodeInfo]) -> PlacementsAnswer:
+        """Return placements with some of the nodes, None for no constraint, or a status that rejects the group.
+
+        The names of the placements must differ and must not contain "/". Several plugins: each combination of their
+        placements becomes a placement with the common nodes.
+        """
+
+
+class PlacementFeasibleMethods(Protocol):
+    """PlacementFeasible: decides whether a pod group can still be scheduled on a placement."""
+
+    @abstractmethod
+    def placement_feasible(
+        self, state: CycleState, group: PodGroup, placement: str, progress: PlacementProgress
+    ) -> Status | None:
+        """Return None, a status with code WAIT to continue with the next member, or UNSCHEDULABLE to end.
+
+        `placement` is the name of the placement. Called before the first member and after each. WAIT after the last
+        member rejects the placement.
+        """
+
+
+class PlacementScoreMethods(Protocol):
+    """PlacementScore: scores the placements that a pod group fits, if there are several."""
+
+    @abstractmethod
+    def score_placement(self, state: CycleState, group: PodGroup, placement: GroupPlacement) -> ScoreAnswer:
+        """Return an integer score: 0 to 100, or any value if `normalize_placement_scores` maps it into 0 to 100."""
+
+
+class NormalizePlacementScoreMethods(Protocol):
+    """NormalizePlacementScore: maps the plugin's scores of placements into 0 to 100."""
+
+    @abstractmethod
+    def normalize_placement_scores(
+        self, state: CycleState, group: PodGroup, scores: list[PlacementScore]
+    ) -> Status | None:
+        """Change the scores in place."""
 
 
 class EventMethods(Protocol):

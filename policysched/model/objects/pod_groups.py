@@ -36,10 +36,23 @@ class DisruptionMode(Struct, frozen=True):
     all: AllDisruptionMode | None = None
 
 
+class TopologyConstraint(Struct, frozen=True):
+    """All pods of the group are placed on nodes with one value of a label."""
+
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(Struct, frozen=True):
+    """Constraints on the nodes of a pod group; the API allows one topology."""
+
+    topology: list[TopologyConstraint] = []
+
+
 class PodGroupSpec(Struct, frozen=True):
     """Spec of a pod group."""
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
     disruption_mode: DisruptionMode | None = None
     priority: Int32 | None = None
     preemption_policy: str | None = None
@@ -67,6 +80,12 @@ class PodGroup(Struct, frozen=True):
     def priority(self) -> int:
         """Priority of the pod group; 0 if the group states none."""
         return self.spec.priority or 0
+
+    @property
+    def topology_key(self) -> str | None:
+        """Key of the label whose value all nodes of the group share; None without a constraint."""
+        constraints = self.spec.scheduling_constraints
+        return constraints.topology[0].key if constraints is not None and constraints.topology else None
 
     @property
     def is_disrupted_as_whole(self) -> bool:

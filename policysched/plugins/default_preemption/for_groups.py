@@ -197,9 +197,12 @@ class VictimRanks:
 
     def __init__(self, cluster: Cluster, victims: Sequence[Victim]) -> None:
         self._capacity = cluster.nodes.columns.capacity
+        self._victims = victims
         self._left: dict[int, dict[int, Victim]] = {}
         """The victims by row and by their number."""
         self._rows: dict[int, set[int]] = {}
+        self._condemned: dict[str, tuple[int, ...]] = {}
+        """The numbers of the victims that are not left because of a member, by identity of the member."""
         for number, victim in enumerate(victims):
             rows = self._rows[number] = {placed.row for placed in victim.pods}
             for row in rows:
@@ -214,11 +217,18 @@ class VictimRanks:
             found[row] = ranks[cost]
         return found
 
-    def place(self, row: int) -> None:
+    def place(self, member: str, row: int) -> None:
         """Condemn the victims of a row, on all their nodes."""
-        for number in tuple(self._left.get(row, ())):
+        condemned = self._condemned[member] = tuple(self._left.get(row, ()))
+        for number in condemned:
             for other in self._rows[number]:
                 del self._left[other][number]
+
+    def remove(self, member: str) -> None:
+        """Leave the victims that `place` condemned for a member."""
+        for number in self._condemned.pop(member, ()):
+            for row in self._rows[number]:
+                self._left[row][number] = self._victims[number]
 
 
 Cost = tuple[int, tuple[tuple[int, int], ...], int, tuple[tuple[bool, int], ...]]

@@ -54,7 +54,7 @@ from policysched.framework import (
 from policysched.framework.binding import Undo
 from policysched.framework.partial_plugins import AlwaysZeroScore
 from policysched.framework.pod_groups import PodGroupPostFilterPlugin, PodGroupPostFilterResult, RejectedGroup
-from policysched.model.objects import AllocationResult, Pod, ResourceClaim
+from policysched.model.objects import AllocationResult, Pod, PodGroup, ResourceClaim
 from policysched.model.selection.selectors import SelectorError
 from policysched.plugins.arguments import Duration, Fault, PluginArguments
 from policysched.plugins.dynamic_resources import claim_writes
@@ -91,6 +91,7 @@ DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
 DELETED: Final = unschedulable("deletion of ResourceClaim completed")
 NO_HELP: Final = unschedulable("still not schedulable")
 GROUP_DONE: Final = PodGroupPostFilterResult(unschedulable("deallocation and deletion of ResourceClaims completed"))
+GROUP_SKIPPED: Final = PodGroupPostFilterResult(unschedulable())
 _OF_ONE_POD: Final = Status(Code.ERROR, ("ResourceClaims cannot be allocated",))
 """Placeholder status for errors in results that pods share; pods do not share results with errors."""
 
@@ -188,6 +189,7 @@ class DynamicResources(
     Args:
         binding_timeout: Time for devices to meet their binding conditions. Units: seconds.
         reports_no_deallocation: Whether the message of a pod that does not fit states why no claim was deallocated.
+        frees_for_constrained: Whether claims are deallocated for rejected pod groups with scheduling constraints.
     """
 
     name = NAME
@@ -196,8 +198,14 @@ class DynamicResources(
     scores_after_pre_filter = True
     has_own_results = staticmethod(has_claims)
 
-    def __init__(self, binding_timeout: float = BINDING_TIMEOUT, *, reports_no_deallocation: bool = False) -> None:
-        self._binding_timeout = binding_timeout
+    def __init__(
+        self,
+        binding_timeout: float = BINDING_TIMEOUT,
+        *,
+        reports_no_deallocation: bool = False,
+        frees_for_constrained: bool = True,
+    ) -> None:
+        self._binding_timeout, self._frees_for_constrained = binding_timeout, frees_for_constrained
         self._without_claims = NOTHING_TO_DEALLOCATE if reports_no_deallocation else unschedulable()
         self._no_help = NO_HELP if reports_no_deallocation else unschedulable()
         self._latest: PreparedPod | None = None
@@ -309,13 +317,20 @@ class DynamicResources(
             )
         return PostFilterResult(self._no_help)
 
-    def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:  # noqa: ARG002
-        """Return the reason that kube-scheduler reports for each pod group that does not fit."""
-        return GROUP_DONE
+    def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:
+        """Return the reason that kube-scheduler reports for each pod group for which claims are deallocated."""
+        return GROUP_DONE if self._frees_for(rejected.group) else GROUP_SKIPPED
 
     def cleanups(self, pod: Pod, failed: FailedDecision) -> tuple[Undo, ...]:
         """Return the deallocation of a claim that a member cannot use where it is allocated."""
-        return tuple(self.post_filter(pod, failed).cleanups) if has_claims(pod, failed.cluster) else ()
+        groups = failed.cluster.pod_groups
+        state = None if groups is None else groups.of_pod(pod)
+        group = None if state is None else state.group
+        frees = (group is None or self._frees_for(group)) and has_claims(pod, failed.cluster)
+        return tuple(self.post_filter(pod, failed).cleanups) if frees else ()
+
+    def _frees_for(self, group: PodGroup) -> bool:
+        return self._frees_for_constrained or group.spec.scheduling_constraints is None
 
     def reserve(self, assumed: AssumedPod) -> Status | None:
         """Allocate the pod's claims on its node, and mark the claims as in flight."""
@@ -431,7 +446,11 @@ class SharedFilter(FilterPlugin[SharedRows], Incremental[SharedRows]):
         return INVALID_POOLS if code == AllocationAnswer.INVALID_POOLS else _OF_ONE_POD
 
 
-def dynamic_resources(given: DynamicResourcesArguments, *, reports_no_deallocation: bool) -> DynamicResources:
+def dynamic_resources(
+    given: DynamicResourcesArguments, *, reports_no_deallocation: bool, frees_for_constrained: bool
+) -> DynamicResources:
     """Create DynamicResources; a step limit bounds its searches instead of `filterTimeout`."""
     timeout = (nanoseconds(given.binding_timeout) or 0) / SECOND
-    return DynamicResources(timeout, reports_no_deallocation=reports_no_deallocation)
+    return DynamicResources(
+        timeout, reports_no_deallocation=reports_no_deallocation, frees_for_constrained=frees_for_constrained
+    )

@@ -36,6 +36,7 @@ from policysched.framework import (
     Status,
     WhatIfFilter,
 )
+from policysched.framework.pod_groups import FeasiblePlacement, PlacementScorePlugin, PodGroupContext
 from policysched.model.objects import Node, Pod
 from policysched.model.requests import Allocatable, Requests, allocatable, incoming_requests, placed_requests
 from policysched.model.selection.name_validation import is_extended_resource_name, is_qualified_name
@@ -60,6 +61,7 @@ from policysched.plugins.node_resources.allocation import (
 )
 from policysched.plugins.node_resources.answer_cache import CachedAnswers
 from policysched.plugins.node_resources.device_amounts import with_devices
+from policysched.plugins.node_resources.placement_score import placement_scores
 from policysched.plugins.node_resources.shortages import Shortage, ShortageTest, shortage_test
 from policysched.state.tables.columns import RowNumbers
 
@@ -162,7 +164,9 @@ def by_name(amounts: Requests | Allocatable) -> dict[str, int]:
     }
 
 
-class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incremental[CachedAnswers]):
+class NodeResourcesFit(
+    WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incremental[CachedAnswers], PlacementScorePlugin
+):
     """The NodeResourcesFit plugin.
 
     Args:
@@ -257,6 +261,13 @@ class NodeResourcesFit(WhatIfFilter[FitState], ScorePlugin[CachedAnswers], Incre
     def score(self, state: CachedAnswers, rows: Rows) -> Scores:
         """Score rows by their resource allocation after placing the pod."""
         return state.of(rows).astype(np.int64)
+
+    def score_placements(self, context: PodGroupContext, feasible: Sequence[FeasiblePlacement]) -> Scores:
+        """Score placements of a pod group by their resource allocation after placing the members, the fullest highest.
+
+        The scoring strategy of nodes does not apply.
+        """
+        return placement_scores(feasible, context.cluster, self._resources, pod_level=self._scores_pod_level)
 
     def stamp(self, cluster: Cluster) -> Hashable:
         """Return a value that changes if the device class of a resource, or a scored device, changes."""

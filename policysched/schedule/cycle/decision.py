@@ -75,7 +75,7 @@ class Decision:
     @property
     def evaluated_count(self) -> int:
         """Number of evaluated nodes: all, or 1 if the pod fits its nominated node."""
-        return 1 if self.nominated else self.cluster.nodes.count
+        return 1 if self.nominated else self.evaluation.node_count
 
     def code_at(self, point: str) -> Code:
         """Return the status code of an extension point, for metrics; a failure is the code of the failed point."""
@@ -91,7 +91,7 @@ class Decision:
 
     def rejectors(self) -> frozenset[str]:
         """Return the names of the plugins that rejected the pod; only their queueing hints retry the pod."""
-        if self.cluster.nodes.count == 0:
+        if self.evaluation.node_count == 0:
             return frozenset()
         if self.rejection is not None:
             named = frozenset({self.rejection.plugin} if self.rejection.plugin else ())
@@ -103,7 +103,7 @@ class Decision:
 
     def pending(self) -> frozenset[str]:
         """Return the names of the rejecting plugins that returned Pending."""
-        if self.rejection is not None or not self.cluster.nodes.count:
+        if self.rejection is not None or not self.evaluation.node_count:
             return frozenset()
         statuses = self._histogram().items()
         return frozenset(status.plugin for status, count in statuses if count and status.code is Code.PENDING)
@@ -129,7 +129,7 @@ class Decision:
 
     def fit_error(self) -> str:
         """Return kube-scheduler's message that no node fits, without the part of PostFilter."""
-        total = self.cluster.nodes.count
+        total = self.evaluation.node_count
         if total == 0:
             return NO_NODES
         if self.rejection is not None:

@@ -69,22 +69,25 @@ class Engine:
         made._rng, made.times, made.classes = rng, None, ClassCache(self.cluster, self.profile)
         return made
 
-    def decide(self, pod: Pod, key: Hashable = None) -> Decision:
+    def decide(self, pod: Pod, key: Hashable = None, rows: RowNumbers | None = None) -> Decision:
         """Run one scheduling cycle for a pod.
 
         Args:
             pod: The pod.
             key: The key of its class, if known.
+            rows: The rows of the placement on which the pod's group is to be placed; None for all nodes.
 
         Cost: a few operations over all rows, and the calls of plugins for rows that changed.
         """
-        return self.choose(self.find(pod, key))
+        return self.choose(self.find(pod, key, rows))
 
-    def find(self, pod: Pod, key: Hashable = None) -> Evaluation:
-        """Evaluate the filters for a pod; return the evaluation, with its feasible nodes."""
+    def find(self, pod: Pod, key: Hashable = None, rows: RowNumbers | None = None) -> Evaluation:
+        """Evaluate the filters for a pod; return the evaluation, with its feasible nodes; `decide` describes `rows`."""
         if self.times is not None:
             self.times.begin()
         found = Evaluation.of(pod, self.classes.results(pod, key, self.times))
+        if rows is not None:
+            found = found.within(rows)
         plugins = self.profile.per_pod_plugins(pod, self.cluster)
         if plugins is None and not self.cluster.nominations and not pod.status.nominated_node_name:
             return found

@@ -31,7 +31,7 @@ from policysched.schedule.cycle.results.plugin_results import (
     MemberScores,
     ScoreResults,
 )
-from policysched.schedule.cycle.results.rejections import FEASIBLE, failure_of, with_rejections
+from policysched.schedule.cycle.results.rejections import ABSENT, FEASIBLE, failure_of, with_rejections
 from policysched.schedule.cycle.what_if import Trial
 from policysched.schedule.timing import NORMALIZE, CycleTimes, timed
 from policysched.state.cluster import Cluster
@@ -83,6 +83,8 @@ class Evaluation(NamedTuple):
     cycle: PodCycle | None = None
     """The state that the out-of-tree plugins share; None without out-of-tree plugins."""
     nominated_node: NominatedNode | None = None
+    rows: RowNumbers | None = None
+    """The rows of the placement to which the evaluation is limited; None for all nodes."""
 
     @classmethod
     def of(cls, pod: Pod, found: ClassResults) -> Evaluation:
@@ -129,10 +131,26 @@ class Evaluation(NamedTuple):
             changes["filter_failure"] = failure
         return self._replace(further_scores=(*self.further_scores, *scores), **changes)
 
+    def within(self, rows: RowNumbers) -> Evaluation:
+        """Return the evaluation limited to the rows of a placement; other rows are treated as rows without a node."""
+        if self.rejection is not None:
+            return self._replace(rows=rows)
+        first = np.full(self.cluster.nodes.size, ABSENT, np.int16)
+        rows = rows[rows < first.size]
+        first[rows] = self.first[rows]
+        failure = None if self.filter_failure is None else failure_of(self.filters, first)
+        feasible = int(np.count_nonzero(first == FEASIBLE))
+        return self._replace(first=first, feasible_count=feasible, filter_failure=failure, rows=rows)
+
     @property
     def cluster(self) -> Cluster:
         """The cluster for which the pod is evaluated."""
         return self.of_class.cluster
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes that are evaluated: those of the placement, or all."""
+        return self.cluster.nodes.count if self.rows is None else self.rows.size
 
     @property
     def profile(self) -> Profile:

@@ -19,6 +19,7 @@ from policysched.schedule.cycle.results.plugin_results import (
     FilterResults,
     GivenCodes,
 )
+from policysched.schedule.cycle.results.rejections import ABSENT
 from policysched.schedule.cycle.what_if import verdicts_on
 
 
@@ -32,7 +33,7 @@ def with_nominations(evaluation: Evaluation) -> Evaluation:
     if cluster.nominations and (nominated := cluster.nominations.yielded_to(pod, cluster.nodes.row_of)):
         evaluation = evaluation._replace(nominated_pods=nominated)
     row = cluster.nodes.row_of.get(pod.status.nominated_node_name or "")
-    if row is None or not cluster.nodes.present.data[row]:
+    if row is None or evaluation.first[row] == ABSENT:
         return evaluation
     return evaluation._replace(nominated_node=NominatedNode(row, evaluation.trial(row).verdict()))
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from policysched.framework import Code, Rows, RowScore, Scores, Status
+from policysched.framework import Code, RowNumbers, Rows, RowScore, Scores, Status
 from policysched.framework.extender import EXTENDER, Extender, ExtenderError
 from policysched.model.objects import Pod
 from policysched.model.quantity import wrap
@@ -48,18 +48,19 @@ class Answers:
     """The message of a failed extender that is not ignorable; it ends the cycle."""
 
 
-async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answers:
+async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender], placement: RowNumbers | None = None) -> Answers:
     """Call extenders for the nominated node, and, if the pod does not fit on it, for all feasible nodes.
 
     Args:
         engine: The engine of the pod's profile.
         pod: The pod.
         extenders: The extenders that are interested in the pod, in their order.
+        placement: The rows of the placement of the pod's group; None for all nodes.
 
     Returns:
         The answers; empty if the cycle ends before the extenders.
     """
-    evaluation, nodes = engine.find(pod), engine.cluster.nodes
+    evaluation, nodes = engine.find(pod, rows=placement), engine.cluster.nodes
     if nodes.count == 0 or evaluation.rejection is not None or evaluation.filter_failure is not None:
         return Answers(evaluation)
     names = [nodes.names[row] for row in evaluation.feasible().nonzero()[0].tolist()]
@@ -86,7 +87,9 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender]) -> Answer
     return answers
 
 
-def choose(engine: Engine, pod: Pod, answers: Answers, *, moved: bool = False) -> Decision:
+def choose(
+    engine: Engine, pod: Pod, answers: Answers, *, moved: bool = False, placement: RowNumbers | None = None
+) -> Decision:
     """Return the decision for the best node that all filters and extenders accept.
 
     Args:
@@ -94,10 +97,11 @@ def choose(engine: Engine, pod: Pod, answers: Answers, *, moved: bool = False) -
         pod: The pod.
         answers: The answers of the extenders.
         moved: Whether the cluster or the profile changed since the calls.
+        placement: The rows of the placement of the pod's group; None for all nodes.
     """
     if engine.times is not None:
         engine.times.resume()
-    evaluation = engine.find(pod) if moved else answers.found
+    evaluation = engine.find(pod, rows=placement) if moved else answers.found
     if answers.failure:
         failure = Status(Code.ERROR, (answers.failure,), EXTENDER)
         return Decision(evaluation, failure=failure)

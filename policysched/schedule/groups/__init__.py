@@ -4,7 +4,9 @@
 |---|---|
 | `attempts` | attempts of pod groups |
 | `validation` | reasons why a group is not tried |
-| `cycle` | the cycle: decides about the members one after another |
+| `placements` | the cycle: tries placements and chooses the best |
+| `placement_points` | calls of plugins that generate and score placements |
+| `cycle` | decides about the members on one placement, one after another |
 | `outcomes` | the decision about a group, and how its members end |
 | `conditions` | writes of the condition PodGroupInitiallyScheduled |
 

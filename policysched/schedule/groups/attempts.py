@@ -14,6 +14,7 @@ from typing import Final
 
 from policysched.framework import Client, Clock
 from policysched.framework.binding import Undo
+from policysched.framework.pod_groups import CandidatePlacement
 from policysched.framework.profile import Profile
 from policysched.klog import V3
 from policysched.model.objects import PodCondition, PodGroup
@@ -22,11 +23,12 @@ from policysched.schedule.binding import Binder, Failure
 from policysched.schedule.cluster_changes import ClusterChanges
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.groups.conditions import INVALID, GroupConditions, condition_for
-from policysched.schedule.groups.cycle import Evaluated, GroupDecision, Placement, Steps, run_cycle
+from policysched.schedule.groups.cycle import Evaluated, GroupDecision, MemberPlacement, Steps, TriedPlacement
 from policysched.schedule.groups.outcomes import GroupResult, post_filtered, rejection
+from policysched.schedule.groups.placements import run_cycle
 from policysched.schedule.groups.simulation import RejectedPodGroup
 from policysched.schedule.groups.validation import refusal_of
-from policysched.schedule.observer import AttemptResult, GroupAttempt, Observers, notify
+from policysched.schedule.observer import AttemptResult, GroupAttempt, Observers, PlacementSearch, notify
 from policysched.schedule.queue.group_queue import GroupQueue
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.queued_pod_group import GroupOutcome, QueuedPodGroup
@@ -181,6 +183,7 @@ class GroupAttempts:
         return Steps(
             cluster=self._cluster,
             profile=profile,
+            rng=self._attempts.rng,
             decide=self._decide_member,
             cleanups=self._cleanups,
             reserve=partial(self._binder.reserve, profile=profile),
@@ -188,11 +191,19 @@ class GroupAttempts:
             now=self._clock.monotonic,
             measure=self._binder.at,
             names_group=self._names_group,
+            searched=partial(self._note_search, profile.scheduler_name),
         )
 
-    async def _decide_member(self, member: QueuedPod) -> Decision | None:
+    def _note_search(self, profile: str, generated: int, tried: Sequence[TriedPlacement]) -> None:
+        """Report a search for a placement to observers."""
+        if self._observers:
+            found = [(one.verdict.fits, one.seconds) for one in tried if one.verdict.result is not AttemptResult.ERROR]
+            search = PlacementSearch(profile, generated, found)
+            notify(self._observers, lambda one: one.on_placement_search(search))
+
+    async def _decide_member(self, member: QueuedPod, placement: CandidatePlacement) -> Decision | None:
         member.tried_at = self._clock.monotonic()
-        return await self._attempts.decide(member)
+        return await self._attempts.decide(member, placement.limit(self._cluster))
 
     def _cleanups(self, member: QueuedPod, decision: Decision) -> tuple[Undo, ...]:
         """Return the requests to send for a member without a feasible node if its group is rejected."""
@@ -223,7 +234,7 @@ class GroupAttempts:
             del members[identity]
         return admitted
 
-    def _admit(self, member: QueuedPod, placement: Placement) -> bool:
+    def _admit(self, member: QueuedPod, placement: MemberPlacement) -> bool:
         """Assume a member on its node; return False, after ending its attempt, if Reserve or Permit rejects it."""
         row = self._cluster.nodes.row_of[placement.assumed.node]
         return self._attempts.admit(member, placement.assumed, row, placement.resources)

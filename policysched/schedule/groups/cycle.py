@@ -1,8 +1,7 @@
-"""`run_cycle`: decides about the members of a pod group one by one, with the earlier members assumed on nodes.
+"""`GroupCycle`: decides about the members of a pod group one by one, with the earlier members assumed on nodes.
 
-A member that fits is assumed in the cluster, and its Reserve plugins run, until the end of the cycle. At the end, all
-members are removed again: the caller places the members of a group that fits. If the group fits and no Reserve or
-Permit plugin applies to a member, this would change nothing: then the members stay.
+Each call of `run` decides about one placement, a set of nodes; `placements` decides which placements are tried. A
+member that fits is assumed in the cluster, and its Reserve plugins run, until `undo` removes all members again.
 
 Source: pkg/scheduler/algorithm_podgroup.go (podGroupSchedulingDefaultAlgorithm, podGroupPotentiallyFeasible),
 framework/runtime/framework.go (RunPlacementFeasiblePlugins), v1.37 and v1.38.
@@ -11,13 +10,20 @@ framework/runtime/framework.go (RunPlacementFeasiblePlugins), v1.37 and v1.38.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from policysched.framework import AssumedPod, Code, Status
 from policysched.framework.binding import Undo
-from policysched.framework.pod_groups import PlacementFeasiblePlugin, PlacementProgress
+from policysched.framework.cycle_state import CycleState
+from policysched.framework.pod_groups import (
+    CandidatePlacement,
+    PlacementFeasiblePlugin,
+    PlacementProgress,
+    PodGroupContext,
+)
 from policysched.framework.profile import Profile
 from policysched.model.objects import PodGroup
 from policysched.schedule.binding import Failure
@@ -31,7 +37,6 @@ from policysched.state.tables.amounts import PodResources
 
 log = logging.getLogger(__name__)
 REJECTED: Final = "pod group is unschedulable"
-NOTHING_PLACED: Final = "no pods were schedulable"
 CHANGED: Final = "a member of the pod group or its node was deleted while extenders were called"
 
 
@@ -45,13 +50,20 @@ class Verdict:
     """The plugins that reject the group."""
     proceeds: bool = False
     """Whether to evaluate the next member."""
+    is_of_members: bool = False
+    """Whether members that were not evaluated report the message itself, also if messages name the pod group."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the group fits."""
+        return self.result is AttemptResult.SCHEDULED
 
 
 PROCEED: Final = Verdict(AttemptResult.SCHEDULED, proceeds=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class MemberPlacement:
     """The node on which a member fits."""
 
     assumed: AssumedPod
@@ -65,10 +77,29 @@ class Evaluated:
     queued: QueuedPod
     seconds: float
     """Duration of the evaluation of the member."""
-    placement: Placement | None = None
+    placement: MemberPlacement | None = None
     failure: Failure | None = None
     cleanups: tuple[Undo, ...] = ()
     """The requests to send if the member's group is rejected."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TriedPlacement:
+    """A placement on which a pod group was tried, with the results of its members."""
+
+    placement: CandidatePlacement
+    verdict: Verdict
+    members: tuple[Evaluated, ...]
+    """The evaluated members in the order of evaluation; the evaluation may end before all are evaluated."""
+    seconds: float
+    """Duration of the evaluation."""
+    scores: dict[str, int] = field(default_factory=dict)
+    """The weighted scores by plugin; empty if the placement was not scored."""
+
+    @property
+    def places(self) -> bool:
+        """Whether a member got a node."""
+        return any(one.placement is not None for one in self.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +108,18 @@ class GroupDecision:
 
     verdict: Verdict
     members: tuple[Evaluated, ...] = ()
-    """The evaluated members in the order of evaluation; the cycle may end before all are evaluated."""
+    """The evaluated members of the chosen placement in the order of evaluation; if no placement fits, of the first."""
     stays: bool = False
     """Whether the members are still assumed on their nodes after the cycle."""
+    tried: tuple[TriedPlacement, ...] = ()
+    """The placements that were tried, in their order; empty without topology-aware scheduling."""
+    chosen: TriedPlacement | None = None
+    """The placement on which the group is placed; None if the group does not fit."""
+
+    @property
+    def reported(self) -> TriedPlacement | None:
+        """The placement of `members`; None without topology-aware scheduling."""
+        return self.chosen or next((one for one in self.tried if one.members is self.members), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,90 +128,94 @@ class Steps:
 
     cluster: Cluster
     profile: Profile
-    decide: Callable[[QueuedPod], Awaitable[Decision | None]]
-    """Runs the filters and scores for a member; None if the member was deleted or placed during the cycle."""
+    rng: random.Random
+    """Draws among equal placements and shuffles placements."""
+    decide: Callable[[QueuedPod, CandidatePlacement], Awaitable[Decision | None]]
+    """Runs the filters and scores for a member on a placement; None if the member was deleted or placed meanwhile."""
     cleanups: Callable[[QueuedPod, Decision], tuple[Undo, ...]]
     """Returns the requests to send for a rejected member if its group is rejected."""
     reserve: Callable[[AssumedPod], Status | None]
     unreserve: Callable[[AssumedPod], tuple[Undo, ...]]
     now: Callable[[], float]
     """A monotonic clock. Units: seconds."""
-    measure: Callable[..., Status | None]
+    measure: Callable[..., Any]
     """Calls a function of an extension point and records its duration under the point and the profile."""
     names_group: bool
     """Whether messages name the pod group as a parent; if not, `REJECTED` precedes the reason."""
-
-
-async def run_cycle(
-    group: PodGroup, scheduled: Callable[[], int], members: Sequence[QueuedPod], steps: Steps
-) -> GroupDecision:
-    """Decide about a pod group; restore the cluster afterwards, except for members that stay on their nodes.
-
-    Args:
-        group: The group.
-        scheduled: Returns the number of its members that are placed or assumed now.
-        members: The members to place, in order of evaluation.
-        steps: The steps of the cycle.
-    """
-    cycle = GroupCycle(group, steps)
-    stays = False
-    try:
-        decision = await cycle.run(scheduled, members)
-        stays = decision.verdict.result is AttemptResult.SCHEDULED and cycle.may_stay()
-    finally:
-        if not stays:
-            cycle.undo()
-    return replace(decision, stays=stays)
+    searched: Callable[[int, Sequence[TriedPlacement]], None]
+    """Called at the end of a search for a placement, with the number of generated placements and those tried."""
 
 
 class GroupCycle:
-    """A cycle under way, with the members that are in place until `undo`."""
+    """A cycle under way, with the members that are in place until `undo`.
 
-    def __init__(self, group: PodGroup, steps: Steps) -> None:
-        self._group, self._steps, self._cluster = group, steps, steps.cluster
+    Args:
+        group: The group.
+        members: The members to place, in order of evaluation.
+        steps: The steps of the cycle.
+    """
+
+    def __init__(self, group: PodGroup, members: Sequence[QueuedPod], steps: Steps) -> None:
+        self.steps, self.members, self._cluster = steps, members, steps.cluster
+        self.context = PodGroupContext(group, [one.pod for one in members], steps.cluster, CycleState())
         self._placed: list[tuple[QueuedPod, AssumedPod, Nomination | None]] = []
         """The members in place, with their nominations before."""
 
-    async def run(self, scheduled: Callable[[], int], members: Sequence[QueuedPod]) -> GroupDecision:
-        """Decide about the members one after another; the arguments are those of `run_cycle`."""
-        progress = PlacementProgress(scheduled(), 0, len(members))
-        verdict, found = self.feasible(progress, is_first=True), list[Evaluated]()
+    async def run(self, scheduled: Callable[[], int], placement: CandidatePlacement) -> TriedPlacement:
+        """Decide about the members one after another; the members that fit are in place afterwards.
+
+        Args:
+            scheduled: Returns the number of members that are placed or assumed now.
+            placement: The nodes that members may use.
+        """
+        began = self.steps.now()
+        verdict, members = await self._evaluate(scheduled, placement)
+        return TriedPlacement(placement, verdict, members, self.steps.now() - began)
+
+    async def _evaluate(
+        self, scheduled: Callable[[], int], placement: CandidatePlacement
+    ) -> tuple[Verdict, tuple[Evaluated, ...]]:
+        progress = PlacementProgress(scheduled(), 0, len(self.members))
+        verdict, found = self.feasible(placement, progress, is_first=True), list[Evaluated]()
         if not verdict.proceeds:
-            return GroupDecision(verdict)
-        for member in members:
-            one = await self.evaluate(member)
+            return verdict, ()
+        for member in self.members:
+            one = await self.evaluate(member, placement)
             if one is None:
                 progress = progress._replace(remaining=progress.remaining - 1)
             else:
                 found.append(one)
                 if one.failure is not None and one.failure.result is AttemptResult.ERROR:
-                    verdict = _error(f"failed to schedule other pod from a pod group: {one.failure.message}")
+                    verdict = error_verdict(f"failed to schedule other pod from a pod group: {one.failure.message}")
                     break
                 progress = progress.after(fits=one.failure is None)
-            verdict = self.feasible(progress)
+            verdict = self.feasible(placement, progress)
             if not verdict.proceeds:
                 break
-        if verdict.result is AttemptResult.SCHEDULED:
-            verdict = self.last_verdict(is_smaller=scheduled() < progress.scheduled)
-        return GroupDecision(verdict, tuple(found))
+        if verdict.fits and self._placed and not self._is_in_place(is_smaller=scheduled() < progress.scheduled):
+            verdict = error_verdict(CHANGED)
+        return verdict, tuple(found)
 
-    def feasible(self, progress: PlacementProgress, *, is_first: bool = False) -> Verdict:
+    def feasible(
+        self, placement: CandidatePlacement, progress: PlacementProgress, *, is_first: bool = False
+    ) -> Verdict:
         """Return whether the group can still be scheduled; `is_first` means before the first member."""
-        status = self._steps.measure(PLACEMENT_FEASIBLE, self._steps.profile, self._status, progress)
+        steps = self.steps
+        status = steps.measure(PLACEMENT_FEASIBLE, steps.profile, self._status, placement, progress)
         if status is None:
             return PROCEED
         if status.code is Code.ERROR:
-            return _error(f"failed to evaluate placement feasibility: {status.message}")
+            return error_verdict(f"failed to evaluate placement feasibility: {status.message}")
         message, waits = status.message, status.code is Code.WAIT
-        if (waits or is_first) and not self._steps.names_group:
+        if (waits or is_first) and not steps.names_group:
             message = f"{REJECTED}, {message}"
         return Verdict(AttemptResult.UNSCHEDULABLE, message, frozenset((status.plugin,)), proceeds=waits)
 
-    def _status(self, progress: PlacementProgress) -> Status | None:
+    def _status(self, placement: CandidatePlacement, progress: PlacementProgress) -> Status | None:
         """Run the PlacementFeasible plugins; a rejection or failure ends the point, otherwise the last Wait applies."""
         waiting: Status | None = None
-        for plugin in self._steps.profile.placement_feasible:
-            status = _answer(plugin, self._group, progress)
+        for plugin in self.steps.profile.placement_feasible:
+            status = _answer(plugin, self.context, placement, progress)
             if status is None or status.code is Code.SUCCESS:
                 continue
             if status.code is not Code.WAIT:
@@ -179,55 +223,56 @@ class GroupCycle:
             waiting = status
         return waiting
 
-    async def evaluate(self, member: QueuedPod) -> Evaluated | None:
+    async def evaluate(self, member: QueuedPod, placement: CandidatePlacement) -> Evaluated | None:
         """Decide about a member and assume it if it fits; return None if it was deleted or placed meanwhile."""
-        began = self._steps.now()
-        decision = await self._steps.decide(member)
+        began = self.steps.now()
+        decision = await self.steps.decide(member, placement)
         if decision is None:
             return None
-        placement, failure = None, _failure_of(decision)
+        place, failure = None, _failure_of(decision)
         cleanups: tuple[Undo, ...] = ()
         if failure is not None and failure.result is AttemptResult.UNSCHEDULABLE:
-            cleanups = self._steps.cleanups(member, decision)
+            cleanups = self.steps.cleanups(member, decision)
         elif failure is None:
             assumed = AssumedPod(member.pod, decision.node, self._cluster, decision.state)
-            placement = Placement(assumed, decision.evaluation.pod_resources)
-            failure = self._place(member, placement, decision.row)
-        seconds = self._steps.now() - began
-        return Evaluated(member, seconds, placement if failure is None else None, failure, cleanups)
+            place = MemberPlacement(assumed, decision.evaluation.pod_resources)
+            failure = self._place(member, place, decision.row)
+        seconds = self.steps.now() - began
+        return Evaluated(member, seconds, place if failure is None else None, failure, cleanups)
 
-    def _place(self, member: QueuedPod, placement: Placement, row: int) -> Failure | None:
+    def _place(self, member: QueuedPod, placement: MemberPlacement, row: int) -> Failure | None:
         """Assume a member on its node and run Reserve; return the failure of Reserve, or None."""
         assumed, nomination = placement.assumed, self._cluster.nominations.get(member.identity)
         self._cluster.assume(assumed.pod, row, placement.resources)
         self._placed.append((member, assumed, nomination))
-        status = self._steps.reserve(assumed)
+        status = self.steps.reserve(assumed)
         if status is None:
             return None
         self._remove(*self._placed.pop())
         return Failure.at_permit(status)
 
-    def last_verdict(self, *, is_smaller: bool) -> Verdict:
-        """Return the final verdict on a group that passed: a member must be assumed, and none may have been deleted.
+    def hold(self, members: Iterable[Evaluated]) -> tuple[Evaluated, ...]:
+        """Place evaluated members that are not in place; return the members that are in place."""
+        placed = [one for one in members if one.placement is not None]
+        if self._placed:
+            return tuple(placed)
+        row_of = self._cluster.nodes.row_of
+        again = ((one, one.placement) for one in placed)
+        return tuple(one for one, at in again if at and self._place(one.queued, at, row_of[at.assumed.node]) is None)
 
-        Args:
-            is_smaller: Whether fewer members have a node than the cycle counted.
-        """
-        if not self._placed:
-            message = NOTHING_PLACED if self._steps.names_group else REJECTED
-            return Verdict(AttemptResult.UNSCHEDULABLE, message)
-        stay = (self._is_in_place(member, assumed) for member, assumed, _ in self._placed)
-        return PROCEED if all(stay) and not is_smaller else _error(CHANGED)
+    def _is_in_place(self, *, is_smaller: bool) -> bool:
+        """Return whether no placed member and none of their nodes was deleted, while extenders were called."""
+        return not is_smaller and all(self._stays(member, assumed) for member, assumed, _ in self._placed)
 
-    def _is_in_place(self, member: QueuedPod, assumed: AssumedPod) -> bool:
+    def _stays(self, member: QueuedPod, assumed: AssumedPod) -> bool:
         nodes = self._cluster.nodes
         row = nodes.row_of.get(assumed.node, -1)
         return row >= 0 and bool(nodes.present.data[row]) and self._cluster.is_assumed(member.identity)
 
     def may_stay(self) -> bool:
-        """Return whether no Reserve or Permit plugin applies to the assumed members, so that they can stay."""
-        profile = self._steps.profile
-        if profile.permits:
+        """Return whether members are in place to which no Reserve or Permit plugin applies, so that they can stay."""
+        profile = self.steps.profile
+        if profile.permits or not self._placed:
             return False
         return not any(profile.reserving(assumed.pod, self._cluster) for _, assumed, _ in self._placed)
 
@@ -241,15 +286,20 @@ class GroupCycle:
 
         Nothing was written to the API server for the member: the requests that Unreserve returns are dropped.
         """
-        self._steps.unreserve(assumed)
+        self.steps.unreserve(assumed)
         change = self._cluster.forget(member.identity)
         if nomination is not None and not change.nothing:
             self._cluster.nominations.set(nomination.pod, nomination.node)
 
 
-def _answer(plugin: PlacementFeasiblePlugin, group: PodGroup, progress: PlacementProgress) -> Status | None:
+def _answer(
+    plugin: PlacementFeasiblePlugin,
+    context: PodGroupContext,
+    placement: CandidatePlacement,
+    progress: PlacementProgress,
+) -> Status | None:
     try:
-        status = plugin.placement_feasible(group, progress)
+        status = plugin.placement_feasible(context, placement, progress)
     except Exception as error:
         log.exception('PlacementFeasible plugin "%s" failed', plugin.name)
         return Status(Code.ERROR, (repr(error),), plugin.name)
@@ -262,7 +312,8 @@ def _fault(status: Status) -> str:
     return f"unexpected status code ({status.code.text}) from PlacementFeasible plugin: {status.message}"
 
 
-def _error(message: str) -> Verdict:
+def error_verdict(message: str) -> Verdict:
+    """Return the verdict on a pod group whose cycle failed."""
     return Verdict(AttemptResult.ERROR, message)
 
 
@@ -272,7 +323,7 @@ def _failure_of(decision: Decision) -> Failure | None:
         return None
     if decision.failed:
         return Failure(AttemptResult.ERROR, decision.error())
-    nominated = None if decision.cluster.nodes.count else ""
+    nominated = None if decision.evaluation.node_count else ""
     return Failure(
         AttemptResult.UNSCHEDULABLE,
         decision.fit_error(),

@@ -77,7 +77,7 @@ class GroupResult:
     def _rejection(self, nominated: str | None, *, fits: bool) -> Failure:
         """Return the failure of a member without an own one; `nominated` is its nominated node from now on."""
         verdict = self.decision.verdict
-        if self.names_group:
+        if self.names_group and not verdict.is_of_members:
             message = f'parent pod group "{self.name}" is unschedulable'
             return Failure(AttemptResult.UNSCHEDULABLE, message, verdict.rejectors, nominated=nominated)
         message = verdict.message

@@ -25,14 +25,16 @@ from policysched.framework import (
     WhatIfFilter,
     unschedulable,
 )
-from policysched.framework.pod_groups import NodeRanks
+from policysched.framework.binding import Undo
+from policysched.framework.pod_groups import CandidatePlacement, NodeRanks
 from policysched.model.objects import Pod, PodGroup
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.post_filter import at_once
 from policysched.schedule.cycle.results.plugin_results import NARROWED
-from policysched.schedule.groups.cycle import GroupCycle, Placement, Steps
+from policysched.schedule.groups.cycle import GroupCycle, MemberPlacement, Steps
+from policysched.schedule.groups.placements import decide_group
 from policysched.schedule.observer import AttemptResult
 from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.state.placed.pods import PlacedPod, pod_id
@@ -85,9 +87,9 @@ class RejectedPodGroup:
     @contextmanager
     def without(self, pods: Sequence[PlacedPod], ranks: NodeRanks | None = None) -> Iterator[_Simulation]:
         """Simulate the cycle of the group without some pods."""
-        simulation = _Simulation(self.group, self._engine, self._steps, ranks)
+        simulation = _Simulation(self.group, self._members, self._engine, self._steps, ranks)
         try:
-            simulation.begin(pods, self._scheduled, self._members)
+            simulation.begin(pods, self._scheduled)
             yield simulation
         finally:
             simulation.end()
@@ -96,14 +98,20 @@ class RejectedPodGroup:
 class _Simulation:
     """A pod group in the cluster without some other pods (implements `GroupSimulation`)."""
 
-    def __init__(self, group: PodGroup, engine: Engine, steps: Steps, ranks: NodeRanks | None) -> None:
+    def __init__(
+        self, group: PodGroup, members: Sequence[QueuedPod], engine: Engine, steps: Steps, ranks: NodeRanks | None
+    ) -> None:
         self._cluster, self._engine, self._ranks = steps.cluster, engine, ranks
         self._steps = replace(
-            steps, decide=self._decide, cleanups=lambda *_: (), reserve=partial(self._reserve, steps.reserve)
+            steps,
+            decide=self._decide,
+            cleanups=lambda *_: (),
+            reserve=partial(self._reserve, steps.reserve),
+            unreserve=partial(self._unreserve, steps.unreserve),
         )
-        self._cycle = GroupCycle(group, self._steps)
+        self._cycle = GroupCycle(group, members, self._steps)
         self._removed: dict[str, PlacedPod] = {}
-        self._placed: list[tuple[QueuedPod, Placement]] = []
+        self._placed: list[tuple[QueuedPod, MemberPlacement]] = []
         """The members in place, in the order of evaluation."""
         self.reads_other_nodes = False
         """Whether the filters of a member read the pods of other nodes."""
@@ -115,17 +123,20 @@ class _Simulation:
         """The nodes of the placed members, by the identity of the pod."""
         return {member.identity: placement.assumed.node for member, placement in self._placed}
 
-    def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int], members: Sequence[QueuedPod]) -> None:
+    def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int]) -> None:
         """Remove pods and run the cycle of the group; the members that fit stay in place."""
+        members = self._cycle.members
         self.reads_other_nodes = any(_reads_other_nodes(self._engine.find(member.pod)) for member in members)
         self._remove(pods)
-        decision = at_once(self._cycle.run(scheduled, members))
+        decision = at_once(decide_group(self._cycle, scheduled))
         verdict = decision.verdict
         if verdict.result is AttemptResult.ERROR:
             self.failure = Status(Code.ERROR, (verdict.message,))
-        elif verdict.result is not AttemptResult.SCHEDULED:
+        elif not verdict.fits:
             self.failure = unschedulable(verdict.message)
-        self._placed = [(one.queued, one.placement) for one in decision.members if one.placement is not None]
+        else:
+            placed = self._cycle.hold(decision.members)
+            self._placed = [(one.queued, one.placement) for one in placed if one.placement is not None]
 
     def end(self) -> None:
         """Remove the members and restore all pods."""
@@ -150,8 +161,8 @@ class _Simulation:
             self._put_in(one)
         return fits
 
-    async def _decide(self, member: QueuedPod) -> Decision:
-        evaluation = self._engine.find(member.pod)
+    async def _decide(self, member: QueuedPod, placement: CandidatePlacement) -> Decision:
+        evaluation = self._engine.find(member.pod, rows=placement.limit(self._cluster))
         if self._ranks is not None:
             evaluation = _of_lowest_rank(evaluation, self._ranks)
         return self._engine.choose(evaluation)
@@ -159,26 +170,31 @@ class _Simulation:
     def _reserve(self, reserve: Callable[[AssumedPod], Status | None], assumed: AssumedPod) -> Status | None:
         status = reserve(assumed)
         if status is None and self._ranks is not None:
-            self._ranks.place(self._cluster.nodes.row_of[assumed.node])
+            self._ranks.place(pod_id(assumed.pod), self._cluster.nodes.row_of[assumed.node])
         return status
+
+    def _unreserve(self, unreserve: Callable[[AssumedPod], tuple[Undo, ...]], assumed: AssumedPod) -> tuple[Undo, ...]:
+        if self._ranks is not None:
+            self._ranks.remove(pod_id(assumed.pod))
+        return unreserve(assumed)
 
     def _remove(self, pods: Iterable[PlacedPod]) -> None:
         for placed in pods:
             self._cluster.take_away(placed)
             self._removed[pod_id(placed.pod)] = placed
 
-    def _row_of(self, one: tuple[QueuedPod, Placement]) -> int:
+    def _row_of(self, one: tuple[QueuedPod, MemberPlacement]) -> int:
         return self._cluster.nodes.row_of[one[1].assumed.node]
 
-    def _fits(self, one: tuple[QueuedPod, Placement]) -> bool:
+    def _fits(self, one: tuple[QueuedPod, MemberPlacement]) -> bool:
         evaluation = self._engine.find(one[0].pod)
         return evaluation.rejection is None and evaluation.trial(self._row_of(one)).verdict() is None
 
-    def _take_out(self, one: tuple[QueuedPod, Placement]) -> None:
+    def _take_out(self, one: tuple[QueuedPod, MemberPlacement]) -> None:
         self._steps.unreserve(one[1].assumed)
         self._cluster.forget(one[0].identity)
 
-    def _put_in(self, one: tuple[QueuedPod, Placement]) -> None:
+    def _put_in(self, one: tuple[QueuedPod, MemberPlacement]) -> None:
         """Place a member; as in kube-scheduler, a failure of Reserve is ignored."""
         placement = one[1]
         self._cluster.assume(placement.assumed.pod, self._row_of(one), placement.resources)

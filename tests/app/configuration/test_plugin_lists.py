@@ -54,7 +54,7 @@ def at(point: str, **given: PluginSet) -> list[str]:
 
 
 def weights(**given: PluginSet) -> dict[str, int]:
-    return dict(lists(**given).weights)
+    return dict(lists(**given).weights["score"])
 
 
 FILTERS = at("filter")

@@ -41,11 +41,13 @@ type plugin struct {
 type hinter struct{ *plugin }
 
 func (p *plugin) factory() frameworkruntime.PluginFactory {
-	return func(_ context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	return func(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		p.handle = handle
 		switch {
 		case p.script.Ranks != nil:
 			return &ranking{p.script}, nil
+		case p.script.Placements != nil:
+			return newPlacing(ctx, p.script, handle)
 		case p.script.Sort:
 			return &justSorting{p}, nil
 		case p.script.Events != nil:

@@ -90,8 +90,7 @@ func play(ctx context.Context, asked script, notes *record, server *api) ([]*plu
 		}
 	}
 	factory := newInformerFactory(server.client)
-	made, err := scheduler.New(ctx, server.client, factory, nil,
-		func(string) events.EventRecorderLogger { return &recorder{notes} },
+	options := append(placementOptions(configuration),
 		scheduler.WithComponentConfigVersion(configuration.APIVersion),
 		scheduler.WithProfiles(configuration.Profiles...),
 		scheduler.WithPercentageOfNodesToScore(configuration.PercentageOfNodesToScore),
@@ -100,6 +99,8 @@ func play(ctx context.Context, asked script, notes *record, server *api) ([]*plu
 		scheduler.WithParallelism(configuration.Parallelism),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry),
 	)
+	made, err := scheduler.New(ctx, server.client, factory, nil,
+		func(string) events.EventRecorderLogger { return &recorder{notes} }, options...)
 	if err != nil {
 		return nil, err
 	}

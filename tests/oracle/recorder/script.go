@@ -26,6 +26,8 @@ type pluginScript struct {
 	Sort bool `json:"sort"`
 	// Ranks makes it a Score plugin and nothing else, which is not recorded: the scores of nodes, by name.
 	Ranks map[string]int64 `json:"ranks"`
+	// Placements makes it a plugin that places pod groups and nothing else, which is not recorded.
+	Placements *placementScript `json:"placements"`
 	// Events are those that it registers for; null is a plugin that registers for none, which means all.
 	Events []eventScript `json:"events"`
 	// PlainFilter and PlainScore leave the extensions of PreFilter and Score out.
@@ -35,6 +37,14 @@ type pluginScript struct {
 	Takes float64 `json:"takes"`
 	// Answers are by point and pod, one for each cycle of the pod in turn; after the last one it has nothing against it.
 	Answers map[string]map[string][]answer `json:"answers"`
+}
+
+// placementScript is a generator of placements in the order of their names, whose scores distinguish them.
+type placementScript struct {
+	// Key is a label of nodes whose values are the placements; without one, they are those of the topology constraint.
+	Key string `json:"key"`
+	// Ranks are the scores of placements, by name; others have 0.
+	Ranks map[string]int64 `json:"ranks"`
 }
 
 type eventScript struct {

@@ -11,9 +11,13 @@ from msgspec import structs
 
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import AssumedPod, Code, ReservePlugin, Status, unschedulable
-from policysched.framework.pod_groups import PlacementFeasiblePlugin, PlacementProgress
+from policysched.framework.pod_groups import (
+    CandidatePlacement,
+    PlacementFeasiblePlugin,
+    PlacementProgress,
+    PodGroupContext,
+)
 from policysched.framework.profile import Profile
-from policysched.model.objects import PodGroup
 from policysched.schedule.groups.cycle import CHANGED
 from tests.build import node
 from tests.groups import GATED, GATED_38, group, member
@@ -58,7 +62,12 @@ class Feasible(PlacementFeasiblePlugin):
     def __init__(self, answer: Status | Exception) -> None:
         self._answer, self.seen = answer, list[PlacementProgress]()
 
-    def placement_feasible(self, group: PodGroup, progress: PlacementProgress) -> Status | None:  # noqa: ARG002
+    def placement_feasible(
+        self,
+        context: PodGroupContext,  # noqa: ARG002 - the base's signature
+        placement: CandidatePlacement,  # noqa: ARG002 - the base's signature
+        progress: PlacementProgress,
+    ) -> Status | None:
         self.seen.append(progress)
         if progress.remaining == 2:
             return None
@@ -145,7 +154,7 @@ async def test_wait_after_the_last_member_is_a_rejection() -> None:
     plugin = Feasible(Status(Code.WAIT, ("not yet",)))
     async with running(node("n1"), of=profile_with(placement_feasible=(plugin,)), release=GATED_38) as stand:
         await submit(stand, group(least=1), *members(2))
-        assert plugin.seen[:3] == [(0, 0, 2), (1, 0, 1), (2, 0, 0)]
+        assert plugin.seen[:3] == [(0, 0, 2, 0), (1, 0, 1, 1), (2, 0, 0, 2)]
         assert conditions(stand)[0][2].startswith("not yet, ")
         assert stand.bound == {}
 

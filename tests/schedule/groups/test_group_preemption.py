@@ -322,13 +322,15 @@ def preempt(
     steps = Steps(
         cluster=around,
         profile=profile,
-        decide=lambda _: pytest.fail("decided outside of the simulation"),
+        rng=random.Random(0),
+        decide=lambda *_: pytest.fail("decided outside of the simulation"),
         cleanups=lambda *_: (),
         reserve=lambda _: None,
         unreserve=lambda _: (),
         now=lambda: 0.0,
         measure=lambda _point, _profile, run, *arguments: run(*arguments),
         names_group=around.release.messages_name_pod_group,
+        searched=lambda *_: None,
     )
     queued = [QueuedPod(one, pod_id(one), 0.0) for one in pods]
     groups = around.pod_groups

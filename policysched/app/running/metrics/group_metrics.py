@@ -1,4 +1,4 @@
-"""`GroupMetrics`: metrics about attempts of pod groups, with kube-scheduler's names, labels and texts.
+"""`GroupMetrics`: metrics about attempts and placements of pod groups, with kube-scheduler's names, labels and texts.
 
 Source: pkg/scheduler/metrics/metrics.go, pkg/scheduler/metrics/profile_metrics.go, v1.37 and v1.38.
 """
@@ -14,14 +14,30 @@ from prometheus_client.registry import Collector
 
 from policysched.app.running.metrics.series import Histogram, Labels, exponential, make_counters
 from policysched.model.release import Release
-from policysched.schedule.observer import GroupAttempt, Observer
+from policysched.schedule.observer import GroupAttempt, Observer, PlacementSearch
 
 ENTITY: Final = "podgroup"
 _KINDS: Final = "entity type ('podgroup' or 'compositepodgroup')"
 
 
+_FEASIBLE: Final = "'feasible' means the pod group fit into the placement, while 'infeasible' means it did not."
+_PROFILE: Final = ", scheduler profile, and entity type."
+_NESTED: Final = (
+    "For pod groups nested in a composite pod group, placements are generated and counted once per evaluated parent "
+    "placement."
+)
+_CHILDREN: Final = (
+    "For composite pod groups, nested evaluations of child groups are also counted separately under their own entity "
+    "type."
+)
+_SUBTREE: Final = (
+    "For composite pod groups, this covers scheduling the whole subtree on the placement, including nested placement "
+    "evaluations of child groups, which are also recorded separately under their own entity type."
+)
+
+
 class GroupMetrics(Observer, Collector):
-    """Counts attempts to schedule pod groups, with durations.
+    """Counts attempts to schedule pod groups and evaluations of placements, with durations.
 
     Args:
         release: The release whose labels and texts apply.
@@ -46,6 +62,31 @@ class GroupMetrics(Observer, Collector):
             of_attempts,
         )
 
+        self._has_placements = release.topology_aware
+        self._generated: Counter[Labels] = Counter()
+        self._evaluated: Counter[Labels] = Counter()
+        self._evaluation_seconds = Histogram(
+            "scheduler_placement_evaluation_duration_seconds",
+            "[ALPHA] Latency in seconds of evaluating a single candidate placement when scheduling pod groups, by "
+            + (f"result{_PROFILE} {_SUBTREE} " if named else "result. ")
+            + _FEASIBLE,
+            self._labels("result", "profile"),
+            of_attempts,
+        )
+
+    def _labels(self, *names: str) -> tuple[str, ...]:
+        """Return labels with that of the entity, if the release has it."""
+        return (*names, "entity") if self._has_entity else names
+
+    def on_placement_search(self, search: PlacementSearch) -> None:
+        """Count generated and evaluated placements with the durations of evaluations."""
+        entity = (ENTITY,) if self._has_entity else ()
+        self._generated[search.profile, *entity] += search.generated
+        for fits, seconds in search.evaluated:
+            labels = ("feasible" if fits else "infeasible", search.profile, *entity)
+            self._evaluated[labels] += 1
+            self._evaluation_seconds.observe(labels, seconds)
+
     def on_group_attempt(self, attempt: GroupAttempt) -> None:
         """Count an attempt with its durations."""
         result = "waiting_on_preemption" if attempt.waits else attempt.result.value
@@ -69,3 +110,23 @@ class GroupMetrics(Observer, Collector):
         )
         yield self._seconds.collect()
         yield self._algorithm_seconds.collect()
+        if self._has_placements:
+            yield from self._placements()
+
+    def _placements(self) -> Iterator[MetricFamily]:
+        named = self._has_entity
+        yield make_counters(
+            "scheduler_generated_placements",
+            "[ALPHA] Number of candidate placements generated when scheduling pod groups"
+            + (f", by scheduler profile and entity type. {_NESTED}" if named else "."),
+            self._labels("profile"),
+            self._generated,
+        )
+        yield make_counters(
+            "scheduler_placement_evaluations",
+            "[ALPHA] Number of candidate placements evaluated when scheduling pod groups, by result"
+            + (f"{_PROFILE} {_FEASIBLE} {_CHILDREN}" if named else f". {_FEASIBLE}"),
+            self._labels("result", "profile"),
+            self._evaluated,
+        )
+        yield self._evaluation_seconds.collect()

@@ -1,0 +1,60 @@
+"""The score of NodeResourcesFit for placements of pod groups: the used percentage of all their nodes together.
+
+Source: plugins/noderesources/resource_allocation.go (scorePlacement), most_allocated.go, v1.37 and v1.38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from policysched.framework import MAX_NODE_SCORE, Cluster, Scores
+from policysched.framework.pod_groups import FeasiblePlacement
+from policysched.model.objects import Pod
+from policysched.model.requests import incoming_nonzero
+from policysched.model.selection.name_validation import is_scalar_resource_name
+from policysched.plugins.node_resources.allocation import ResourceWeight
+
+
+def placement_scores(
+    feasible: Sequence[FeasiblePlacement], cluster: Cluster, resources: Sequence[ResourceWeight], *, pod_level: bool
+) -> Scores:
+    """Return for each placement the weighted mean of the resources' used percentages after placing the members.
+
+    Args:
+        feasible: The placements.
+        cluster: The cluster, without the members.
+        resources: The scored resources.
+        pod_level: Whether pod-level requests and a resize count.
+
+    Shapes: P placements -> (P,).
+    Missing: resources that no node of a placement has, and extended resources that no member requests, are ignored; a
+        placement without any scores 0.
+    """
+    names, in_use = tuple(one.name for one in resources), cluster.amounts_in_use if pod_level else None
+    known: dict[int, list[int]] = {}
+
+    def amounts(pod: Pod) -> list[int]:
+        found = known.get(id(pod))
+        if found is None:
+            found = known[id(pod)] = incoming_nonzero(pod, names, in_use)
+        return found
+
+    tables = cluster.nodes.amounts
+    places = tables.places(names)
+    found = []
+    for one in feasible:
+        wanted = [sum(column) for column in zip(*map(amounts, one.pods), strict=True)] or [0] * len(names)
+        capacity = tables.allocatable[places][:, one.placement.rows]
+        taken = np.where(capacity != 0, tables.counted[places][:, one.placement.rows], 0)
+        total = weight = 0
+        for number, resource in enumerate(resources):
+            have = int(capacity[number].sum())
+            if not have or (not wanted[number] and is_scalar_resource_name(resource.name)):
+                continue
+            used = min(wanted[number] + int(taken[number].sum()), have)
+            total += used * MAX_NODE_SCORE // have * resource.weight
+            weight += resource.weight
+        found.append(total // max(weight, 1))
+    return np.array(found, np.int64)
