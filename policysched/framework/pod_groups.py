@@ -208,6 +208,17 @@ class RejectedGroup(Protocol):
         """
 
 
+class Disruption(NamedTuple):
+    """What the eviction of victims disrupts."""
+
+    groups: int
+    """Number of pod groups that are victims."""
+    pods: int
+    """Number of single pods that are victims."""
+    violations: int
+    """Number of pods whose eviction violates a disruption budget."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodGroupPostFilterResult:
     """Result of a plugin at PodGroupPostFilter."""
@@ -221,6 +232,10 @@ class PodGroupPostFilterResult:
     """Starts writes to the API server and returns an awaitable; False as its result means failure."""
     victims: Sequence[Pod] = ()
     """The victims."""
+    searched: bool = False
+    """Whether the plugin searched for victims."""
+    disruption: Disruption | None = None
+    """What the eviction of the victims disrupts; None if no victims were chosen."""
 
 
 class PodGroupPostFilterPlugin(Plugin, ABC):

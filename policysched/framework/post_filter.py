@@ -174,6 +174,8 @@ class PostFilterResult:
     """Writes to the API server that run regardless of the results of later plugins. Not called in a dry-run."""
     ask: Callable[[], Awaitable[PostFilterResult]] | None = None
     """Calls extenders and returns the PostFilterResult that replaces this one. The cluster may change meanwhile."""
+    violations: int = 0
+    """Number of victims whose eviction violates a disruption budget."""
 
     @property
     def succeeded(self) -> bool:

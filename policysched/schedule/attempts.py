@@ -27,7 +27,7 @@ from policysched.schedule.observer import AttemptResult, Observers, notify
 from policysched.schedule.queue.queue import Queue
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.shadow_guards import ShadowGuards
-from policysched.schedule.timing import CYCLE_POINTS, POST_FILTER, Timing, at_point
+from policysched.schedule.timing import CYCLE_POINTS, POD, POST_FILTER, Timing, at_point
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources
 
@@ -286,7 +286,7 @@ class Attempts:
         if self._observers and result.victims:
             notify(self._observers, lambda one: one.on_preemption(queued, result))
         if result.act is not None:
-            self.make_room(pod.key, result.act)
+            self.make_room(pod.key, POD, result.act)
         self.fail(queued, failure, result.cleanups)
 
     def failed_cycle(self, queued: QueuedPod, decision: Decision) -> FailedCycle:
@@ -294,27 +294,28 @@ class Attempts:
         extenders = self._profiles[queued.profile].extending(self._queue.latest(queued))
         return FailedCycle(decision, self.rng, extenders, self._engines[queued.profile].profile.victim_guards)
 
-    def make_room(self, key: str, act: Callable[[Handle], Awaitable[bool | None]]) -> None:
+    def make_room(self, key: str, kind: str, act: Callable[[Handle], Awaitable[bool | None]]) -> None:
         """Start the evictions of a preemption.
 
         Args:
             key: `namespace/name` of the preemptor.
+            kind: The kind of the preemptor.
             act: Starts the evictions.
         """
-        self.start(key, self._making_room(act(self._binder.handle)))
+        self.start(key, self._making_room(kind, act(self._binder.handle)))
 
     def engine_of(self, profile: str) -> Engine:
         """Return the engine of a profile."""
         return self._engines[profile]
 
-    async def _making_room(self, work: Awaitable[bool | None]) -> None:
+    async def _making_room(self, kind: str, work: Awaitable[bool | None]) -> None:
         timing, succeeded = self._timing, False
         began = 0.0 if timing is None else timing.now()
         try:
             succeeded = await work is not False
         finally:
             if timing is not None:
-                timing.preempted(timing.now() - began, succeeded=succeeded)
+                timing.preempted(kind, timing.now() - began, succeeded=succeeded)
 
     def start(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         """Start a task that sends requests for a pod; log its failure.

@@ -15,8 +15,10 @@ from enum import Enum
 from weakref import WeakKeyDictionary
 
 from policysched.framework import DeviceWait, PostFilterResult, Status, WaitingPod
+from policysched.framework.pod_groups import PodGroupPostFilterResult
 from policysched.framework.profile import Profile
 from policysched.klog import V2, V3, V4, V5
+from policysched.model.objects import PodGroup
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -90,6 +92,9 @@ class Observer:
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
         """Called when victims of a preemption are chosen."""
+
+    def on_group_preemption(self, group: PodGroup, result: PodGroupPostFilterResult) -> None:
+        """Called when victims of the preemption by a pod group are chosen."""
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Called at the end of a scheduling attempt of a pod."""

@@ -38,6 +38,9 @@ PERMIT: Final = "Permit"
 PRE_BIND: Final = "PreBind"
 BIND: Final = "Bind"
 POST_BIND: Final = "PostBind"
+POD: Final = "pod"
+POD_GROUP: Final = "podgroup"
+"""The kinds of preemptors."""
 
 
 class Timing(Protocol):
@@ -64,8 +67,11 @@ class Timing(Protocol):
     def change(self, event: str, seconds: float) -> None:
         """Record the duration of a change of the cluster."""
 
-    def preempted(self, seconds: float, *, succeeded: bool) -> None:
-        """Record the duration of a preemption after the choice of victims."""
+    def searched(self, preemptor: str, status: Code, seconds: float) -> None:
+        """Record the duration of a search for victims by a preemptor of a kind."""
+
+    def preempted(self, preemptor: str, seconds: float, *, succeeded: bool) -> None:
+        """Record the duration of a preemption by a preemptor of a kind, after the choice of victims."""
 
 
 class CycleTimes:

@@ -40,7 +40,7 @@ async def scraped(release: Release) -> list[str]:
     while (queued := scheduler.queue.pop()) is not None:
         await scheduler.attempts.make(queued)
     scheduler.take(pod("huge", requests={"cpu": 5000}))
-    timing.preempted(0.1, succeeded=True)
+    timing.preempted("pod", 0.1, succeeded=True)
     lines = shown(timing, metrics, claims, StateMetrics(scheduler))
     await scheduler.attempts.finish(1)
     return lines

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.transport import Pacing
 from policysched.metric_sources.counters import SourceCounters
 from policysched.metric_sources.no_source import NoSource
+from policysched.model.release import DEFAULT, Release
 from policysched.plugins.arguments import API_VERSION
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -47,7 +48,8 @@ policies by name have series. The flags `--disabled-metrics` and `--allow-metric
 KUBE: Final = """## Metrics of kube-scheduler
 
 Names, help texts, labels and buckets are those of kube-scheduler v1.37.2, so existing dashboards work
-(`tests/e2e/test_scheduler_metrics.py` compares them).
+(`tests/e2e/test_scheduler_metrics.py` compares them). Metrics marked *gated* exist with the feature gate
+`GenericWorkload`.
 """
 DURATIONS: Final = """## How durations are measured
 
@@ -69,8 +71,6 @@ ABSENT: Final = """## Metrics of kube-scheduler that do not exist here
 | policysched reuses results for equal pods in another way |
 | `scheduler_async_api_call_execution_total`, `scheduler_async_api_call_execution_duration_seconds`, \
 `scheduler_pending_async_api_calls` | the feature gate `SchedulerAsyncAPICalls` is off by default |
-| `scheduler_podgroup_schedule_attempts_total`, `scheduler_podgroup_scheduling_attempt_duration_seconds`, \
-`scheduler_podgroup_scheduling_algorithm_duration_seconds` | they exist with the feature gate `GenericWorkload` |
 | `scheduler_generated_placements_total`, `scheduler_placement_evaluations_total`, \
 `scheduler_placement_evaluation_duration_seconds` \
 | they exist with the feature gate `TopologyAwareWorkloadScheduling` |
@@ -137,36 +137,40 @@ class Metric:
     labels: tuple[str, ...]
     text: str
 
-    def row(self) -> str:
+    def row(self, *, is_gated: bool) -> str:
         """Return the metric's row of the table."""
         found = _LEVEL.match(self.text)
         labels = ", ".join(f"`{label}`" for label in self.labels)
-        text = " ".join((_LEVEL.sub("", self.text), NOTES.get(self.name, ""))).strip()
+        gated = ("*Gated.*",) if is_gated else ()
+        text = " ".join((*gated, _LEVEL.sub("", self.text), NOTES.get(self.name, ""))).strip()
         return f"| `{self.name}` | {self.kind} | {labels} | {found[1] if found else ''} | {text.replace('|', ' ')} |"
 
 
 def page() -> str:
     """Return the text of the page."""
-    metrics = sorted(asyncio.run(_registered()), key=lambda one: one.name)
+    plain = {one.name for one in asyncio.run(_registered(DEFAULT))}
+    metrics = sorted(asyncio.run(_registered(replace(DEFAULT, generic_workload=True))), key=lambda one: one.name)
     resources = [Metric(name, "gauge", RESOURCE_LABELS, text) for name, text in HEADS.items()]
-    kube = _table(one for one in metrics if not one.name.startswith(OWN))
+    gated = frozenset(one.name for one in metrics if one.name not in plain)
+    kube = _table((one for one in metrics if not one.name.startswith(OWN)), gated)
     own = _table(one for one in metrics if one.name.startswith(OWN))
     parts = [HEAD, KUBE, kube, OWN_HEAD, own, DECISIVE, DURATIONS, RESOURCES + _table(resources) + LIMITS, ABSENT]
     return "\n".join(parts)
 
 
-def _table(metrics: Iterable[Metric]) -> str:
+def _table(metrics: Iterable[Metric], gated: Collection[str] = ()) -> str:
     head = ["| metric | type | labels | level | meaning |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *(one.row() for one in metrics)]) + "\n"
+    return "\n".join([*head, *(one.row(is_gated=one.name in gated) for one in metrics)]) + "\n"
 
 
-async def _registered() -> list[Metric]:
+async def _registered(release: Release) -> list[Metric]:
     """Return the metrics of a scheduler that has a configuration file, a leader election and a source of metrics."""
     registry = CollectorRegistry()
     data = f"apiVersion: {API_VERSION}\nkind: {KIND}\n".encode()
     configuration = ConfigurationFile(Path("scheduler.yaml"), NO_PLUGINS, registry, data=data)
+    configuration.follow(release)
     SourceCounters(registry)
-    Process(RunOptions(), await _connect(), NoSource(), registry, configuration)
+    Process(RunOptions(), await _connect(), NoSource(), registry, configuration, release)
     competing_gauge(registry)
     skew_gauge(registry)
     pacing = Pacing(random.Random().random)  # noqa: S311 - nobody is elected

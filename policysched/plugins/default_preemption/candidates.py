@@ -83,9 +83,10 @@ class Choice:
         self.best: list[str] = sorted(self._place_of)
         """The names of the best nodes."""
 
-    def victims_on(self, node: str) -> Sequence[Pod]:
+    def victims_on(self, node: str) -> NodeVictims:
         """Return the victims on one of the best nodes, the most important first."""
-        return self._victims_and_violations(self._place_of[node])[0]
+        victims, violating = self._victims_and_violations(self._place_of[node])
+        return NodeVictims(victims, len(violating))
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield every candidate node, in the order of names."""

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.framework import Cluster, Code, Status, unresolvable, unschedulable
-from policysched.framework.pod_groups import GroupSimulation, PodGroupPostFilterResult, RejectedGroup
+from policysched.framework.pod_groups import Disruption, GroupSimulation, PodGroupPostFilterResult, RejectedGroup
 from policysched.model.objects import Pod
 from policysched.model.pod_requirements import pod_priority
 from policysched.plugins.default_preemption.budgets import Budgets
@@ -86,17 +86,20 @@ def search_for_group(
     victims, guarded = _victims(rejected, budgets, searching)
     if not victims:
         lack = unresolvable if rules.lack_is_final else unschedulable
-        return PodGroupPostFilterResult(lack(*_told(NO_VICTIMS, guarded)))
+        return PodGroupPostFilterResult(lack(*_told(NO_VICTIMS, guarded)), searched=rules.lack_is_final)
     pods = [placed for victim in victims for placed in victim.pods]
     ranks = VictimRanks(rejected.cluster, victims) if rules.ranks_nodes else None
     with rejected.without(pods, ranks) as simulation:
         failure = simulation.failure
         if failure is not None:
-            return PodGroupPostFilterResult(Status(failure.code, _told(failure.message, guarded)))
+            return PodGroupPostFilterResult(Status(failure.code, _told(failure.message, guarded)), searched=True)
         evicted = _evicted(victims, simulation, rejected.cluster)
         nodes = dict(simulation.nodes)
-    text = f"found a placement for podgroup, preempting {len(evicted)} victims"
-    return PodGroupPostFilterResult(Status(Code.SUCCESS, (f"{PREFIX}{text}",)), nodes, victims=evicted)
+    going = tuple(placed.pod for one in evicted for placed in one.pods)
+    status = Status(Code.SUCCESS, (f"{PREFIX}found a placement for podgroup, preempting {len(going)} victims",))
+    groups, violations = sum(one.is_group for one in evicted), sum(one.violations for one in evicted)
+    disruption = Disruption(groups, len(evicted) - groups, violations)
+    return PodGroupPostFilterResult(status, nodes, victims=going, searched=True, disruption=disruption)
 
 
 def _early(rejected: RejectedGroup, rules: GroupRules) -> PodGroupPostFilterResult | None:
@@ -163,16 +166,15 @@ def _distinct(pods: Sequence[Pod]) -> list[Pod]:
     return found
 
 
-def _evicted(victims: Sequence[Victim], simulation: GroupSimulation, cluster: Cluster) -> tuple[Pod, ...]:
-    """Return the pods of the victims that cannot be restored."""
+def _evicted(victims: Sequence[Victim], simulation: GroupSimulation, cluster: Cluster) -> list[Victim]:
+    """Return the victims that cannot be restored."""
     left: list[Victim] = []
     if simulation.reads_other_nodes and len(victims) * len(simulation.nodes) > MOST_EVALUATIONS:
         taken = {cluster.nodes.row_of[name] for name in simulation.nodes.values()}
         is_near = [any(placed.row in taken for placed in one.pods) for one in victims]
         left = _restored_by_halves(list(compress(victims, map(not_, is_near))), simulation)
         victims = list(compress(victims, is_near))
-    left += [one for one in victims if not simulation.restore(one.pods)]
-    return tuple(placed.pod for one in left for placed in one.pods)
+    return left + [one for one in victims if not simulation.restore(one.pods)]
 
 
 def _restored_by_halves(victims: Sequence[Victim], simulation: GroupSimulation) -> list[Victim]:

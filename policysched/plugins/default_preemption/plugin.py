@@ -222,7 +222,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if not left:
             return _none_left(guarded, statuses)
         node = failed.rng.choice(least_costly(left, failed.cluster))
-        return self._result(pod, failed.cluster, node, left[node].pods)
+        return self._result(pod, failed.cluster, node, left[node])
 
     def pod_group_post_filter(self, rejected: RejectedGroup) -> PodGroupPostFilterResult:
         """Find the pods to evict so that a pod group fits."""
@@ -239,15 +239,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return lambda handle: self._evictions.start(preemption, handle)
 
     def _result(
-        self, pod: Pod, cluster: Cluster, node: str, victims: Sequence[Pod], details: PreemptionDetails | None = None
+        self, pod: Pod, cluster: Cluster, node: str, chosen: NodeVictims, details: PreemptionDetails | None = None
     ) -> PostFilterResult:
+        victims, violations = chosen.pods, chosen.pdb_violations
         text = f"found a potential placement for pod on node {node}, preempting {len(victims)} victims"
         status = Status(Code.SUCCESS, (f"preemption: {text}",)) if self._reports_node else None
         going = [one for one in victims if one.metadata.deletion_timestamp is None]
         if not going:
-            return PostFilterResult(status, node, victims=victims, details=details)
+            return PostFilterResult(status, node, victims=victims, details=details, violations=violations)
         act = self._act(Preemption(Preemptor(pod, (pod,)), node, (node,), going, cluster))
-        return PostFilterResult(status, node, act, victims, details)
+        return PostFilterResult(status, node, act, victims, details, violations=violations)
 
 
 def _ineligible(pod: Pod, failed: FailedDecision) -> str:

@@ -32,7 +32,7 @@ from policysched.schedule.observer import AttemptResult, GroupAttempt, Observers
 from policysched.schedule.queue.group_queue import GroupQueue
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 from policysched.schedule.queue.queued_pod_group import GroupOutcome, QueuedPodGroup
-from policysched.schedule.timing import POD_GROUP_POST_FILTER
+from policysched.schedule.timing import POD_GROUP, POD_GROUP_POST_FILTER
 from policysched.state.cluster import Cluster
 from policysched.state.pod_groups import PodGroups
 
@@ -159,12 +159,14 @@ class GroupAttempts:
         name, profile = members[0].profile, self._profiles[members[0].profile]
         scheduled = partial(self._scheduled, group.key)
         rejected = RejectedPodGroup(group, scheduled, members, self._attempts.engine_of(name), self._steps(profile))
-        result = self._binder.at(POD_GROUP_POST_FILTER, profile, post_filtered, profile, rejected)
+        result = self._binder.at(POD_GROUP_POST_FILTER, profile, post_filtered, profile, rejected, self._binder.timing)
         if result.victims:
             guards = self._attempts.engine_of(name).profile.shadow_guards
             self._attempts.shadows.look(guards, members[0].pod, self._cluster, result.victims)
+        if self._observers and result.disruption is not None:
+            notify(self._observers, lambda one: one.on_group_preemption(group, result))
         if result.act is not None:
-            self._attempts.make_room(group.key, result.act)
+            self._attempts.make_room(group.key, POD_GROUP, result.act)
         return rejection(group.metadata.name, decision, result, names_group=self._names_group)
 
     def _scheduled(self, key: str) -> int:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from policysched.framework import Code, Status, unschedulable
-from policysched.framework.pod_groups import PodGroupPostFilterResult, RejectedGroup
+from policysched.framework.pod_groups import PodGroupPostFilterPlugin, PodGroupPostFilterResult, RejectedGroup
 from policysched.framework.profile import Profile
 from policysched.schedule.binding import Failure
 from policysched.schedule.groups.cycle import REJECTED, Evaluated, GroupDecision, Verdict
 from policysched.schedule.observer import AttemptResult
+from policysched.schedule.timing import POD_GROUP, POD_GROUP_POST_FILTER, Timing
 
 ENDING: Final = (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 """The codes that end PodGroupPostFilter."""
@@ -86,15 +87,20 @@ class GroupResult:
         return Failure(AttemptResult.UNSCHEDULABLE, message, nominated=nominated)
 
 
-def post_filtered(profile: Profile, rejected: RejectedGroup) -> PodGroupPostFilterResult:
+def post_filtered(profile: Profile, rejected: RejectedGroup, timing: Timing | None = None) -> PodGroupPostFilterResult:
     """Run the PodGroupPostFilter plugins for a rejected pod group.
+
+    Args:
+        profile: The profile of the group's members.
+        rejected: The group.
+        timing: Measures the plugins.
 
     Returns:
         The result of the plugin that ended the point; otherwise the reasons of all.
     """
     reasons: list[str] = []
     for plugin in profile.pod_group_post_filters:
-        result = plugin.pod_group_post_filter(rejected)
+        result = _answer(plugin, rejected, timing)
         status = result.status
         if status.code in ENDING:
             return result
@@ -103,6 +109,20 @@ def post_filtered(profile: Profile, rejected: RejectedGroup) -> PodGroupPostFilt
             return PodGroupPostFilterResult(Status(Code.ERROR, (why,)))
         reasons += status.reasons
     return PodGroupPostFilterResult(unschedulable(*reasons))
+
+
+def _answer(
+    plugin: PodGroupPostFilterPlugin, rejected: RejectedGroup, timing: Timing | None
+) -> PodGroupPostFilterResult:
+    if timing is None:
+        return plugin.pod_group_post_filter(rejected)
+    began = timing.now()
+    result = plugin.pod_group_post_filter(rejected)
+    seconds, code = timing.now() - began, result.status.code
+    timing.plugin(plugin.name, POD_GROUP_POST_FILTER, code, seconds)
+    if result.searched:
+        timing.searched(POD_GROUP, code, seconds)
+    return result
 
 
 def rejection(

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from policysched.app.running.metrics.claim_metrics import ClaimMetrics
 from policysched.app.running.metrics.group_metrics import GroupMetrics
+from policysched.app.running.metrics.group_preemption_metrics import GroupVictims
 from policysched.app.running.metrics.help_texts import WithProfiles
 from policysched.app.running.metrics.plugin_times import PluginTimes
 from policysched.app.running.metrics.policy_metrics import PolicyMetrics
@@ -45,7 +46,7 @@ class ProcessMetrics:
         self._kept = frozenset[str]()
         """Policies that can have series."""
         self._shadows: ShadowGuards | None = None
-        self._groups = (GroupMetrics(release),) if release.generic_workload else ()
+        self._groups = (GroupMetrics(release), GroupVictims(release)) if release.generic_workload else ()
         for one in (self._attempts, self._claims, *self._groups, self.timing, self.requests):
             self._register(one)
         ProcessCollector(registry=registry)

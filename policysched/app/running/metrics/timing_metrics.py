@@ -17,13 +17,22 @@ import numpy as np
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
+from policysched.app.running.metrics.group_preemption_metrics import GroupPreemptionTimes
 from policysched.app.running.metrics.scheduler_metrics import is_kept
 from policysched.app.running.metrics.series import Histogram, Labels, event_name, exponential, make_counters
 from policysched.framework import Clock, Code
 from policysched.framework.plugin import PREFIX
 from policysched.model.release import DEFAULT, Release
 from policysched.schedule.cycle.results.plugin_results import PRE_FILTER_RESULT
-from policysched.schedule.timing import CYCLE_POINTS, FILTER, POST_FILTER, PRE_BIND, RESERVE
+from policysched.schedule.timing import (
+    CYCLE_POINTS,
+    FILTER,
+    POD,
+    POD_GROUP_POST_FILTER,
+    POST_FILTER,
+    PRE_BIND,
+    RESERVE,
+)
 
 TOGETHER: Final = 1024
 """Number of decisions that are counted in one batch."""
@@ -83,6 +92,7 @@ class TimingMetrics(Collector):
             ("result",),
             exponential(0.01, 2, 20),
         )
+        self._groups = GroupPreemptionTimes(release) if release.generic_workload else None
         self._decided: dict[str, list[float]] = {}
         """Durations of decisions that are not counted yet, by profile."""
         self._turns = 0
@@ -129,6 +139,9 @@ class TimingMetrics(Collector):
         self._plugins.observe((plugin, point, SUCCESS if status is FINE else status.text), seconds)
         if plugin == PREEMPTION and point == POST_FILTER:
             self._preemption_attempts += 1
+            self.searched(POD, status, seconds)
+        elif plugin == PREEMPTION and point == POD_GROUP_POST_FILTER and self._groups is not None:
+            self._groups.tried(status)
         elif plugin == VOLUMES and status is Code.ERROR and point in VOLUME_STAGES:
             self._volume_errors[VOLUME_STAGES[point],] += 1
 
@@ -140,11 +153,18 @@ class TimingMetrics(Collector):
         """Record the duration of a change of the cluster."""
         self._changes.observe((event,), seconds)
 
-    def preempted(self, seconds: float, *, succeeded: bool) -> None:
+    def searched(self, preemptor: str, status: Code, seconds: float) -> None:
+        """Record the duration of a search for victims."""
+        if self._groups is not None:
+            self._groups.searched(preemptor, status, seconds)
+
+    def preempted(self, preemptor: str, seconds: float, *, succeeded: bool) -> None:
         """Record the duration of a preemption."""
-        labels = ("success" if succeeded else "error",)
-        self._preemption_seconds.observe(labels, seconds)
-        self._preemptions[labels] += 1
+        result = "success" if succeeded else "error"
+        self._preemption_seconds.observe((result,), seconds)
+        self._preemptions[result,] += 1
+        if self._groups is not None:
+            self._groups.preempted(preemptor, result, seconds)
 
     def policy_seconds(self) -> dict[str, float]:
         """Return the time of policies in decisions measured by plugin; thread-safe."""
@@ -177,6 +197,8 @@ class TimingMetrics(Collector):
             (),
             {(): self._preemption_attempts},
         )
+        if self._groups is not None:
+            yield from self._groups.collect()
         yield make_counters(
             "scheduler_volume_scheduling_stage_error",
             "[ALPHA] Volume scheduling stage error count",
