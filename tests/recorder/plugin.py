@@ -253,10 +253,36 @@ class Placing(TopologyPlacementGenerator, PlacementScorePlugin):
         return np.array([self._ranks.get(one.placement.name, 0) for one in feasible], np.int64)
 
 
+class Counting:
+    """Filter and Reserve plugin that allows so many pods with the label app=reserved or app=counted on a node."""
+
+    def __init__(self, script: Mapping[str, Any]) -> None:
+        self.name = script["name"]
+        self._most: int = script["most"]
+        self._reserved = 0
+
+    def filter(self, _state: Any, pod: Pod, node: Any) -> Status | None:
+        there = sum(other.metadata.labels.get("app") == "counted" for other in node.pods)
+        full = _is_reserving(pod) and self._reserved + there >= self._most
+        return Status(Code.UNSCHEDULABLE, ("already reserved",)) if full else None
+
+    def reserve(self, _state: Any, pod: Pod, _node_name: str) -> None:
+        self._reserved += _is_reserving(pod)
+
+    def unreserve(self, _state: Any, pod: Pod, _node_name: str) -> None:
+        self._reserved -= _is_reserving(pod)
+
+
+def _is_reserving(pod: Pod) -> bool:
+    return pod.metadata.labels.get("app") == "reserved"
+
+
 def make(script: Mapping[str, Any], record: Record, handle: Any, release: Release) -> Any:
     """Make the plugin of a script with just the methods that it is to have."""
     if "ranks" in script:
         return Ranking(script)
+    if "most" in script:
+        return Counting(script)
     if "placements" in script:
         return Dividing(script) if script["placements"].get("key") else Placing(script, release)
     if script.get("sort"):
