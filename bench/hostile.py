@@ -12,10 +12,12 @@ Requires the Kubernetes programs that `make test` builds. Units: milliseconds, M
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,10 +27,14 @@ from statistics import median
 
 import yaml
 
+from bench.cluster.client import Client, RequestError
+from bench.cluster.schedulers import GATE
+from bench.cluster.state import SERVING_GROUPS
+from bench.hostile_groups import GROUPS, HOSTILE_GROUPS
 from bench.hostile_objects import HOSTILE, Hostile, Object, node, ordinary
 from policysched.app.dry_run.tables import plain_table
 from policysched.cli.rich_output import print_parts
-from tests.controlplane.api import Api, RefusedError
+from tests.controlplane.api import MERGE_PATCH, Api
 from tests.controlplane.build import binary
 from tests.controlplane.loading import until
 from tests.controlplane.plane import ControlPlane
@@ -40,6 +46,7 @@ CONTROLLERS = ("serviceaccount-controller", "namespace-controller", "node-lifecy
 PODS = 5
 PATIENCE = 60.0
 """Longest wait for an ordinary pod; then it counts as never bound. Units: seconds."""
+EVERY = (*HOSTILE, *HOSTILE_GROUPS)
 SETTLING = 3.0
 """Wait before the second measurement of memory, in which a process can release it. Units: seconds."""
 
@@ -63,7 +70,7 @@ class Outcome:
 class Scheduler:
     """One scheduler process, with its processor time and memory."""
 
-    def __init__(self, name: str, plane: ControlPlane, warden: Warden) -> None:
+    def __init__(self, name: str, plane: ControlPlane, warden: Warden, *, groups: bool = False) -> None:
         kubeconfig = f"--kubeconfig={plane.kubeconfig()}"
         if name == "kube-scheduler":
             command = [str(binary(name)), kubeconfig, "--leader-elect=false", f"--secure-port={free_port()}"]
@@ -71,6 +78,7 @@ class Scheduler:
         else:
             start = "from policysched.cli import main; main()"
             command = [sys.executable, "-c", start, "run", kubeconfig, "--scheduler-name", "default-scheduler"]
+        command += [f"--feature-gates={GATE}"] if groups else []
         self._program = Program(name, command, plane.logs / f"{name}.log", warden)
         self._program.environment["PYTHONPATH"] = str(ROOT)
 
@@ -114,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--nodes", type=int, default=1000, help="number of nodes")
     parser.add_argument(
-        "--only", action="append", choices=[one.name for one in HOSTILE], help="objects to create; default: all"
+        "--only", action="append", choices=[one.name for one in EVERY], help="objects to create; default: all"
     )
     parser.add_argument("--scheduler", choices=SCHEDULERS, help="scheduler to run; default: both")
     parser.add_argument(
@@ -122,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
     given = parser.parse_args(arguments)
-    chosen = [one for one in HOSTILE if not given.only or one.name in given.only]
+    chosen = [one for one in EVERY if not given.only or one.name in given.only]
     schedulers = [given.scheduler] if given.scheduler else SCHEDULERS
     if given.rounds < 1:
         parser.error("--rounds: at least 1")
@@ -136,7 +144,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(chosen: Sequence[Hostile], schedulers: Sequence[str], nodes: int, rounds: int) -> Iterator[Outcome]:
     """Measure each object with each scheduler on one control plane; the schedulers alternate in each round."""
-    with ControlPlane(controllers=CONTROLLERS, kubelets=False) as plane:
+    serving = SERVING_GROUPS if any(one.kind == GROUPS for one in chosen) else ()
+    with ControlPlane(controllers=CONTROLLERS, kubelets=False, apiserver_flags=serving) as plane:
         api = plane.api
         plane.load([yaml.safe_load((ROOT / "crds" / "schedulingpolicies.yaml").read_text("utf-8"))])
         with ThreadPoolExecutor(1) as pool:
@@ -171,12 +180,13 @@ def median_outcome(rounds: Sequence[Outcome]) -> Outcome:
 def one_outcome(hostile: Hostile, name: str, plane: ControlPlane, warden: Warden) -> Outcome:
     """Measure one scheduler with one attack: the wait of ordinary pods, processor time and memory."""
     api = plane.api
-    with Scheduler(name, plane, warden) as scheduler:
+    with Scheduler(name, plane, warden, groups=hostile.kind == GROUPS) as scheduler:
         bound(api, scheduler, "warm-up", 120.0)
         time.sleep(1.0)
         memory, cpu = scheduler.memory_mib(), scheduler.cpu_ms()
-        made = [created(api, one) for one in hostile.objects()]
-        waits = [bound(api, scheduler, f"ordinary-{number}", PATIENCE) for number in range(PODS)]
+        made = created(plane, hostile.objects())
+        with edited(plane, hostile):
+            waits = [bound(api, scheduler, f"ordinary-{number}", PATIENCE) for number in range(PODS)]
         used, grown = scheduler.cpu_ms() - cpu, scheduler.memory_mib() - memory
         for one in made:
             removed(api, one)
@@ -189,12 +199,44 @@ def one_outcome(hostile: Hostile, name: str, plane: ControlPlane, warden: Warden
     return Outcome(hostile.name, name, wait, used, grown, kept, ended)
 
 
-def created(api: Api, obj: Object) -> Object:
-    """Create an object; an object that the API server rejects ends the run."""
+def created(plane: ControlPlane, objects: Sequence[Object]) -> Sequence[Object]:
+    """Create objects, the first one before the others; an object that the API server rejects ends the run."""
+
+    async def create() -> None:
+        async with Client(plane.kubeconfig()) as client:
+            await client.create_all(objects[:1])
+            await client.create_all(objects[1:])
+
     try:
-        return api.create(obj)
-    except RefusedError as error:
-        raise SystemExit(f"the API server refuses {obj['metadata']['name']}: {str(error)[:500]}") from error
+        asyncio.run(create())
+    except* RequestError as errors:
+        raise SystemExit(f"the API server refuses an object: {str(errors.exceptions[0])[:500]}") from errors
+    return objects
+
+
+@contextlib.contextmanager
+def edited(plane: ControlPlane, hostile: Hostile) -> Iterator[None]:
+    """Edit an object of an attack every 10 ms during the block, if the attack has edits."""
+    if hostile.edits is None:
+        yield
+        return
+    path, patch = hostile.edits
+    end = threading.Event()
+
+    def edit() -> None:
+        api, turn = Api(int(plane.url.rpartition(":")[2]), plane.identities.tls(), plane.identities.token()), 0
+        while not end.wait(0.01):
+            api.call("PATCH", path, patch(turn), MERGE_PATCH)
+            turn += 1
+        api.close()
+
+    thread = threading.Thread(target=edit, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
 
 
 def bound(api: Api, scheduler: Scheduler, name: str, seconds: float) -> float | None:
@@ -210,7 +252,8 @@ def bound(api: Api, scheduler: Scheduler, name: str, seconds: float) -> float | 
 
 def removed(api: Api, obj: Object) -> None:
     """Delete an object without grace period."""
-    api.delete(obj["kind"], obj["metadata"]["name"], gracePeriodSeconds=0)
+    metadata = obj["metadata"]
+    api.delete(obj["kind"], metadata["name"], metadata.get("namespace", "default"), gracePeriodSeconds=0)
 
 
 def clear(api: Api) -> None:

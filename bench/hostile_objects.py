@@ -21,6 +21,8 @@ class Hostile:
     name: str
     make: Callable[[], list[Object]]
     kind: str = "Pod"
+    edits: tuple[str, Callable[[int], Object]] | None = None
+    """Path of an object that is edited every 10 ms, and the merge patch of each edit; None: no edits."""
 
     def objects(self) -> list[Object]:
         """Return the objects."""

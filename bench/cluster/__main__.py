@@ -125,7 +125,8 @@ def _measure(chosen: Sequence[tuple[Workload, list[str]]], given: argparse.Names
     compile_modules()
     Patience(given.wait).wait()
     total = given.passes * sum(len(names) for _, names in chosen)
-    with _progress(total) as shown, control_plane() as state:
+    groups = any(one.has_groups for one, _ in chosen)
+    with _progress(total) as shown, control_plane(groups=groups) as state:
         terms = Terms(seconds, min(given.wait, SETTLING), shown.bound)
         for turn, (workload, names) in enumerate(chosen):
             shown.say(f"{workload.name}: objects")

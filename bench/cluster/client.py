@@ -33,6 +33,7 @@ _PATHS: Mapping[str, str] = {
     "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
     "Secret": "/api/v1/namespaces/{}/secrets",
+    "PodGroup": "/apis/scheduling.k8s.io/v1beta1/namespaces/{}/podgroups",
     "Service": "/api/v1/namespaces/{}/services",
     "SchedulingPolicy": "/apis/policysched.io/v1alpha1/schedulingpolicies",
 }

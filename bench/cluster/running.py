@@ -53,7 +53,7 @@ def run(workload: Workload, scheduler: str, state: State, terms: Terms) -> Figur
     state.fresh()
     quiet = Patience(terms.settling).wait()
     seen = Observation(frozenset(workload.measured_names()))
-    with RunningScheduler(scheduler, state.plane) as process, others(workload, state):
+    with RunningScheduler(scheduler, state.plane, groups=workload.has_groups) as process, others(workload, state):
         watch = _Watch(process, state, seen, terms)
         coming = _coming(workload, state, watch) if workload.rate else nullcontext()
         with coming:

@@ -18,9 +18,13 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 DEFAULT: Final = "default-scheduler"
 QPS: Final = 5000
 """Limit of kube-scheduler's requests per second, high enough to have no effect."""
+GATE: Final = "GenericWorkload=true"
+"""The feature gate of pod groups."""
 
 
-def command(name: str, kubeconfig: Path, folder: Path, profile: str = DEFAULT) -> list[str | Path]:
+def command(
+    name: str, kubeconfig: Path, folder: Path, profile: str = DEFAULT, *, groups: bool = False
+) -> list[str | Path]:
     """Return the command that starts a scheduler, after writing kube-scheduler's configuration into the folder.
 
     Args:
@@ -28,6 +32,7 @@ def command(name: str, kubeconfig: Path, folder: Path, profile: str = DEFAULT) -
         kubeconfig: The kubeconfig of the API server.
         folder: The folder for the configuration.
         profile: The `schedulerName` of its pods.
+        groups: Whether it schedules pod groups.
     """
     if name == NULL:
         return [sys.executable, "-m", "bench.cluster.null_scheduler", kubeconfig]
@@ -35,11 +40,13 @@ def command(name: str, kubeconfig: Path, folder: Path, profile: str = DEFAULT) -
     if name == OURS:
         start = "from policysched.cli import main; main()"
         flags = [f"--scheduler-name={profile}", "--leader-elect=false", port, "--bind-address=127.0.0.1"]
+        flags += [f"--feature-gates={GATE}"] if groups else []
         return [sys.executable, "-c", start, "run", f"--kubeconfig={kubeconfig}", *flags]
     path = folder / f"kube-scheduler-{profile}.yaml"
     path.write_text(yaml.safe_dump(_configuration(name, kubeconfig, profile)), "utf-8")
-    gates = ["--feature-gates=OpportunisticBatching=false"] if name == UNBATCHED else []
-    return [binary(KUBE), f"--config={path}", port, "--bind-address=127.0.0.1", *gates]
+    gates = ["OpportunisticBatching=false"] * (name == UNBATCHED) + [GATE] * groups
+    given = [f"--feature-gates={','.join(gates)}"] if gates else []
+    return [binary(KUBE), f"--config={path}", port, "--bind-address=127.0.0.1", *given]
 
 
 def _configuration(name: str, kubeconfig: Path, profile: str) -> dict[str, Any]:
@@ -59,8 +66,8 @@ def _configuration(name: str, kubeconfig: Path, profile: str) -> dict[str, Any]:
 class RunningScheduler:
     """One scheduler process; a context manager that starts and stops it."""
 
-    def __init__(self, name: str, plane: ControlPlane, profile: str = DEFAULT) -> None:
-        line = command(name, plane.kubeconfig(), plane.folder, profile)
+    def __init__(self, name: str, plane: ControlPlane, profile: str = DEFAULT, *, groups: bool = False) -> None:
+        line = command(name, plane.kubeconfig(), plane.folder, profile, groups=groups)
         log = plane.logs / f"{name.replace(', ', '-').replace(' ', '-')}-{profile}.log"
         self._program = Program(name, line, log, plane.warden)
         self._program.environment["PYTHONPATH"] = str(ROOT)

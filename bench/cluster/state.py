@@ -15,6 +15,7 @@ from typing import Final
 import yaml
 
 from bench.cluster.client import Client
+from bench.cluster.schedulers import GATE
 from bench.cluster.workloads import Workload
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.objects import DEFINITION
@@ -73,14 +74,23 @@ class State:
         self.plane.restore(self._kept)
 
 
+SERVING_GROUPS: Final = (f"--feature-gates={GATE}", "--runtime-config=scheduling.k8s.io/v1beta1=true")
+"""Flags with which the API server serves pod groups."""
+
+
 @contextmanager
-def control_plane() -> Iterator[State]:
-    """Run etcd and the API server with temporary data, in memory if possible."""
+def control_plane(*, groups: bool = False) -> Iterator[State]:
+    """Run etcd and the API server with temporary data, in memory if possible.
+
+    Args:
+        groups: Whether the API server serves pod groups.
+    """
     before, place = tempfile.tempdir, SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="policysched-bench-", dir=place) as folder:
         policy = Path(folder) / "audit.yaml"
         policy.write_text(yaml.safe_dump(AUDIT), "utf-8")
         flags = [f"--disable-admission-plugins={ADMISSION}", f"--audit-policy-file={policy}"]
+        flags += SERVING_GROUPS if groups else ()
         only = ("serviceaccount-controller",)
         tempfile.tempdir = folder
         try:

@@ -75,6 +75,9 @@ PODS: Final[Mapping[str, Json]] = {
     "pod-high-priority-large-cpu": _pod(_resources("9", "500Mi", limited=False), priority=10),
     "gated-pod": _pod(schedulingGates=[{"name": "test.k8s.io/hold"}]),
     "pod-claiming": _pod(),
+    "pod-of-group": _pod({"requests": {"cpu": "100m", "memory": "100Mi"}}),
+    "pod-tenth-of-node": _pod({"requests": {"cpu": "40m"}}, terminationGracePeriodSeconds=0),
+    "pod-taking-a-node": _pod({"requests": {"cpu": "3970m"}}, priority=10),
     "light-pod": _pod(terminationGracePeriodSeconds=0),
     "pod-with-secret-volume": _pod(_STANDARD, volumes=[{"name": "secret", "secret": {"secretName": "secret"}}]),
 }
@@ -91,6 +94,23 @@ def pod(template: str, name: str, namespace: str, labels: Json | None = None, **
     made = deepcopy(PODS[template])
     metadata = {"name": name, "namespace": namespace, "labels": made["labels"] | (labels or {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made["spec"] | spec}
+
+
+def priority(template: str) -> int:
+    """Return the priority of the pods of a template."""
+    stated: int = PODS[template]["spec"].get("priority", 0)
+    return stated
+
+
+def pod_group(name: str, namespace: str, least: int | None, of_priority: int) -> Json:
+    """Return a pod group: a gang of at least `least` pods, or a basic group."""
+    policy: Json = {"basic": {}} if least is None else {"gang": {"minCount": least}}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedulingPolicy": policy, "priority": of_priority},
+    }
 
 
 def node(name: str, zone: str = "", pods: str = "110") -> Json:

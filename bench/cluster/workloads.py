@@ -49,6 +49,10 @@ class PodSet:
     """Number of extended resources, of which each pod requests one; 0: none."""
     waits: bool = False
     """Whether the pods, created before the run, are pending instead of placed."""
+    group: int = 0
+    """Number of pods of each pod group; 0: no groups."""
+    gang: bool = True
+    """Whether a group needs all its pods; else it has the policy `basic`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,11 @@ class Workload:
         return replace(self, name="", churn=None, edited=False, against="", schedulers=(), judged=True)
 
     @property
+    def has_groups(self) -> bool:
+        """Whether the pods belong to pod groups, so that servers and schedulers need the feature gate."""
+        return self.measured.group > 0
+
+    @property
     def node_names(self) -> list[str]:
         """Names of all nodes."""
         return ["scheduler-perf-node"] if self.nodes == 1 else [f"scheduler-perf-{n:05}" for n in range(self.nodes)]
@@ -135,7 +144,7 @@ class Workload:
         yield [templates.csi_node(name) for name in names] if self.csi else []
         yield [*self.extra, *policies.make(self.policies)]
         yield list(self.devices.objects(names)) if self.devices else []
-        yield list(self._claims())
+        yield [*self._claims(), *self._groups()]
         yield list(self._volumes())
         yield list(self._placed(names))
 
@@ -150,6 +159,13 @@ class Workload:
         pods = self.measured
         for namespace, name in list(_names("measured", pods))[:: pods.sharing] if pods.claim else ():
             yield devices.claim(pods.claim, name, namespace)
+
+    def _groups(self) -> Iterator[Json]:
+        pods = self.measured
+        for first in range(0, pods.count, pods.group) if pods.group else ():
+            least = min(pods.group, pods.count - first) if pods.gang else None
+            name = group_name(first // pods.group)
+            yield templates.pod_group(name, pods.namespaces[0], least, templates.priority(pods.template))
 
     def _placed(self, nodes: Sequence[str]) -> Iterator[Json]:
         """Yield the pods created before the run, on the nodes round robin."""
@@ -178,7 +194,14 @@ def _pod(pods: PodSet, index: int, name: str, namespace: str) -> Json:
         stated |= devices.using(f"measured-{index - index % pods.sharing:05}")
     if pods.resources:
         stated |= devices.asking(index % pods.resources)
+    if pods.group:
+        stated |= {"schedulingGroup": {"podGroupName": group_name(index // pods.group)}}
     return templates.pod(pods.template, name, namespace, labels, **stated)
+
+
+def group_name(number: int) -> str:
+    """Return the name of a pod group."""
+    return f"group-{number:05}"
 
 
 def _pods(template: str, count: int, **more: object) -> PodSet:
@@ -233,6 +256,26 @@ def _claiming(name: str, claim: str, count: int, supply: Supply = _TEN, **more: 
     )
 
 
+def _grouped(name: str, count: int, size: int, *, gang: bool) -> Workload:
+    """Return a workload of pod groups of one size."""
+    return Workload(name, _pods("pod-of-group", count, group=size, gang=gang))
+
+
+_GROUPED: Final = (
+    _grouped("gangs-of-3", 3000, 3, gang=True),
+    _grouped("gangs-of-1000", 3000, 1000, gang=True),
+    _grouped("basic-groups-of-3", 3000, 3, gang=False),
+    _grouped("basic-groups-of-1000", 3000, 1000, gang=False),
+    Workload(
+        "gang-preemption",
+        _pods("pod-taking-a-node", 100, group=100),
+        [_pods("pod-tenth-of-node", 1000)],
+        nodes=100,
+        from_start=True,
+        schedulers=(KUBE, OURS),
+        judged=False,
+    ),
+)
 _CLAIMING: Final = (
     _claiming("claims", "one", 2500),
     _claiming("claims-half-taken", "one", 2000, Supply(taken=2500)),
@@ -346,6 +389,7 @@ WORKLOADS: Final[Sequence[Workload]] = (
         **_APPS,  # type: ignore[arg-type]
     ),
     *_CLAIMING,
+    *_GROUPED,
 )
 QUICK: Final = (
     "basic",
