@@ -15,7 +15,8 @@ RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --whe
 
 FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 COPY --from=build /opt/policysched /opt/policysched
-ENV PATH=/opt/policysched/bin:$PATH PYTHONUNBUFFERED=1
+# The Kubernetes client needs a home folder, which a user without a name does not have.
+ENV PATH=/opt/policysched/bin:$PATH PYTHONUNBUFFERED=1 HOME=/tmp
 USER 65534:65534
 WORKDIR /tmp
 ENTRYPOINT ["policysched"]

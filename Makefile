@@ -10,7 +10,7 @@ QUICK := tests/language tests/model tests/rules tests/framework tests/state
 LOCK := pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
     --custom-compile-command "make lock"
 
-.PHONY: demo test test-fast quick e2e faults ladder check bench bench-cluster docs pages chart grammar lock clean
+.PHONY: demo test test-fast quick e2e faults ladder check bench bench-cluster docs pages chart release-files grammar lock clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -68,17 +68,30 @@ chart:
 	rm -rf $(DIST)/policysched
 	cp -RL deploy/chart $(DIST)/policysched
 
+# Builds all files of a release into dist/release and publishes nothing. With TAG=vX.Y.Z the tag must be the version, and the
+# changelog must have its date. The packages that build are pinned by hashes.
+RELEASE := build/release-venv
+release-files: $(RELEASE)/.installed
+	rm -rf $(DIST)/release
+	$(RELEASE)/bin/python -m tools.release $(DIST)/release $(if $(TAG),--tag $(TAG))
+
+$(RELEASE)/.installed: requirements-release.lock
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/python -m pip install -q --require-hashes --only-binary=:all: -r requirements-release.lock
+	touch $@
+
 # Writes the tables of the language's grammar, which the package ships; run it after a change of the grammar.
 grammar: $(VENV)/.dev
 	$(BIN)/python -c "from policysched.language.syntax.grammar import make_tables; print(make_tables(), end='')" > grammar.json
 	mv grammar.json policysched/language/syntax/grammar.json
 
-# Pins the versions of the image, with the hashes of their files.
+# Pins the versions of the image and of the release's build, with the hashes of their files.
 lock: $(VENV)/.dev
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv $(LOCK) pyproject.toml -o requirements.lock
 	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], sep='\n')" \
 	    | $(BIN)/uv $(LOCK) - -o requirements-build.lock
+	$(BIN)/uv $(LOCK) --constraint requirements-build.lock --group release -o requirements-release.lock
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench.calls

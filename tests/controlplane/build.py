@@ -1,7 +1,7 @@
 """Kubernetes programs for the tests, built from Go modules at the versions in their go.mod files.
 
 A program is built at its first use and kept in the user's cache folder. `python -m tests.controlplane.build` builds all
-programs that the tests need, with the oracles of all compared releases and helm, and prints its progress.
+programs that the tests need, with the oracles of all compared releases, helm and actionlint, and prints its progress.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def build_all(say: Callable[[str], None]) -> None:
         steps |= {f"{name} {release.version}": partial(oracle.binary, name, release) for name in oracle.PACKAGES}
         if release is not chosen():
             steps[f"kubectl {release.version}"] = partial(binary, "kubectl", release)
-    steps["helm"] = deploy.helm
+    steps |= {"helm": deploy.helm, "actionlint": deploy.actionlint}
     say(f"Kubernetes {chosen().version} for the tests, kept in {program_folder()}")
     for number, (name, build) in enumerate(steps.items(), 1):
         say(f"[{number}/{len(steps)}] {name} ...")

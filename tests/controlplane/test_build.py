@@ -56,11 +56,11 @@ def test_everything_is_built_with_a_line_for_each(
     assert [package for _, package in built] == [
         *build.PACKAGES.values(),
         *(package for one in compared for package in (*oracle.PACKAGES.values(), *kubectl(one).values())),
-        deploy.PACKAGE,
+        *deploy.PACKAGES.values(),
     ]
     lines = capsys.readouterr().out.splitlines()
     of_releases = [f"{name} {one.version}" for one in compared for name in (*oracle.PACKAGES, *kubectl(one))]
-    steps = [*build.PACKAGES, *of_releases, "helm"]
+    steps = [*build.PACKAGES, *of_releases, *deploy.PACKAGES]
     assert lines[0] == "Go: /opt/go"
     assert [line.rpartition(": ")[0] for line in lines[3::2]] == [
         f"[{number}/{len(steps)}] {step}" for number, step in enumerate(steps, 1)

@@ -1,4 +1,4 @@
-"""Builds helm from its Go module, once per version of it; its Kubernetes libraries are those of kubectl."""
+"""Builds helm and actionlint from their Go modules, once per version; helm has the Kubernetes libraries of kubectl."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 
 from tests.controlplane.golang import fingerprint, go_build, keep_latest, program_folder
 
-SOURCES: Final = Path(__file__).resolve().parent / "helm"
-PACKAGE: Final = "helm.sh/helm/v3/cmd/helm"
+HERE: Final = Path(__file__).resolve().parent
+PACKAGES: Final = {"helm": "helm.sh/helm/v3/cmd/helm", "actionlint": "github.com/rhysd/actionlint/cmd/actionlint"}
 KEPT: Final = 2
-"""How many versions stay: those that were used last."""
+"""How many versions of a program stay: those that were used last."""
 
 
 def helm() -> Path:
@@ -19,9 +19,23 @@ def helm() -> Path:
     Raises:
         BuildError: Go is missing or the build fails.
     """
-    program = program_folder() / f"helm-{fingerprint(SOURCES)}"
+    return _program("helm")
+
+
+def actionlint() -> Path:
+    """Give the path of actionlint, building it if it is not there yet.
+
+    Raises:
+        BuildError: Go is missing or the build fails.
+    """
+    return _program("actionlint")
+
+
+def _program(name: str) -> Path:
+    sources = HERE / name
+    program = program_folder() / f"{name}-{fingerprint(sources)}"
     if not program.exists():
-        go_build(SOURCES, PACKAGE, program)
+        go_build(sources, PACKAGES[name], program)
     program.touch()
-    keep_latest("helm-*", KEPT)
+    keep_latest(f"{name}-*", KEPT)
     return program

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -87,11 +88,11 @@ class Image:
         """Give a text with the image's folders as they are called here."""
         return re.sub(rf"(?<![\w./])({'|'.join(PLACES)})\b", lambda match: str(self.path(match[1])), text)
 
-    def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Run the image with arguments in a folder, with its own environment alone."""
+    def run(self, *arguments: str, cwd: Path, under: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        """Run the image with arguments in a folder and its own environment; `under` is a program that starts it."""
         program = shutil.which(self.entry[0], path=self.environment["PATH"])
         assert program is not None
-        command = [program, *self.entry[1:], *(arguments or self.command)]
+        command = [*under, program, *self.entry[1:], *(arguments or self.command)]
         return subprocess.run(
             command,
             cwd=cwd,

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.controlplane.plane import ControlPlane
-from tests.deploy.definitions import KYVERNO, definition
+from tests.deploy.definitions import definition
 from tests.deploy.installed import account_kubeconfig, running
 from tests.deploy.operator_machine import Operator
 from tests.deploy.rendering import DEPLOY, Json, kustomized
@@ -132,7 +132,7 @@ async def test_admission_gives_only_pods_without_a_scheduler_and_node(
 async def test_kyverno_s_schema_accepts_the_same_policy(cluster: RealServer, tmp_path: Path) -> None:
     plane = plane_of(cluster)
     crd = tmp_path / "crd.yaml"
-    made = definition("mutatingpolicies", KYVERNO)
+    made = definition("mutatingpolicies")
     name = f"crd/{made['metadata']['name']}"
     crd.write_text(yaml.safe_dump(made))
     path, wrong = ADMISSION / "kyverno.yaml", tmp_path / "wrong.yaml"

@@ -35,7 +35,9 @@ PARTS = ("networkPolicy", "serviceMonitor", "alerts", "webhook")
 ALL: dict[str, Any] = {name: {"enabled": True} for name in PARTS} | TLS
 
 
-def rendered(folder: Path, namespace: str = NAMESPACE, **values: Any) -> subprocess.CompletedProcess[str]:
+def rendered(
+    folder: Path, namespace: str = NAMESPACE, kube_version: str = chosen().version, **values: Any
+) -> subprocess.CompletedProcess[str]:
     """Run `helm template` with values."""
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values))
@@ -44,7 +46,7 @@ def rendered(folder: Path, namespace: str = NAMESPACE, **values: Any) -> subproc
         "template",
         "policysched",
         str(CHART),
-        VERSION_FLAG,
+        f"--kube-version={kube_version}",
         f"--namespace={namespace}",
         f"--values={file}",
     ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -19,6 +21,11 @@ from tests.deploy.image import IMAGE_PYTHON, LOCKS, ROOT, Image, build, stages, 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 ASKED = [*zip(LOCKS, (PROJECT["project"]["dependencies"], PROJECT["build-system"]["requires"]), strict=True)]
+STRANGER = (
+    "setpriv", "--reuid=1000680000", "--regid=0", "--clear-groups",
+    "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search",
+)  # fmt: skip
+"""Starts a program as a user without a name and without own files, who reads folders of root but writes nowhere."""
 PINNED = re.compile(r"^([\w.-]+)==(\S+?)(?: ; (.*?))? \\$", re.MULTILINE)
 
 
@@ -120,6 +127,23 @@ def test_image_plans_on_the_cluster_of_the_tutorial(image: Image, empty: Path) -
     planned = image.run("plan", "--cluster=cluster.yaml", "--policy=policy.yaml", "-o", "json", cwd=folder)
     assert (planned.returncode, planned.stderr) == (1, "")
     assert json.loads(planned.stdout)["pods"] == 400
+
+
+@pytest.fixture
+def stranger() -> tuple[str, ...]:
+    """What starts a program as a user of no image; empty if only this user can start programs, who is one too."""
+    allowed = os.geteuid() == 0 and shutil.which(STRANGER[0])
+    works = allowed and subprocess.run([*STRANGER, "true"], check=False, capture_output=True).returncode == 0
+    return STRANGER if works else ()
+
+
+def test_image_runs_as_a_user_without_a_name_or_own_files(image: Image, empty: Path, stranger: tuple[str, ...]) -> None:
+    files = [path for path in image.path("/opt/policysched").rglob("*") if not path.is_symlink()]
+    assert [path for path in files if not path.stat().st_mode & 0o004] == []
+    done = image.run("demo", cwd=empty, under=stranger)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "web-hdd runs on piworknode003" in done.stdout
+    assert list(empty.iterdir()) == []
 
 
 def test_image_s_command_wants_a_cluster(image: Image, empty: Path) -> None:

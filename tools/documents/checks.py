@@ -32,7 +32,13 @@ DOCS: Final = ROOT / "docs"
 NAVIGATION: Final = ROOT / "mkdocs.yml"
 LONGEST_DESCRIPTION: Final = 160
 """Longest description of a page, in characters; search engines cut longer ones."""
-BUDGETS: Final = {"README.md": 900, "docs/inside/reliability.md": 2_500, "docs/inside/performance.md": 3_000}
+BUDGETS: Final = {
+    "README.md": 900,
+    "docs/inside/reliability.md": 2_500,
+    "docs/inside/performance.md": 3_000,
+    "docs/inside/threat-model.md": 900,
+    "docs/run/platforms.md": 900,
+}
 """Largest number of words of some documents; a longer document is a problem."""
 ALL_WORDS: Final = 48_000
 """Largest number of words of all pages in docs/ that are not generated; more is a problem."""
