@@ -1,8 +1,8 @@
 """A Kubernetes scheduler whose filter and score rules are SchedulingPolicy objects.
 
-Python API, without a cluster: `dry_run` decides about one pod, `why` explains a pod of a cluster, `plan` predicts the
-effect of a change on all pods, `check` validates policies. All accept objects as `kubectl get -o json` prints them,
-YAML texts and paths of files, and are imported at first use.
+Python API, without a cluster: `dry_run` decides about one pod, `dry_run_group` about a pod group, `why` explains a pod
+of a cluster, `plan` predicts the effect of a change on all pods, `check` validates policies. All accept objects as
+`kubectl get -o json` prints them, YAML texts and paths of files, and are imported at first use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from policysched.app.checking.check import check
     from policysched.app.checking.findings import Finding
     from policysched.app.dry_run.dry_run import dry_run
-    from policysched.app.dry_run.results import Report
+    from policysched.app.dry_run.group import dry_run_group
+    from policysched.app.dry_run.results import GroupReport, Report
     from policysched.app.plan.plan import plan
     from policysched.app.plan.results import Plan
     from policysched.app.why.results import Explanation
@@ -27,12 +28,14 @@ __all__ = [
     "Diagnostic",
     "Explanation",
     "Finding",
+    "GroupReport",
     "Plan",
     "Report",
     "UsageError",
     "__version__",
     "check",
     "dry_run",
+    "dry_run_group",
     "plan",
     "why",
 ]
@@ -40,11 +43,13 @@ _MODULES = {
     "Diagnostic": "language.messages.diagnostics",
     "Explanation": "app.why.results",
     "Finding": "app.checking.findings",
+    "GroupReport": "app.dry_run.results",
     "Plan": "app.plan.results",
     "Report": "app.dry_run.results",
     "UsageError": "errors",
     "check": "app.checking.check",
     "dry_run": "app.dry_run.dry_run",
+    "dry_run_group": "app.dry_run.group",
     "plan": "app.plan.plan",
     "why": "app.why.why",
 }

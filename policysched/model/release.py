@@ -569,6 +569,17 @@ def release_named(minor: str) -> Release:
     return RELEASES[minor]
 
 
+def with_pod_groups(release: Release, *, by_topology: bool = False) -> Release | None:
+    """Return a release with the feature gate GenericWorkload; None if the gate cannot be turned on: it is alpha.
+
+    Args:
+        release: The release.
+        by_topology: Whether the gate TopologyAwareWorkloadScheduling is on, too.
+    """
+    is_beta = _order(release.minor) >= _order("1.37")
+    return replace(release, generic_workload=True, topology_aware=by_topology) if is_beta else None
+
+
 def first_accepted(kube_version: str, read: Callable[[Release], T]) -> T:
     """Return what a function returns for a stated minor, or for the first minor that it accepts if none is stated.
 

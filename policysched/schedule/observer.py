@@ -18,7 +18,7 @@ from policysched.framework import DeviceWait, PostFilterResult, Status, WaitingP
 from policysched.framework.pod_groups import PodGroupPostFilterResult
 from policysched.framework.profile import Profile
 from policysched.klog import V2, V3, V4, V5
-from policysched.model.objects import PodGroup
+from policysched.model.objects import Pod, PodGroup
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -48,6 +48,21 @@ class Attempt:
     """Reason why the pod is not scheduled."""
     is_news: bool = True
     """Whether the message differs from the message in the pod's condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVerdict:
+    """The decision about a pod group; pods are named by identity."""
+
+    result: AttemptResult
+    message: str
+    """Reason why the group is not scheduled."""
+    nodes: Mapping[str, str]
+    """Nodes of the members that fit."""
+    nominated: Mapping[str, str]
+    """Nodes for which members are nominated."""
+    victims: Sequence[Pod]
+    """Pods that are evicted for the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +113,12 @@ class Observer:
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Called at the end of a scheduling attempt of a pod."""
+
+    def on_group_cycle(self, queued: QueuedPodGroup, members: Sequence[QueuedPod]) -> None:
+        """Called before the cycle of a pod group, with its members in the order of evaluation."""
+
+    def on_group_decision(self, verdict: GroupVerdict | None) -> None:
+        """Called after the cycle of a pod group, before its members are placed; without a verdict if it failed."""
 
     def on_group_attempt(self, attempt: GroupAttempt) -> None:
         """Called after the cycle of a pod group."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ from policysched.schedule.cluster_changes import NOTHING, ClusterChanges
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record
 from policysched.schedule.groups.attempts import GroupAttempts
-from policysched.schedule.live_dry_run import dry_run
+from policysched.schedule.live_dry_run import dry_run, dry_run_group
 from policysched.schedule.observer import LOG_LINES, Observers, notify
 from policysched.schedule.queue.group_queue import GroupQueue
 from policysched.schedule.queue.hints import Interests, label
@@ -201,6 +201,24 @@ class Scheduler:
         """
         engine = self._engines[pod.spec.scheduler_name].beside(rng)
         return await dry_run(engine, pod, policies, rng, self._changes.update_time)
+
+    def dry_run_group(
+        self, pods: Sequence[Pod], group: PodGroup | None, policies: PolicySet, rng: random.Random
+    ) -> Record:
+        """Decide about a pod group without placing it; return the decision record.
+
+        Args:
+            pods: Pods of the group, of one of the profiles; its pending pods are decided with them.
+            group: The PodGroup object, if it does not exist yet or is to be replaced.
+            policies: The policies in force.
+            rng: Draws among equal nodes.
+
+        Raises:
+            UsageError: A pod is on a node, the group does not exist, or extenders are interested in a pod.
+        """
+        self._changes.update_time()
+        engine = self._engines[pods[0].spec.scheduler_name].beside(rng)
+        return dry_run_group(engine, pods, group, policies, rng)
 
     def plugin_watches(self) -> dict[str, PluginWatch]:
         """Return the durations of out-of-tree plugins, by profile; thread-safe."""

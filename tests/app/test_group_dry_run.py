@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from policysched.app.demo.devices import claiming_pod, device_objects
-from policysched.app.dry_run.group import group_dry_run
+from policysched.app.dry_run.group import dry_run_group
 from policysched.app.dry_run.results import GroupReport
 from policysched.errors import UsageError
 from policysched.model.objects import Node, Pod, PodGroup, PodStatus
@@ -41,7 +41,9 @@ def decided(
 ) -> GroupReport:
     """The dry-run of pods of a group on nodes."""
     cluster = [raw(of), *map(raw, objects)]
-    return group_dry_run(cluster, [raw(one) for one in pods], more.pop("policies", ()), release, seed=1, **more)
+    return dry_run_group(
+        cluster, [raw(one) for one in pods], more.pop("policies", ()), seed=1, kube_version=release.minor, **more
+    )
 
 
 def _ended(one: Pod) -> Pod:
@@ -145,7 +147,7 @@ def test_group_has_the_priority_of_its_class() -> None:
     one["spec"] |= {"priorityClassName": "high"}
     one["spec"].pop("priority", None)
     cluster = [raw(node("n1")), priority_class | {"value": 7}, of]
-    assert group_dry_run(cluster, [one], (), GATED_38).result == "Scheduled"
+    assert dry_run_group(cluster, [one], kube_version="1.38").result == "Scheduled"
 
 
 def test_rules_of_policies_are_in_the_decisions_of_members() -> None:
@@ -166,7 +168,7 @@ def test_members_do_not_get_the_same_device() -> None:
     for one in pods:
         one["spec"]["schedulingGroup"] = {"podGroupName": "g"}
     cluster = [raw(group(least=3)), *device_objects()]
-    told = group_dry_run(cluster, pods, (), GATED_38).to_dict()
+    told = dry_run_group(cluster, pods, kube_version="1.38").to_dict()
     assert sorted(one.get("node", "none") for one in told["members"]) == ["gpu-1", "gpu-1", "gpu-2", "none"]
     assert "cannot allocate all claims" in told["members"][3]["message"]
 
@@ -174,14 +176,14 @@ def test_members_do_not_get_the_same_device() -> None:
 def test_gates_of_members_are_ignored_with_a_note() -> None:
     one = raw(members(1)[0])
     one["spec"]["schedulingGates"] = [{"name": "quota"}]
-    report = group_dry_run([raw(node("n1")), raw(group(least=1))], [one], (), GATED_38)
+    report = dry_run_group([raw(node("n1")), raw(group(least=1))], [one], kube_version="1.38")
     assert report.result == "Scheduled"
     assert report.notes == ("pod has scheduling gates: quota; the decision is for the pod without gates",)
 
 
 def test_a_group_has_to_be_among_the_objects() -> None:
     with pytest.raises(UsageError, match='pod group "default/g" is not among the objects'):
-        group_dry_run([raw(node("n1"))], [raw(one) for one in members(1)], (), GATED_38)
+        dry_run_group([raw(node("n1"))], [raw(one) for one in members(1)], kube_version="1.38")
 
 
 def test_configured_extenders_are_refused() -> None:
@@ -227,7 +229,7 @@ async def test_result_is_that_of_a_running_scheduler(release: Release, least: in
 async def _in_thread(cluster: list[Any], pods: list[Any], release: Release) -> dict[str, Any]:
     """Decide in a thread: a dry-run has an event loop of its own."""
 
-    report = await asyncio.to_thread(group_dry_run, cluster, pods, (), release, seed=1)
+    report = await asyncio.to_thread(dry_run_group, cluster, pods, seed=1, kube_version=release.minor)
     return report.to_dict()
 
 

@@ -30,7 +30,6 @@ from policysched.model.kinds import KINDS, NODES, RESOURCE_CLAIMS
 from policysched.model.policy import LAST_GOOD
 from policysched.sandbox import Sandbox, sandbox_nodes
 from tests.app import hostile
-from tests.groups import GATED
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: a}]}\n"
 
@@ -359,6 +358,6 @@ async def test_dry_run_joins_the_pods_of_a_live_group(sandbox: Sandbox, kubeconf
     last.write_text(yaml.dump(gang_pod(MEMBERS[-1], "1", GROUP)))
     inputs = await gather(["live"], str(last), kubeconfig=kubeconfig)
     assert inputs.has_group
-    report = await asyncio.to_thread(inputs.evaluate_group, inputs.findings(), GATED)
+    report = await asyncio.to_thread(inputs.evaluate_group, inputs.findings())
     assert report.result == "Scheduled"
     assert [one["pod"] for one in report.to_dict()["members"]] == [f"default/{name}" for name in MEMBERS]

@@ -160,6 +160,11 @@ class Simulation:
         """The first pod."""
         return self.pods[0]
 
+    @property
+    def stated(self) -> Sequence[Pod]:
+        """The pods under the scheduler names that they state."""
+        return [decode_pod(raw) for raw in self.raws]
+
     def engine(self, seed: int | None) -> tuple[Engine, random.Random]:
         """Return an engine for the profile with the policies, and the random source of the engine's decisions."""
         rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret

@@ -55,6 +55,10 @@ def _headline(record: Record) -> Iterator[Text]:
     yield Text(visible(told), "bold")
     if record["result"] == "Unschedulable":
         yield Text(visible(record.get("message", "")))
+    if "fitting" in record:
+        had = f", {record['placed']} had nodes before" if "placed" in record else ""
+        text = f"{record['fitting']} of {len(members)} pods fit at the same time{had}, minCount is {record['minCount']}"
+        yield Text(text)
 
 
 def _placement(name: str, told: Record, record: Record) -> list[str]:

@@ -13,7 +13,7 @@ from policysched.app.checking.cluster_fields import cluster_warnings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.checking.pod_faults import refuse_pod_faults
 from policysched.app.dry_run.dry_run import Measure, dry_run
-from policysched.app.dry_run.group import group_dry_run
+from policysched.app.dry_run.group import dry_run_group
 from policysched.app.dry_run.policies import compiles, edit_note, in_force, last_good_notes
 from policysched.app.dry_run.results import GroupReport, Report
 from policysched.app.files.group_members import all_pods, group_named_by, is_group, pods_to_place
@@ -24,7 +24,7 @@ from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS
 from policysched.model.policy import KIND, PolicyKey
-from policysched.model.release import AUTO, Release, release_named, release_of_server
+from policysched.model.release import AUTO, release_named, release_of_server
 from policysched.reading.documents import Document, Object
 from policysched.reading.files import shown
 from policysched.reading.folders import empty
@@ -174,18 +174,19 @@ class Inputs:
         return report.with_not_applied(part.failed)
 
     def evaluate_group(
-        self, found: Iterable[Finding], release: Release, seed: int | None = None, now: datetime | None = None
+        self, found: Iterable[Finding], seed: int | None = None, now: datetime | None = None
     ) -> GroupReport:
-        """Run the simulation of the pods' group; `release` has the gate GenericWorkload. See `evaluate`.
+        """Run the simulation of the pods' group; see `evaluate`.
 
         Raises:
             UsageError: an object is malformed; the text has its position.
         """
         part, pods = self.cluster.taking_part(found), [one.object for one in (self.wanted, *self.others)]
         try:
-            report = group_dry_run(
-                part.objects, pods, part.policies, release,
+            report = dry_run_group(
+                part.objects, pods, part.policies,
                 config=self.cluster.config, now=now, seed=seed, metrics=self.metrics, plugins=self.plugins,
+                kube_version=self.cluster.kube_version,
             )  # fmt: skip
         except ObjectError as error:
             raise self._located(error) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,6 +102,46 @@ class GroupReport:
     """Problems of metrics that the policies read, one line each."""
     notes: tuple[str, ...] = ()
     """How inputs were adjusted, one line each."""
+
+    @property
+    def pod_group(self) -> str:
+        """The group: `namespace/name`."""
+        return str(self.record["podGroup"])
+
+    @property
+    def members(self) -> Sequence[Mapping[str, Any]]:
+        """The `pod`, `node` and `message` of each member that was to be scheduled."""
+        return tuple(self.record["members"])
+
+    @property
+    def nodes(self) -> Mapping[str, str]:
+        """The nodes that members would get, by pod; empty if the group does not fit."""
+        return {one["pod"]: one["node"] for one in self.members if "node" in one and "message" not in one}
+
+    @property
+    def placed(self) -> int:
+        """Number of members that would get nodes."""
+        return len(self.nodes)
+
+    @property
+    def fitting(self) -> int:
+        """Number of members that fit at the same time, whether or not they are enough for the group."""
+        return int(self.record.get("fitting", self.placed))
+
+    @property
+    def message(self) -> str:
+        """Why the group does not fit; empty if it fits."""
+        return str(self.record.get("message", ""))
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence."""
+        count = f"{self.fitting} of {len(self.members)} pods"
+        if self.result == "Scheduled":
+            return f"pod group {self.pod_group} fits: {count} get nodes"
+        if self.result == "Error":
+            return f"pod group {self.pod_group}: scheduling failed: {self.message}"
+        return f"pod group {self.pod_group} does not fit: {count} fit at the same time: {self.message}"
 
     @property
     def result(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from policysched.app.files.workload_pods import TEMPLATES, PodToPlace, is_test, pod_of
-from policysched.model.kinds import POD_GROUPS, kind_of
+from policysched.model.kinds import FINISHED, POD_GROUPS, PODS, POLICIES, kind_of
+from policysched.model.release import Release, with_pod_groups
 from policysched.reading.documents import Document, metadata_of
 
 Object = Mapping[str, Any]
@@ -41,6 +42,56 @@ def group_named_by(pod: Object) -> tuple[str, str] | None:
 def is_group(one: Object, key: tuple[str, str] | None) -> bool:
     """Return whether an object is the pod group with a namespace and name."""
     return kind_of(one) is POD_GROUPS and key_of(one) == key
+
+
+def release_of_groups(objects: Iterable[Object], release: Release) -> Release | None:
+    """Return a release that schedules pod groups, and by topology if an object needs that.
+
+    Args:
+        objects: PodGroups, of which one may have a topology constraint, SchedulingPolicies, and other objects.
+        release: The release.
+
+    Missing: None if the release does not schedule pod groups.
+    """
+    return with_pod_groups(release, by_topology=any(map(_is_by_topology, objects)))
+
+
+def _is_by_topology(one: Object) -> bool:
+    """Return whether an object is a PodGroup with a constraint, or a policy with placement rules."""
+    kind, spec = kind_of(one), one.get("spec")
+    field = "schedulingConstraints" if kind is POD_GROUPS else "placement" if kind is POLICIES else ""
+    return bool(field) and isinstance(spec, Mapping) and bool(spec.get(field))
+
+
+def all_members(objects: Iterable[Object], key: str) -> list[Object]:
+    """Return the pods of a cluster that name a pod group and have not ended.
+
+    Args:
+        objects: The objects of the cluster.
+        key: The group: `namespace/name`.
+    """
+    pods = (one for one in objects if kind_of(one) is PODS and "/".join(group_named_by(one) or ()) == key)
+    return [one for one in pods if (one.get("status") or {}).get("phase") not in FINISHED]
+
+
+def pending_members(objects: Iterable[Object], pods: Sequence[Object]) -> Iterator[Object]:
+    """Yield the pending pods of a cluster that name the group of some pods, except these pods themselves.
+
+    Args:
+        objects: The objects of the cluster.
+        pods: Pods of one group; at least one.
+    """
+    key, scheduler, given = group_named_by(pods[0]), _scheduler_of(pods[0]), {key_of(one) for one in pods}
+    for one in objects:
+        if kind_of(one) is PODS and group_named_by(one) == key and key_of(one) not in given:
+            is_pending = not (one["spec"].get("nodeName") or metadata_of(one).get("deletionTimestamp"))
+            is_pending = is_pending and (one.get("status") or {}).get("phase") not in FINISHED
+            if is_pending and _scheduler_of(one) == scheduler:
+                yield one
+
+
+def _scheduler_of(pod: Object) -> object:
+    return pod["spec"].get("schedulerName")
 
 
 def pods_to_place(documents: Sequence[Document], file: str, choice: str = "") -> list[PodToPlace]:

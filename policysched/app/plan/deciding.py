@@ -8,7 +8,7 @@ current one, or on that of the other side, because a tie is no difference.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
 from functools import cached_property
@@ -26,10 +26,13 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.model.objects.meta import seconds_of
 from policysched.rules.policy_set.policy_set import PolicySet
-from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.post_filter import at_once, post_filtered
+from policysched.schedule.groups.dry_run import Draw, GroupDryRun
+from policysched.schedule.observer import AttemptResult
+from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.state.cluster import Cluster
 from policysched.state.placed.pods import pod_id
 
@@ -67,6 +70,8 @@ class ClusterSide:
         """Policies that protected victims of the last pod for which preemption failed."""
         self.acting: set[str] = set()
         """Policies that reject a node for some pod, or prefer some node."""
+        self.groups: dict[str, str] = {}
+        """The decided pod groups, each with the reason why it does not fit; empty if it fits."""
         self.failed: dict[str, str] = {}
         """Pods whose scheduling failed, with the plugin's error."""
         self._recorded_keys: set[Hashable] = set()
@@ -79,6 +84,12 @@ class ClusterSide:
     def key(self, pod: Pod) -> Hashable:
         """Return the class key of a pod as a pending pod."""
         return self._engine(pod).classes.key(pod)
+
+    def group_of(self, pod: Pod) -> str:
+        """Return the key of the pod group with which a pod is scheduled; empty if it is scheduled alone."""
+        groups = self.cluster.pod_groups
+        state = None if groups is None else groups.of_pod(pod)
+        return "" if state is None or state.group is None else state.key
 
     def landing(self, pod: Pod, key: Hashable, *prefer: str) -> tuple[Landing, Decision]:
         """Return where a pod that has no place in the cluster lands, with the decision.
@@ -121,6 +132,52 @@ class ClusterSide:
         if landing.node:
             self.cluster.assume(pod, self.cluster.nodes.row_of[landing.node], one.resources)
         return landing
+
+    def queued_group(self, members: Sequence[ReadPod], without_change: Mapping[str, Landing]) -> dict[str, Landing]:
+        """Return where the pending pods of a pod group land together, and assume the pods on these nodes.
+
+        Args:
+            members: The pods.
+            without_change: Landings without the change, by pod; their nodes are preferred among equally good ones.
+        """
+        pods, engine = [as_waiting(one.pod) for one in members], self._engine(members[0].pod)
+        for pod in pods:
+            self.cluster.nominations.discard(pod_id(pod))
+        rng = self._rng(pods[0])
+        draw = self._draw(without_change, rng)
+        decided = GroupDryRun(engine, pods, rng, draw).decide()
+        if decided.victims:
+            self._evict(decided.victims)
+            decided = GroupDryRun(engine, pods, rng, draw).decide()
+        fits = decided.result is AttemptResult.SCHEDULED
+        self.groups[decided.group.key] = "" if fits else decided.message or "error"
+        nodes, landings = decided.nodes if fits else {}, {}
+        for one, pod in zip(members, pods, strict=True):
+            node = nodes.get(pod_id(pod), "")
+            landings[pod.key] = Landing(node, reason="" if node else decided.message)
+            if node:
+                self.cluster.assume(pod, self.cluster.nodes.row_of[node], one.resources)
+        return landings
+
+    def _draw(self, without_change: Mapping[str, Landing], rng: random.Random) -> Draw:
+        """Return a draw that prefers, among equally good nodes, the node of the pod without the change."""
+        rows = {key: self.cluster.nodes.row_of.get(one.node, -1) for key, one in without_change.items()}
+
+        def draw(member: QueuedPod, decision: Decision) -> Decision:
+            row = rows.get(member.pod.key, -1)
+            if row < 0 or not (decision.tied == row).any():
+                return drawn(decision, rng)
+            decision.row = row
+            return decision
+
+        return draw
+
+    def _evict(self, victims: Iterable[Pod]) -> None:
+        """Remove the victims of a pod group."""
+        for victim in victims:
+            placed = self.cluster.pods.by_id[pod_id(victim)]
+            self.victims[victim.key] = self.cluster.nodes.names[placed.row]
+            self.cluster.remove_pod(pod_id(victim))
 
     def order(self, pods: Iterable[ReadPod]) -> list[ReadPod]:
         """Sort pods in queue order."""
@@ -315,8 +372,16 @@ class SideComparison:
         settled = {key: one for key, one in there.items() if one.pod.spec.node_name in side.objects.nodes}
         for key, one in settled.items():
             yield key, Landing(one.pod.spec.node_name)
-        for one in side.order(one for key, one in there.items() if key not in settled):
-            yield one.pod.key, side.queued(one, without_change.get(one.pod.key), room.get(one.pod.key, frozenset()))
+        waiting = side.order(one for key, one in there.items() if key not in settled)
+        members: dict[str, list[ReadPod]] = {}
+        for one in waiting:
+            members.setdefault(side.group_of(one.pod), []).append(one)
+        for one in waiting:
+            group = side.group_of(one.pod)
+            if not group:
+                yield one.pod.key, side.queued(one, without_change.get(one.pod.key), room.get(one.pod.key, frozenset()))
+            elif one is members[group][0]:
+                yield from side.queued_group(members[group], without_change).items()
 
     def _victims(self) -> None:
         before, after = self.before.victims, self.after.victims

@@ -15,9 +15,10 @@ from typing import Any
 from policysched.app.clock import SystemClock
 from policysched.app.configuration.reading import ConfigurationInput, load_configuration
 from policysched.app.configuration.scheduler_names import SchedulerNames, choose_scheduler_names, counts_by_name
-from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at
+from policysched.app.dry_run.dry_run import Measure, Numbers, measure, seconds_at, unlisted
 from policysched.app.dry_run.policies import compiled_policies, last_good_notes, standing_policies
 from policysched.app.files.given import Objects, given_objects
+from policysched.app.files.group_members import release_of_groups
 from policysched.app.files.saved_clusters import NO_NODES
 from policysched.app.object_names import without_kind
 from policysched.app.plan.change import (
@@ -31,15 +32,16 @@ from policysched.app.plan.deciding import ClusterSide, Progress, SideComparison
 from policysched.app.plan.demand import excesses
 from policysched.app.plan.reach import AffectedPods, counting_policies, idle_policies, pod_classes, policy_pods
 from policysched.app.plan.reading import ClusterObjects, read_objects
-from policysched.app.plan.results import DaemonPods, Effect, Plan
+from policysched.app.plan.results import DaemonPods, Effect, GroupFits, Plan
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, Wanted
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.metric_sources.table import as_table
 from policysched.metric_sources.table_answers import answers
+from policysched.model.kinds import POD_GROUPS, kind_of
 from policysched.model.policy import KIND, PolicyKey, PolicySpec
-from policysched.model.release import AUTO, release_named
+from policysched.model.release import AUTO, Release, release_named
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.state.cluster import Cluster
@@ -89,15 +91,16 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
         UsageError: a policy of the change does not compile, a name is not there, a configuration does not fit, or there
             is no node or no pod to evaluate.
     """
-    release = release_named(kube_version)
-    read = read_objects(given_objects(objects, "objects"), release)
+    given = list(unlisted(given_objects(objects, "objects")))
+    tried = list(given_objects(policies, "policies", KIND))
+    release = _release((*given, *tried), release_named(kube_version))
+    read = read_objects(given, release)
     store = standing_policies(read.policies)
     standing = compiled_policies(store)
     both = (current_config, config)
     configurations = [None if one is None else load_configuration(one, release=release) for one in both]
     lost, deleted = _names("node", without_nodes), _names("policy", without_policies)
     after = changed_objects(read, given_objects(nodes, "nodes", "Node"), lost, replicas or {})
-    tried = list(given_objects(policies, "policies", KIND))
     coming = changed_policies(store, tried, deleted)
     names = choose_scheduler_names(
         scheduler_name,
@@ -117,6 +120,12 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
     )
     sides = _Sides(seconds_at(now or SystemClock().now()), seed, _called_once(metrics))
     return _compared(change, sides, names, progress or (lambda _done, _all: None))
+
+
+def _release(objects: Sequence[Object], release: Release) -> Release:
+    """Return the release that decides, with pod groups if the cluster has any and the release schedules them."""
+    has_groups = any(kind_of(one) is POD_GROUPS for one in objects)
+    return (release_of_groups(objects, release) or release) if has_groups else release
 
 
 def _names(kind: str, given: str | Collection[str]) -> Collection[str]:
@@ -208,8 +217,16 @@ def _result(change: PlannedChange, differing: set[PolicyKey], found: SideCompari
         over=excesses(found.effects, after.cluster, after.objects.pods),
         policies=reach,
         daemons=DaemonPods(len(change.after.objects.created), len(change.after.objects.deleted)),
+        groups=_groups(before, after),
         failed=len(failed),
     )
+
+
+def _groups(before: ClusterSide, after: ClusterSide) -> tuple[GroupFits, ...]:
+    """Return the pod groups that were decided on both sides, those that differ first."""
+    both = before.groups.keys() & after.groups.keys()
+    found = [GroupFits(key, before.groups[key], after.groups[key]) for key in both]
+    return tuple(sorted(found, key=lambda one: (bool(one.before) is bool(one.after), one.group)))
 
 
 def _failure(failed: Mapping[str, str]) -> list[str]:

@@ -165,6 +165,22 @@ class PolicyPods:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupFits:
+    """Whether the pending pods of a pod group fit together without and with a change."""
+
+    group: str
+    before: str
+    """Reason why the group does not fit without the change; empty if it fits."""
+    after: str
+    """Reason why the group does not fit with the change; empty if it fits."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values without empty reasons."""
+        fields = {"group": self.group, "fitsBefore": not self.before, "fitsAfter": not self.after}
+        return fields | ({"reason": self.after or self.before} if self.before or self.after else {})
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonPods:
     """The pods of DaemonSets that new nodes get, and that are deleted with their nodes."""
 
@@ -197,6 +213,8 @@ class Plan:
     policies: tuple[PolicyPods, ...] = ()
     """The enforced policies that the change adds, replaces or deletes."""
     daemons: DaemonPods = DaemonPods()
+    groups: tuple[GroupFits, ...] = ()
+    """The pod groups with pending pods that were decided on both sides."""
     failed: int = 0
     """Number of pods whose decision failed, because a plugin raised an error."""
 
@@ -293,6 +311,7 @@ class Plan:
             "nodes": [_node_dict(one) for one in self.nodes],
             "effects": [one.to_dict() for one in self.effects],
             "policies": [{"policy": one.policy, "pods": one.pods} for one in self.policies],
+            "podGroups": [one.to_dict() for one in self.groups],
             "daemonPods": {"created": self.daemons.created, "deleted": self.daemons.deleted},
             "idlePolicies": list(self.idle_policies),
             "otherPods": self.others,

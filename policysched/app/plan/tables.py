@@ -30,7 +30,12 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
         yield Text(f"{plan.running:,} of these {text}")
     for policy in plan.policies:
         yield Text(visible(f"policy {policy.policy} applies to {policy.pods:,} of {_count(plan.pods)}"))
+    if plan.groups:
+        groups = counted(len(plan.groups), "pod group")
+        fit = sum(not one.before for one in plan.groups), sum(not one.after for one in plan.groups)
+        yield Text(f"of {groups} with pending pods, {fit[0]:,} fit without, {fit[1]:,} with the change")
     yield from _effects(plan)
+    yield from _groups(plan)
     yield from _nodes(plan)
     if plan.idle_policies:
         rows = [list(one.split(": ", 1)) for one in plan.idle_policies]
@@ -68,6 +73,16 @@ def _effects(plan: Plan) -> Iterator[RenderableType]:
     for reason, names in reasons.items():
         if reason:
             yield Text(visible(f"no node for {', '.join(dict.fromkeys(names))}: {reason}"))
+
+
+def _groups(plan: Plan) -> Iterator[RenderableType]:
+    """Yield a table of the pod groups that fit only without or only with the change."""
+    differing = [one for one in plan.groups if bool(one.before) is not bool(one.after)]
+    if differing:
+        rows = [[one.group, "without" if one.after else "with", one.after or one.before] for one in differing]
+        table = _table("Pod groups", ["pod group", "fits only", "reason why not otherwise"], rows)
+        table.wraps = True
+        yield table
 
 
 def _nodes(plan: Plan) -> Iterator[RenderableType]:

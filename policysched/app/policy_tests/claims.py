@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -30,6 +30,17 @@ def claims_of(decision: Decision) -> list[Object]:
         status = replace(claim.status, allocation=got, reserved_for=(*claim.status.reserved_for, user))
         made.append(_as_object(replace(claim, status=status), pod))
     return made
+
+
+def merged(claims: Iterable[Object]) -> dict[Key, Object]:
+    """Return claims by key; pods of one group that share a claim are together in its `reservedFor`."""
+    found: dict[Key, Object] = {}
+    for claim in claims:
+        key = CLAIM, str(claim["metadata"].get("namespace", "")), str(claim["metadata"]["name"])
+        users = [one for known in (found.get(key), claim) if known for one in known["status"].get("reservedFor") or ()]
+        unique = [one for place, one in enumerate(users) if one not in users[:place]]
+        found[key] = {**claim, "status": {**claim["status"], "reservedFor": unique}}
+    return found
 
 
 def _as_object(claim: ResourceClaim, pod: Pod) -> Object:

@@ -79,15 +79,18 @@ def differences(
     Raises:
         UsageError: the expectation contains an unknown name.
     """
-    return [*_Comparison(record, expected, names, refuse, path).all()]
+    return [*Comparison(record, expected, names, refuse, path).all()]
 
 
-class _Comparison:
+class Comparison:
+    """Compares a record with an expectation; see `differences` for the arguments."""
+
     def __init__(self, record: Record, expected: Expectation, names: KnownNames, refuse: Refuse, path: str) -> None:
         self._record, self._expected, self._names = record, expected, names
         self._refuse, self._path = refuse, path
 
     def all(self) -> Iterator[Difference]:
+        """Yield the differences."""
         yield from self._outcome()
         yield from self._filters()
         yield from self._scores()
@@ -230,25 +233,25 @@ class _Comparison:
                 yield from self._same(f"{path}.{name}", f"{name} that rejects {node}", value, got, reasons)
         if wanted.reason is not None:
             told = rejection.get("reasons", [])
-            if not any(_holds(wanted.reason, one) for one in told):
+            if not any(holds(wanted.reason, one) for one in told):
                 what = f"reason for rejecting {node}"
-                yield Difference(self._at(f"{path}.reason"), what, _text(wanted.reason), "; ".join(told) or "none")
+                yield Difference(self._at(f"{path}.reason"), what, text_of(wanted.reason), "; ".join(told) or "none")
 
     def _texts(self) -> Iterator[Difference]:
         record, expected = self._record, self._expected
         for name, field, wanted in (("reason", "fitError", expected.reason), ("error", "error", expected.error)):
-            if wanted is not None and not _holds(wanted, record.get(field, "")):
+            if wanted is not None and not holds(wanted, record.get(field, "")):
                 got = record.get(field) or "none"
                 others = tuple(one for one in self._of_nodes([]) if one != got)
-                yield Difference(self._at(name), name, _text(wanted), got, others)
+                yield Difference(self._at(name), name, text_of(wanted), got, others)
         for policy, wanted in expected.not_applied.items():
             self._match([policy], self._names.policies, f"notApplied.{policy}", "policy", patterns=False)
             got = record.get("notApplied", {}).get(policy, "")
-            if not got or not _holds(wanted, got):
+            if not got or not holds(wanted, got):
                 yield Difference(
                     self._at(f"notApplied.{policy}"),
                     f"reason why {policy} does not apply",
-                    _text(wanted),
+                    text_of(wanted),
                     got or "it applies",
                 )
 
@@ -370,13 +373,15 @@ def _close(wanted: Any, got: Any) -> bool:
     return wanted is got
 
 
-def _holds(wanted: str | TextExpectation, text: str) -> bool:
+def holds(wanted: str | TextExpectation, text: str) -> bool:
+    """Return whether a text is as expected."""
     if isinstance(wanted, str):
         return wanted.strip() == text
     return (wanted.equals is None or wanted.equals == text) and (wanted.contains or "") in text
 
 
-def _text(wanted: str | TextExpectation) -> str:
+def text_of(wanted: str | TextExpectation) -> str:
+    """Return an expected text, for a difference."""
     if isinstance(wanted, str):
         return wanted
     parts = [wanted.equals or "", f"… {wanted.contains} …" if wanted.contains is not None else ""]

@@ -16,6 +16,7 @@ from msgspec import Meta
 Amounts = dict[str, str | int | float]
 Names = list[str]
 Numbers = dict[str, float | None]
+_Positive = Annotated[int, Meta(ge=1)]
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename="camel", omit_defaults=True):
@@ -62,6 +63,25 @@ class PlacedShortPod(ShortPod, frozen=True):
     count: Annotated[int, Meta(ge=1, le=100_000, description="Number of such pods; `*` in the name is the number.")] = 1
 
 
+class GroupShortPod(ShortPod, frozen=True):
+    """A pod of a group, or `count` pods, in short form."""
+
+    count: Annotated[int, Meta(ge=1, le=5_000, description="Number of such pods; `*` in the name is the number.")] = 1
+
+
+class ShortGroup(_Written, frozen=True):
+    """A pod group with pods to schedule, in short form."""
+
+    name: str = "group"
+    namespace: str = "default"
+    labels: dict[str, str] = {}
+    min_count: Annotated[_Positive | None, Meta(description="minCount of a gang; default: a basic group.")] = None
+    priority: Annotated[int | None, Meta(description="Priority of the group and its pods.")] = None
+    topology_key: Annotated[str | None, Meta(description="Label whose value all nodes of the group share.")] = None
+    spec: Annotated[dict[str, Any], Meta(description="Other fields of the PodGroup's spec.")] = {}
+    pods: Annotated[list[GroupShortPod], Meta(description="New pods; its pending pods are scheduled with them.")] = []
+
+
 class ShortCluster(_Written, frozen=True):
     """The cluster of a test: objects of files, nodes and pods in short form, and complete objects together."""
 
@@ -98,8 +118,19 @@ class RuleExpectation(_Written, frozen=True):
     missing: Annotated[Names | None, Meta(description="Nodes with a missing value in the condition.")] = None
 
 
+class MemberExpectation(_Written, frozen=True):
+    """The expected result for a pod of a group."""
+
+    node: Annotated[str | None, Meta(description="The node that the pod gets.")] = None
+    fits: Annotated[bool | None, Meta(description="Whether a node is feasible after the pods before it.")] = None
+    reason: Annotated[Text | None, Meta(description="Why the pod gets no node.")] = None
+
+
 class Expectation(_Written, frozen=True):
-    """The expected result for a pod. Nodes can be patterns with `*` and `?`; rules are `RULE` or `POLICY/RULE`."""
+    """The expected result for a pod or pod group.
+
+    Nodes can be patterns with `*` and `?`; rules are `RULE` or `POLICY/RULE`.
+    """
 
     result: Literal["Scheduled", "Unschedulable", "Error"] | None = None
     selected: Annotated[str | None, Meta(description="The selected node.")] = None
@@ -125,6 +156,15 @@ class Expectation(_Written, frozen=True):
     not_applied: Annotated[dict[str, Text], Meta(description="By policy, why it does not apply.")] = {}
     protected: Annotated[Names, Meta(description="Pods that a policy protects from preemption.")] = []
     nominated: Annotated[dict[str, Names], Meta(description="The nominated node and its victims.")] = {}
+    placed: Annotated[int | None, Meta(description="Of a group: how many of its pods get nodes.")] = None
+    values: Annotated[
+        dict[str, int], Meta(description="Of a group: by label, number of values on the nodes of its pods.")
+    ] = {}
+    per_value: Annotated[
+        dict[str, int], Meta(description="Of a group: by label, largest number of its pods on nodes of one value.")
+    ] = {}
+    members: Annotated[dict[str, MemberExpectation], Meta(description="Of a group: by pod, its node or reason.")] = {}
+    victims: Annotated[Names, Meta(description="Of a group: the pods that preemption evicts.")] = []
 
 
 class Removal(_Written, frozen=True):
@@ -146,7 +186,7 @@ Metrics = Annotated[dict[str, Numbers], Meta(description="Values by metric and n
 
 
 class PolicyTestStep(_Written, frozen=True):
-    """A step: changes of time, metrics, objects and policies, then a pod and its expected result."""
+    """A step: changes of time, metrics, objects and policies, then a pod or group and its expected result."""
 
     wait: Annotated[str | None, Meta(description="Time that passes: 30s, 5min, 2h, 1d.")] = None
     metrics: Metrics | None = None
@@ -154,15 +194,17 @@ class PolicyTestStep(_Written, frozen=True):
     add: Annotated[ShortCluster | None, Meta(description="Objects to add or replace.")] = None
     edit: PolicyEdit | None = None
     pod: Annotated[ShortPod | None, Meta(description="The pod to schedule.")] = None
+    group: Annotated[ShortGroup | None, Meta(description="The pod group to schedule.")] = None
     again: Annotated[str | None, Meta(description="A pending pod of an earlier step, to retry.")] = None
     expect: Expectation | None = None
 
 
 class PolicyTest(_Written, frozen=True):
-    """A test: a pod and its expected result, or several steps in one cluster."""
+    """A test: a pod or group and its expected result, or several steps in one cluster."""
 
     given: Annotated[str, Meta(description="Description of the test.", min_length=1)]
     pod: ShortPod | None = None
+    group: ShortGroup | None = None
     expect: Expectation | None = None
     now: Annotated[str | None, Meta(description="The current time; default 2026-01-01T00:00:00Z.")] = None
     metrics: Metrics | None = None

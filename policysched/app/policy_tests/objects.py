@@ -20,6 +20,8 @@ from policysched.reading.files import exists
 from policysched.reading.loading import load
 
 Object = Mapping[str, Any]
+Key = tuple[str, str, str]
+"""Kind, namespace and name of an object."""
 NUMBER: Final = "*"
 """Placeholder in a name for the number of an object that a `count` creates."""
 LARGEST: Final = 64 << 20
@@ -166,17 +168,27 @@ def _conditions(short: ShortNode) -> dict[str, str]:
 
 
 def _placed(source: PolicyTestSource, short: PlacedShortPod, path: str) -> Iterator[Object]:
+    for pod in pods_of(source, short, short.count, path):
+        if short.node is not None:
+            pod["spec"]["nodeName"] = short.node
+            pod["status"] = {"phase": "Running"}
+        yield pod
+
+
+def pods_of(source: PolicyTestSource, short: ShortPod, count: int, path: str) -> Iterator[dict[str, Any]]:
+    """Yield a number of pods in short form.
+
+    Raises:
+        UsageError: the pod has no name, or has errors.
+    """
     if short.file is not None:
         raise source.refusal(f"{path}.file", "`file` is not allowed here; list the file in `cluster.files`")
     if short.name is None:
         raise source.refusal(path, "pod has no name")
-    for number, (name, _) in enumerate(_names(short.name, short.count)):
+    for number, (name, _) in enumerate(_names(short.name, count)):
         pod = _pod(source, short, name, path)
         if number == 0:
             _refuse_faults(source, pod, path)
-        if short.node is not None:
-            pod["spec"]["nodeName"] = short.node
-            pod["status"] = {"phase": "Running"}
         yield pod
 
 
@@ -237,7 +249,7 @@ def _quantities(source: PolicyTestSource, amounts: Amounts, path: str) -> dict[s
     return {name: str(amount) for name, amount in amounts.items()}
 
 
-def key_of(one: Object) -> tuple[str, str, str]:
+def key_of(one: Object) -> Key:
     """Return kind, namespace and name of an object.
 
     Raises:
@@ -250,5 +262,5 @@ def key_of(one: Object) -> tuple[str, str, str]:
     return one["kind"], str(namespace), str(metadata["name"])
 
 
-_NAMESPACED: Final = frozenset(("Pod",))
+_NAMESPACED: Final = frozenset(("Pod", "PodGroup"))
 """Kinds that can be looked up by a name without a namespace."""

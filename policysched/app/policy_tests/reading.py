@@ -32,6 +32,10 @@ _NAMES: Final[Mapping[str, str]] = {
     "bool": "true or false", "null": "nothing",
 }  # fmt: skip
 _ANY: Final = "[...]"
+_OF_BOTH: Final = frozenset(("result", "reason"))
+"""Fields of an expectation about a pod or a pod group."""
+_OF_GROUPS: Final = frozenset(("placed", "values", "perValue", "members", "victims"))
+"""Fields of an expectation about a pod group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +126,9 @@ def _refuse_halves(source: PolicyTestSource, path: str, test: PolicyTest) -> Non
     if not test.steps and test.expect is None:
         raise source.refusal(path, "test has neither `expect` nor `steps`")
     if not test.steps:
+        _refuse_mixed_step(source, path, PolicyTestStep(pod=test.pod, group=test.group, expect=test.expect))
         return
-    for name in ("pod", "expect"):
+    for name in ("pod", "group", "expect"):
         if getattr(test, name) is not None:
             raise source.refusal(f"{path}.{name}", f"move `{name}` into a step; a test with `steps` has none")
     if not any(step.expect for step in test.steps):
@@ -133,10 +138,23 @@ def _refuse_halves(source: PolicyTestSource, path: str, test: PolicyTest) -> Non
 
 
 def _refuse_half_step(source: PolicyTestSource, path: str, step: PolicyTestStep) -> None:
-    if step.pod is not None and step.again is not None:
-        raise source.refusal(path, "step has both `pod` and `again`; use one of them")
-    if step.expect is not None and step.pod is None and step.again is None:
-        raise source.refusal(path, "step with `expect` needs `pod` or `again`")
+    _refuse_mixed_step(source, path, step)
+    if step.expect is not None and step.pod is None and step.again is None and step.group is None:
+        raise source.refusal(path, "step with `expect` needs `pod`, `group` or `again`")
+
+
+def _refuse_mixed_step(source: PolicyTestSource, path: str, step: PolicyTestStep) -> None:
+    """Raise an error for a step with several subjects, or with an expectation that its subject cannot have."""
+    subjects = [name for name in ("pod", "group", "again") if getattr(step, name) is not None]
+    if len(subjects) > 1:
+        both = " and ".join(f"`{name}`" for name in subjects[:2])
+        raise source.refusal(path, f"step has both {both}; use one of them")
+    is_group = step.group is not None
+    given = () if step.expect is None else (key for key in msgspec.to_builtins(step.expect) if key not in _OF_BOTH)
+    wrong = next((key for key in given if (key in _OF_GROUPS) is not is_group), None)
+    if wrong is not None:
+        subject = "a pod group" if wrong in _OF_GROUPS else "a single pod"
+        raise source.refusal(f"{path}.expect.{wrong}", f"`{wrong}` is an expectation about {subject}")
 
 
 def _explained(text: str, value: Any, name: str, document: Document | None) -> UsageError:

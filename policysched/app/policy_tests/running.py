@@ -16,11 +16,21 @@ from policysched.apimachinery.patches import merge_patch
 from policysched.app.checking.check import findings
 from policysched.app.checking.findings import Finding, policy_key
 from policysched.app.dry_run.dry_run import Observe, dry_run
+from policysched.app.dry_run.group import dry_run_group
 from policysched.app.dry_run.policies import compiles
-from policysched.app.dry_run.results import Report
-from policysched.app.policy_tests.claims import claims_of, release
+from policysched.app.dry_run.results import GroupReport, Report
+from policysched.app.files.group_members import all_members
+from policysched.app.policy_tests.claims import claims_of, merged, release
 from policysched.app.policy_tests.differences import Difference, KnownNames, differences
-from policysched.app.policy_tests.file_format import PolicyEdit, PolicyTest, PolicyTestStep, Removal, ShortPod
+from policysched.app.policy_tests.file_format import (
+    PolicyEdit,
+    PolicyTest,
+    PolicyTestStep,
+    Removal,
+    ShortGroup,
+    ShortPod,
+)
+from policysched.app.policy_tests.groups import decided_members, group_differences, group_object, group_pods
 from policysched.app.policy_tests.objects import Object, cluster_objects, file_objects, key_of, pod_object
 from policysched.app.policy_tests.reading import PolicyTestSource
 from policysched.errors import UsageError
@@ -226,19 +236,22 @@ class _Running:
         self._metrics = written.metrics if written.metrics is not None else defaults.metrics
         self._seed = defaults.seed if written.seed is None else written.seed
         self._claims: list[Object] = []
-        """Claims of the last pod, as allocated on its node."""
+        """Claims of the pods of the last decision, as allocated on their nodes."""
 
     def all(self) -> Iterator[Difference]:
         """Run the steps and yield the differences."""
         test = self._test.written
-        steps = test.steps or [PolicyTestStep(pod=test.pod, expect=test.expect)]
+        steps = test.steps or [PolicyTestStep(pod=test.pod, group=test.group, expect=test.expect)]
         for index, step in enumerate(steps):
             path = f"{self._test.path}.steps[{index}]" if test.steps else self._test.path
             self._change(step, path)
-            if step.pod is None and step.again is None and step.expect is None:
+            if step.pod is None and step.group is None and step.again is None and step.expect is None:
                 continue
             name = f"new-{index + 1}" if test.steps else "new"
-            for found in self._decide(step, path, name, index):
+            decided = (
+                self._decide(step, path, name, index) if step.group is None else self._decide_group(step, path, index)
+            )
+            for found in decided:
                 yield replace(found, what=f"step {index + 1}: {found.what}") if test.steps else found
 
     def _decide(self, step: PolicyTestStep, path: str, name: str, index: int) -> Iterator[Difference]:
@@ -246,6 +259,7 @@ class _Running:
             pod = self._waiting(step.again, f"{path}.again")
         else:
             pod = pod_object(self._test.source, step.pod or ShortPod(), f"{path}.pod", name)
+        self._claims = []
         report = self._report(pod, index)
         if report.admission_notes:
             raise self._test.source.refusal(f"{path}.pod", report.admission_notes[0])
@@ -256,6 +270,44 @@ class _Running:
             yield from differences(record, step.expect, names, self._test.source.refusal, f"{path}.expect")
         self._leave(pod, record)
 
+    def _decide_group(self, step: PolicyTestStep, path: str, index: int) -> Iterator[Difference]:
+        short = step.group or ShortGroup()
+        group = group_object(short)
+        self._objects[key_of(group)] = group
+        new = group_pods(self._test.source, short, f"{path}.group")
+        pods = new or self._waiting_members(f"{short.namespace}/{short.name}", f"{path}.group")
+        names = self._names(*pods)
+        self._claims = []
+        record = self._group_report(pods, index).to_dict()
+        self._records.append(record)
+        self._leave_group(pods, record)
+        if step.expect is not None:
+            refuse = self._test.source.refusal
+            yield from group_differences(record, step.expect, names, refuse, f"{path}.expect", self._objects)
+
+    def _waiting_members(self, group: str, path: str) -> list[Object]:
+        """Return the pending pods of a group."""
+        waiting = [pod for pod in all_members(self._objects.values(), group) if not _node_of(pod)]
+        if not waiting:
+            raise self._test.source.refusal(path, f"group has no `pods`, and no pod of {group} is pending")
+        return waiting
+
+    def _group_report(self, pods: Sequence[Object], index: int) -> GroupReport:
+        return dry_run_group(
+            self._objects.values(), pods, self._policies.values(),
+            config=self._test.config, now=self._now, seed=self._seed + index, metrics=_given(self._metrics),
+            plugins=self._options.plugins, observe=self._observe, kube_version=self._options.kube_version,
+        )  # fmt: skip
+
+    def _leave_group(self, pods: Iterable[Object], record: Mapping[str, Any]) -> None:
+        """Update the cluster after the decision about a group: place its members, or nominate them."""
+        self._objects |= {key_of(pod): pod for pod in pods}
+        self._objects |= decided_members(self._objects, record)
+        if record["result"] == "Scheduled":
+            self._objects |= merged(self._claims)
+        for victim in record.get("victims", ()):
+            self._end_pod(*victim.split("/", 1))
+
     def _report(self, pod: Object, index: int) -> Report:
         return dry_run(
             self._objects.values(), pod, self._policies.values(),
@@ -264,7 +316,7 @@ class _Running:
         )  # fmt: skip
 
     def _observe(self, decision: Decision, policies: Sequence[ActivePolicy]) -> None:
-        self._claims = claims_of(decision)
+        self._claims += claims_of(decision)
         if self._options.observe is not None:
             self._options.observe(decision, policies)
 
@@ -342,8 +394,8 @@ class _Running:
         if compiles(changed):
             self._policies[key] = changed
 
-    def _names(self, pod: Object) -> KnownNames:
-        keys = [*self._objects, key_of(pod)]
+    def _names(self, *pods: Object) -> KnownNames:
+        keys = [*self._objects, *map(key_of, pods)]
         written = [one.object for one in self._test.policies]
         rules = {
             part: dict.fromkeys(

@@ -8,6 +8,7 @@ in force reads.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +25,7 @@ from policysched.model.kinds import KINDS, CustomResource
 from policysched.model.objects import Metadata, Pod, ResourceClaim
 from policysched.model.objects.storage import BETA_CLASS, BIND_COMPLETED
 from policysched.model.policy import Policy, PolicySpec, Sample
+from policysched.model.release import RELEASES, Release
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.state.resource_claims import EXTENDED_RESOURCE_CLAIM
@@ -38,6 +40,12 @@ DECIDED: Final = "decided"
 """Name of the entry for a decision with its inputs and result."""
 SEARCHED: Final = "searched"
 """Name of the entry for the result of PostFilter for the last decision's pod."""
+GROUPED: Final = "grouped"
+"""Name of the entry for the decision about a pod group, before the decisions about its members."""
+WAITING: Final = "waiting"
+"""Name of the entry for a pod of a pod group that waits for a node."""
+LEFT: Final = "left"
+"""Name of the entry for a waiting pod, by identity, that is no longer a member of a pod group."""
 PLACED: Final = "placed"
 """Name of the entry that assumes the last decision's pod on its node."""
 ASSUMED: Final = "assumed"
@@ -92,6 +100,10 @@ class Begin(msgspec.Struct, array_like=True):
     """Resource claims with allocations in flight."""
     reference: str = "1.36"
     """The Kubernetes minor that decisions follow; 1.36 for records of versions that did not store the minor."""
+    gates: list[str] = []
+    """The fields of the release that are true because a feature gate was turned on."""
+    waiting: list[Any] = []
+    """Pods of pod groups that wait for a node."""
 
 
 class RecordedOutcome(msgspec.Struct, array_like=True, frozen=True):
@@ -114,6 +126,7 @@ class Decided(msgspec.Struct, array_like=True):
     number: int
     profile: str
     pod: Any
+    """The pod; its identity if it is a member of the last group."""
     seconds: float
     draws: list[float | int]
     extended: bool
@@ -128,12 +141,47 @@ class Decided(msgspec.Struct, array_like=True):
         return None if self.placement is None else np.array(self.placement, np.intp)
 
 
+class GroupOutcome(msgspec.Struct, array_like=True, frozen=True):
+    """The result of a decision about a pod group as stored in a record."""
+
+    result: str
+    message: str
+    nodes: dict[str, str]
+    """Nodes of the members that fit, by identity."""
+    nominated: dict[str, str]
+    """Nodes that members are nominated for, by identity."""
+    victims: list[str]
+
+
+class Grouped(msgspec.Struct, array_like=True):
+    """The decision about a pod group with its inputs and result; the decisions about its members follow."""
+
+    number: int
+    """Number of decisions before."""
+    profile: str
+    group: str
+    """The group: `namespace/name`."""
+    pods: list[Any]
+    """The members, in the order of evaluation."""
+    seconds: float
+    draws: list[float | int]
+    outcome: GroupOutcome | None
+    """None if the cycle failed, or extenders were called, whose answers are not recorded."""
+
+
 class Searched(msgspec.Struct, array_like=True):
     """The result of PostFilter for the last decision's pod, as stored in a record."""
 
     node: str
     victims: list[str]
     draws: list[float | int]
+
+
+def gates_of(release: Release) -> list[str]:
+    """Return the fields of a release that are true because a feature gate was turned on."""
+    base = RELEASES[release.minor]
+    names = [one.name for one in fields(release) if getattr(release, one.name) is True]
+    return [name for name in names if getattr(base, name) is False]
 
 
 def kind_name(obj: Any) -> str:

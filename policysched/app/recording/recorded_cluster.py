@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 
-from policysched.app.recording.entries import ALLOCATED, ASSUMED, RELEASED, RESTORED, SHARED
+from policysched.app.recording.entries import ALLOCATED, ASSUMED, LEFT, RELEASED, RESTORED, SHARED, WAITING
 from policysched.devices import AllocatedState
 from policysched.framework import MetricAnswer, MetricKey
 from policysched.model.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceClaim
@@ -20,6 +20,7 @@ from policysched.state.cluster_events import Change
 from policysched.state.nominated.columns import Nomination
 from policysched.state.nominated.nominations import Nominations
 from policysched.state.placed.pods import pod_id
+from policysched.state.pod_groups import PodGroups, group_key
 from policysched.state.resource_claims import ResourceClaims
 from policysched.state.tables.amounts import PodResources
 from policysched.state.tables.metrics import Metrics
@@ -165,6 +166,26 @@ class RecordedResourceClaims(ResourceClaims):
         return [*self._in_flight.values()]
 
 
+class RecordedPodGroups(PodGroups):
+    """Pod groups of a cluster that report waiting members to a callback."""
+
+    __slots__ = ("_change",)
+
+    def __init__(self, change: OutermostChanges) -> None:
+        super().__init__()
+        self._change = change
+
+    def await_pod(self, pod: Pod) -> None:
+        """Add a pending pod as an unscheduled member, or replace its version."""
+        if group_key(pod):
+            self._change(super().await_pod, WAITING, pod)
+
+    def remove(self, identity: str) -> None:
+        """Remove a pod from its group."""
+        if identity in self._group_of:
+            self._change(super().remove, LEFT, identity)
+
+
 class RecordedCluster(Cluster):
     """A cluster that reports each change to a callback before applying it.
 
@@ -176,12 +197,18 @@ class RecordedCluster(Cluster):
     def __init__(self, report: Report, release: Release) -> None:
         super().__init__(release=release)
         self._change = change = OutermostChanges(report)
+        if release.generic_workload:
+            self.pod_groups = RecordedPodGroups(change)
         self.nominations: RecordedNominations = RecordedNominations(self.pod_resources, change)
         self.metrics: RecordedMetrics = RecordedMetrics(self, change)
         self._volumes = RecordedAssumable(change, lambda volume: volume.metadata.name, self.storage.pool.follow)
         self._claims = RecordedAssumable(change, lambda claim: claim.key)
         self.storage.volumes, self.storage.claims = self._volumes, self._claims
         self.resource_claims: RecordedResourceClaims = RecordedResourceClaims(self.allocated_devices, change)
+
+    def waiting_members(self) -> list[Pod]:
+        """Return the pods of pod groups that wait for a node."""
+        return [pod for state in self.pod_groups or () for pod in state.unscheduled.values()]
 
     def reserved(self) -> list[PersistentVolume | PersistentVolumeClaim]:
         """Return the volumes and claims that pods have reserved and the watch has not confirmed."""

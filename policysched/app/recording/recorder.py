@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.app.recording import entries
-from policysched.app.recording.entries import Begin, Decided, RecordedOutcome, Searched
+from policysched.app.recording.entries import Begin, Decided, Grouped, GroupOutcome, RecordedOutcome, Searched
 from policysched.app.recording.recorded_cluster import RecordedCluster
 from policysched.app.recording.writer import RecordWriter
 from policysched.framework import Mask, MetricAnswer, PostFilterResult
@@ -29,8 +30,9 @@ from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.results.rejections import ABSENT, FEASIBLE
-from policysched.schedule.observer import Observer
+from policysched.schedule.observer import GroupVerdict, Observer
 from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.queue.queued_pod_group import QueuedPodGroup
 
 log = logging.getLogger(__name__)
 DIGEST_BYTES: Final = 8
@@ -64,6 +66,12 @@ def outcome_of(decision: Decision) -> RecordedOutcome:
     return RecordedOutcome(
         decision.node, decision.nominated, decision.feasible_count, int(decision.tied.size), text, _digest(decision)
     )
+
+
+def group_outcome_of(verdict: GroupVerdict) -> GroupOutcome:
+    """Return the result of a decision about a pod group."""
+    victims = sorted(one.key for one in verdict.victims)
+    return GroupOutcome(verdict.result.value, verdict.message, dict(verdict.nodes), dict(verdict.nominated), victims)
 
 
 def _digest(decision: Decision) -> bytes:
@@ -144,6 +152,8 @@ class Recorder(Observer):
         self._victims: PostFilterResult | None = None
         self._searching = ""
         """Identity of the pod for which PostFilter runs."""
+        self._group: _GroupCycle | None = None
+        """The cycle of a pod group that is under way."""
         self._snapshot(entries.START)
 
     def close(self) -> None:
@@ -177,14 +187,38 @@ class Recorder(Observer):
         self._last = pod = queued.pod
         extended = bool(self._profiles[queued.profile].extending(pod))
         drawn = self.rng.draws[-1:] if decision.tied.size > 1 else []
+        draws = [*self.rng.draws]
         self.rng.draws.clear()
-        self._searching = "" if decision.row >= 0 or decision.failed or extended else queued.identity
+        searches = self._group is None and decision.row < 0 and not decision.failed and not extended
+        self._searching = queued.identity if searches else ""
         self._victims = None
         rows = decision.evaluation.rows
         limit = None if rows is None else rows.tolist()
         seconds, outcome = self.cluster.time.seconds, outcome_of(decision)
         entry = Decided(self.decisions, queued.profile, pod, seconds, drawn, extended, outcome, limit)
-        self._put(entries.DECIDED, partial(_decided, entry, self._annotations))
+        if self._group is not None and self._group.adds(queued, draws, extended=extended):
+            entry.pod = queued.identity
+            self._put(entries.DECIDED, lambda: [entries.DECIDED, entry])
+        else:
+            self._put(entries.DECIDED, partial(_decided, entry, self._annotations))
+
+    def on_group_cycle(self, queued: QueuedPodGroup, members: Sequence[QueuedPod]) -> None:
+        """Hold back the entries of a pod group's cycle, because the entry about the group precedes them."""
+        self._begin_file_if_due()
+        self._record_time()
+        self.rng.draws.clear()
+        self._group = _GroupCycle(queued.key, members, self.decisions, self.cluster.time.seconds)
+
+    def on_group_decision(self, verdict: GroupVerdict | None) -> None:
+        """Record the decision about a pod group, then the entries of its cycle."""
+        cycle, self._group = self._group, None
+        if cycle is None:
+            return
+        entry, kept = cycle.entry(verdict, self.rng.draws), self._annotations
+        self.rng.draws.clear()
+        self._put(entries.GROUPED, partial(_grouped, entry, kept))
+        for name, made in cycle.held:
+            self._put(name, made)
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
         """Keep the victims of a preemption until its PostFilter ends."""
@@ -211,7 +245,7 @@ class Recorder(Observer):
                 self._put(name, lambda: [name, entries.written(given[0], kept)])
             case "assume" if given[0] is self._last:
                 self._put(entries.PLACED, lambda: [entries.PLACED, given[1]])
-            case "assume" | "nominate" | "renominate":
+            case "assume" | "nominate" | "renominate" | entries.WAITING:
                 if name == "nominate":
                     self._search_ended(*given)
                 self._put(name, lambda: [name, entries.written(given[0], kept)[1], *given[1:]])
@@ -250,10 +284,13 @@ class Recorder(Observer):
             self._put(entries.TIME, lambda: [entries.TIME, seconds])
 
     def _put(self, name: str, entry: Any) -> None:
-        self._writer.put(name, entry)
+        if self._group is None:
+            self._writer.put(name, entry)
+        else:
+            self._group.held.append((name, entry))
 
     def _begin_file_if_due(self) -> None:
-        if self._writer.needs_snapshot:
+        if self._group is None and self._writer.needs_snapshot:
             lost = self._writer.lost
             self._snapshot("a gap" if lost else "the file before was full", lost)
 
@@ -269,7 +306,7 @@ class Recorder(Observer):
         answers: list[MetricAnswer] = cluster.metrics.answers()
         assumed, in_flight = cluster.resource_claims.assumed(), cluster.resource_claims.pending()
         rows, policies, configuration = names[: cluster.nodes.size], self._policies, self.configuration
-        seconds, decisions = self._seconds, self.decisions
+        seconds, decisions, waiting = self._seconds, self.decisions, cluster.waiting_members()
 
         def make() -> list[Any]:
             return [entries.BEGIN, Begin(
@@ -282,10 +319,49 @@ class Recorder(Observer):
                 [entries.written_answer(one) for one in answers],
                 [entries.written(one, kept) for one in assumed],
                 [entries.written(one, kept) for one in in_flight],
-                cluster.release.minor,
+                cluster.release.minor, entries.gates_of(cluster.release),
+                [entries.written(one, kept)[1] for one in waiting],
             )]  # fmt: skip
 
         self._put(entries.BEGIN, make)
+
+
+@dataclass(slots=True)
+class _GroupCycle:
+    """The cycle of a pod group that is under way, with the entries that are held back."""
+
+    key: str
+    members: Sequence[QueuedPod]
+    decisions: int
+    """Number of decisions before."""
+    seconds: float
+    held: list[tuple[str, Any]] = field(default_factory=list)
+    draws: list[float | int] = field(default_factory=list)
+    """The draws of the decisions about members."""
+    is_extended: bool = False
+    """Whether extenders were called."""
+
+    def adds(self, queued: QueuedPod, draws: Sequence[float | int], *, extended: bool) -> bool:
+        """Add a decision; return whether its pod is a member of the group."""
+        self.is_extended |= extended
+        self.draws += draws
+        return any(one is queued for one in self.members)
+
+    def entry(self, verdict: GroupVerdict | None, draws: Sequence[float | int]) -> Grouped:
+        """Return the entry about the group, with pods that are encoded later.
+
+        Args:
+            verdict: The decision; None if the cycle failed.
+            draws: The draws after the last decision.
+        """
+        outcome = None if verdict is None or self.is_extended else group_outcome_of(verdict)
+        pods, profile = [one.pod for one in self.members], self.members[0].profile
+        return Grouped(self.decisions, profile, self.key, pods, self.seconds, [*self.draws, *draws], outcome)
+
+
+def _grouped(entry: Grouped, kept: frozenset[str] | None) -> list[Any]:
+    entry.pods = [entries.written(one, kept)[1] for one in entry.pods]
+    return [entries.GROUPED, entry]
 
 
 def _decided(entry: Decided, kept: frozenset[str] | None) -> list[Any]:

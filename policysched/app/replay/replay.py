@@ -11,9 +11,9 @@ import msgspec
 
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.recording import entries
-from policysched.app.recording.entries import Begin, Decided, RecordedOutcome, Searched
+from policysched.app.recording.entries import Begin, Decided, Grouped, GroupOutcome, RecordedOutcome, Searched
 from policysched.app.recording.file_format import END, BrokenRecordError, files_of, read_entries
-from policysched.app.recording.recorder import outcome_of
+from policysched.app.recording.recorder import group_outcome_of, outcome_of
 from policysched.app.replay.replayed_state import ReplayedState
 from policysched.app.replay.results import ReplayDifference, Replayed
 from policysched.errors import UsageError
@@ -24,11 +24,13 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import FailedCycle, at_once, run_post_filters
 from policysched.schedule.cycle.record import plugin_of_devices
+from policysched.schedule.groups.dry_run import GroupDryRun, by_engine
+from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 
 TELL_EVERY: Final = 64
-Told = Decided | Searched | ResourceClaim | None
+Told = Decided | Grouped | Searched | ResourceClaim | None
 Progress = Callable[[int], None]
 """Callback with the number of processed decisions."""
 
@@ -47,6 +49,8 @@ class Walk:
         """Number of the last decision."""
         self._begun: set[Path] = set()
         """Files whose snapshot was read."""
+        self._members: dict[str, Pod] = {}
+        """The pods of the last pod group, by identity."""
 
     def entries(self, given: Iterable[Path]) -> Iterator[Told]:
         """Apply the entries of all files to the state; yield each decision before the entries that follow from it.
@@ -78,13 +82,13 @@ class Walk:
                 yield None
             case entries.DECIDED:
                 told = msgspec.convert(given[0], Decided)
-                told.pod = pod = entries.read_pod(told.pod)
+                told.pod = pod = self._pod(told.pod)
                 self._number = told.number
                 self.state.cluster.time.move(told.seconds)
                 yield told
                 self.state.decided_about(pod)
-            case entries.SEARCHED:
-                yield msgspec.convert(given[0], Searched)
+            case entries.GROUPED | entries.SEARCHED:
+                yield self._grouped(given[0]) if name == entries.GROUPED else msgspec.convert(given[0], Searched)
             case entries.SWAP:
                 self.state.swap(given[0], given[1])
                 yield None
@@ -95,6 +99,18 @@ class Walk:
                 if name != entries.TIME:
                     yield entries.read_claim(given[0]) if name == entries.ALLOCATED else None
                 self._change(name, given)
+
+    def _pod(self, given: Any) -> Pod:
+        """Return the pod of a decision."""
+        return self._members[given] if isinstance(given, str) else entries.read_pod(given)
+
+    def _grouped(self, given: Any) -> Grouped:
+        """Decode a decision about a pod group with its pods, and set the time of the decision."""
+        told = msgspec.convert(given, Grouped)
+        told.pods = [entries.read_pod(one) for one in told.pods]
+        self._members = {pod_id(pod): pod for pod in told.pods}
+        self.state.cluster.time.move(told.seconds)
+        return told
 
     def _change(self, name: str, given: list[Any]) -> None:
         error = self.state.change(name, given)
@@ -138,6 +154,9 @@ class _Comparing:
             case Decided():
                 self._open = None
                 self._decide(told)
+            case Grouped():
+                self._open = None
+                self._decide_group(told)
             case Searched():
                 self._search(told)
             case None:
@@ -171,6 +190,26 @@ class _Comparing:
             found.found(_differing(told.number, pod, told.outcome, outcome))
         if decision.row < 0 and not decision.failed:
             self._open = engine, decision, told.number
+
+    def _decide_group(self, told: Grouped) -> None:
+        """Run the cycle of a pod group again, and compare the results."""
+        engine = self._state.engines.get(told.profile)
+        if told.outcome is None or engine is None or self._state.cluster.pod_groups is None:
+            return
+        self._found.groups += 1
+        self._state.rng.use(told.draws)
+        number, name = told.number + 1, f"pod group {told.group}"
+        try:
+            result = GroupDryRun(engine, told.pods, self._state.rng, by_engine).attempt()
+        except Exception as error:  # the decision did not fail when it was recorded
+            self._found.found([ReplayDifference(number, name, "failed", told.outcome.result, repr(error))])
+            return
+        outcome = GroupOutcome("", "", {}, {}, []) if result is None else group_outcome_of(result.verdict)
+        self._found.found(
+            ReplayDifference(number, name, field, str(getattr(told.outcome, field)), str(getattr(outcome, field)))
+            for field in GroupOutcome.__struct_fields__
+            if getattr(told.outcome, field) != getattr(outcome, field)
+        )
 
     def _take_devices(self, claim: ResourceClaim) -> None:
         """Compare a claim's recorded allocation with the allocation of the repeated decision."""

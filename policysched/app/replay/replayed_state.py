@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +24,7 @@ from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.model.objects import PersistentVolume, Pod
 from policysched.model.policy import Policy
-from policysched.model.release import AUTO, RELEASES, Release, release_named
+from policysched.model.release import AUTO, RELEASES, Release, release_named, with_pod_groups
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.engine import Engine
@@ -109,6 +109,8 @@ class ReplayedState:
                 made.assume(read, row)
             else:
                 made.set_pod(read)
+        for pod in given.waiting:
+            _await(made, pod)
         for pod, node in given.nominations:
             made.nominations.set(entries.read_pod(pod), node)
         for answer in given.answers:
@@ -118,11 +120,15 @@ class ReplayedState:
         self.swap(given.configuration, given.policies)
 
     def _release_of(self, given: Begin) -> Release:
-        if self._kube_version != AUTO:
-            return release_named(self._kube_version)
-        if given.reference not in RELEASES:
+        """Return the release that decides, with the feature gates of the record."""
+        if self._kube_version == AUTO and given.reference not in RELEASES:
             raise UsageError(f'the record follows Kubernetes "{given.reference}"; known are {", ".join(RELEASES)}')
-        return RELEASES[given.reference]
+        release = RELEASES[given.reference] if self._kube_version == AUTO else release_named(self._kube_version)
+        if not given.gates or with_pod_groups(release) is None:
+            return release
+        known = {one.name for one in fields(release)}
+        gates: dict[str, Any] = {name: True for name in given.gates if name in known}
+        return replace(release, **gates)
 
     def swap(self, configuration: dict[str, Any], policies: list[Any]) -> None:
         """Put a configuration and policies in force.
@@ -237,6 +243,16 @@ def _assumable(cluster: Cluster, obj: Any) -> Assumable[Any]:
     return cluster.storage.volumes if isinstance(obj, PersistentVolume) else cluster.storage.claims
 
 
+def _await(cluster: Cluster, pod: Any) -> None:
+    if cluster.pod_groups is not None:
+        cluster.pod_groups.await_pod(entries.read_pod(pod))
+
+
+def _leave(cluster: Cluster, identity: str) -> None:
+    if cluster.pod_groups is not None:
+        cluster.pod_groups.remove(identity)
+
+
 def _nominate(cluster: Cluster, pod: Any, node: str) -> None:
     cluster.nominations.set(entries.read_pod(pod), node)
 
@@ -252,6 +268,8 @@ _CHANGES: Final[Mapping[str, Callable[..., Any]]] = {
     "remove_pod": Cluster.remove_pod,
     "assume": _assume,
     entries.PLACED: _place,
+    entries.WAITING: _await,
+    entries.LEFT: _leave,
     "forget": Cluster.forget,
     "reserve": _reserve,
     "unreserve": _unreserve,

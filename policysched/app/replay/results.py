@@ -43,6 +43,8 @@ class Replayed:
     placed: int = 0
     claims: int = 0
     """Number of repeated allocations of resource claims."""
+    groups: int = 0
+    """Number of repeated decisions about pod groups."""
     searches: int = 0
     """Number of repeated PostFilter runs."""
     extended: int = 0
@@ -117,6 +119,7 @@ class Replayed:
             "decisions": self.decisions,
             "placed": self.placed,
             "claims": self.claims,
+            "podGroups": self.groups,
             "searches": self.searches,
             "extended": self.extended,
             "searchesNotCompared": self.moved_on,

@@ -38,5 +38,6 @@ def replayed_parts(told: Replayed) -> Iterator[RenderableType]:
             table.caption_justify = "left"
         yield table
     counted = [(told.placed, "placed"), (told.searches, "with a preemption search")]
+    counted += [(told.groups, "pod groups")] if told.groups else []
     counted += [(told.claims, "claims with allocated devices")] if told.claims else []
     yield Text("of these " + ", ".join(f"{count:,} {what}" for count, what in counted))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from msgspec.structs import replace
@@ -20,9 +20,11 @@ from policysched.framework.profile import Profile
 from policysched.model.objects import Pod
 from policysched.model.policy import PolicyKey
 from policysched.rules.policy_set.not_applied import not_applied, not_compiled
+from policysched.schedule.cycle.record import Record
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
 from policysched.state.placed.pods import pod_id
+from policysched.state.pod_groups import group_key
 
 AGAIN = {"Retry-After": "5"}
 
@@ -50,7 +52,7 @@ class LiveDryRuns:
         self._problem, self._leads = problem, leads
 
     async def decide(self, dry_run: DryRunPod) -> LiveDecision:
-        """Return where a pod would be placed now, and why.
+        """Return where a pod, or the pods of its group, would be placed now, and why.
 
         Raises:
             RefusedError: 422 if no profile matches, or a pod of this name has a node; 503 before everything is listed.
@@ -59,15 +61,21 @@ class LiveDryRuns:
         if problem:
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, problem, AGAIN)
         profile = self._profile(dry_run.profile)
-        pod = replace(dry_run.pod, spec=replace(dry_run.pod.spec, scheduler_name=profile.scheduler_name))
-        rng, policies = random.Random(dry_run.seed), self._reloader.in_force  # noqa: S311 - a draw among equals
-        with self._extenders.providing(pod_id(pod), dry_run.text):
-            try:
-                record = await self._scheduler.dry_run(pod, policies, rng)
-            except UsageError as error:
-                raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+        pod, *others = (_under(profile, one) for one in (dry_run.pod, *dry_run.others))
+        try:
+            record = await self._record(dry_run, pod, others)
+        except UsageError as error:
+            raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
         reasons = await self._not_applied(pod, profile)
         return LiveDecision(record | ({"notApplied": dict(sorted(reasons.items()))} if reasons else {}), self._leads())
+
+    async def _record(self, dry_run: DryRunPod, pod: Pod, others: Sequence[Pod]) -> Record:
+        """Return the decision record of a pod, or of its pod group."""
+        rng, policies = random.Random(dry_run.seed), self._reloader.in_force  # noqa: S311 - a draw among equals
+        if self._scheduler.cluster.pod_groups is not None and group_key(pod):
+            return self._scheduler.dry_run_group((pod, *others), dry_run.group, policies, rng)
+        with self._extenders.providing(pod_id(pod), dry_run.text):
+            return await self._scheduler.dry_run(pod, policies, rng)
 
     def _profile(self, name: str) -> Profile:
         profiles = self._scheduler.profiles_in_force()
@@ -93,3 +101,8 @@ class LiveDryRuns:
                 reasons[key] = not_compiled(entry.result.diagnostics)
             await asyncio.sleep(0)
         return reasons
+
+
+def _under(profile: Profile, pod: Pod) -> Pod:
+    """Return a pod with the scheduler name of a profile."""
+    return replace(pod, spec=replace(pod.spec, scheduler_name=profile.scheduler_name))

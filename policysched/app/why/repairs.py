@@ -163,7 +163,8 @@ def _pod_repair(
     change = changes.pop() if len(changes) == 1 else RepairKind.POD_AND_POLICY
     made = {key: value for key, value in (("pod", None if pod is raw else pod), ("rules", sorted(rules))) if value}
     example = min(variants.cluster.nodes.names[row] for row in fitting.tolist())
-    return Repair(change, _joined(fixes), int(fitting.size), example, made)
+    edits = tuple(fix.edit for fix in fixes if fix.edit is not None)
+    return Repair(change, _joined(fixes), int(fitting.size), example, made, edits)
 
 
 def _fixes(members: Sequence[ExcludingCondition], rows: RowNumbers, changes: Sequence[RepairKind]) -> list[Fix] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from policysched.app.why.changes import Edit
 from policysched.language.messages.diagnostics import Diagnostic
 
 MOST_NAMED: Final = 5
@@ -37,6 +38,7 @@ class RepairKind(StrEnum):
     POLICY = "policy"
     POD_AND_POLICY = "pod and policy"
     VICTIMS = "victims"
+    GROUP = "pod group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Repair:
     made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The changed objects: `pod` and `node` are whole objects, `rules` are removed policy/rule names, `victims` are
     keys of evicted pods."""
+    edits: tuple[Edit, ...] = field(default=(), repr=False, compare=False)
+    """The edits of the pod."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the repair without whole objects."""
@@ -187,6 +191,51 @@ class NodeComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupRepair:
+    """A change with which a pod group fits, confirmed by the cycle of the group."""
+
+    change: RepairKind
+    text: str
+    placed: int
+    """Number of members that get nodes with the change."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the repair as plain values."""
+        return {"change": str(self.change), "text": self.text, "placed": self.placed}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupExplanation:
+    """Why the pod group of a pod fits or waits."""
+
+    group: str
+    """The group: `namespace/name`."""
+    result: str
+    """`Scheduled`, `Unschedulable` or `Error`; empty if the pod has a node, so that the group is not decided."""
+    summary: str
+    """The explanation in one sentence."""
+    message: str = ""
+    """The message of the group's condition."""
+    min_count: int
+    placed: int
+    """Number of members that have nodes."""
+    pods: int
+    """Number of members without a node."""
+    fitting: int | None = None
+    """Number of members that fit at the same time; None if no member is tried."""
+    repairs: tuple[GroupRepair, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as plain values, without empty ones."""
+        fields = {
+            "group": self.group, "result": self.result, "summary": self.summary, "message": self.message,
+            "minCount": self.min_count, "placed": self.placed, "pods": self.pods, "fitting": self.fitting,
+            "repairs": [one.to_dict() for one in self.repairs],
+        }  # fmt: skip
+        return {key: value for key, value in fields.items() if value not in ("", [], None)}
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a pod is on its node or pending."""
 
@@ -217,6 +266,8 @@ class Explanation:
     preemption: Repair | None = None
     """The effect of preemption."""
     comparison: NodeComparison | None = None
+    pod_group: GroupExplanation | None = None
+    """Why the pod group of the pod fits or waits; None for a pod without a group."""
     notes: tuple[str, ...] = ()
     """Notes about the explanation, one line each."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -231,6 +282,7 @@ class Explanation:
             "schedulerName": self.scheduler_name,
             "state": str(self.state),
             "summary": self.summary,
+            "podGroup": self.pod_group.to_dict() if self.pod_group else {},
             "node": self.node,
             "selected": self.selected,
             "best": list(self.best),

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policysched.app.dry_run.tables import plain_table
-from policysched.app.why.results import Explanation, NodeComparison, ScoreDifference
+from policysched.app.why.results import Explanation, GroupExplanation, NodeComparison, ScoreDifference
 from policysched.visible import visible
 
 LIMIT: Final = 20
@@ -19,6 +19,8 @@ FITTING: Final = "nodes that then fit"
 
 def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
     """Yield the parts of an explanation."""
+    if explanation.pod_group is not None:
+        yield from _pod_group(explanation.pod_group)
     yield Text(visible(explanation.summary), "bold")
     if explanation.comparison is not None:
         yield from _comparison(explanation.comparison)
@@ -30,6 +32,17 @@ def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
             yield _repairs(explanation)
     if explanation.preemption is not None:
         yield Text(visible(f"preemption would place the pod {explanation.preemption.text}"))
+
+
+def _pod_group(found: GroupExplanation) -> Iterator[RenderableType]:
+    yield Text(visible(found.summary), "bold")
+    if found.repairs:
+        rows = [[str(one.change), one.text, f"{one.placed} of {found.pods}"] for one in found.repairs]
+        table = plain_table("Fixes of the pod group, each simulated", ["change", "fix", "pods that then fit"], rows)
+        table.wraps = True
+        yield table
+    if found.result:
+        yield Text("the pod, after the earlier pods of the group got their nodes:")
 
 
 def _comparison(found: NodeComparison) -> Iterator[Table]:

@@ -73,7 +73,7 @@ class VariantEvaluator:
 
         Shapes: (N,).
         """
-        engine = self._without(without_rules) if without_rules else self.engine
+        engine = self.without(without_rules) if without_rules else self.engine
         found = engine.find(pod)
         if found.rejection is not None or found.filter_failure is not None:
             none: Mask = np.zeros(self.size, np.bool_)
@@ -129,7 +129,8 @@ class VariantEvaluator:
             state = state.state
         return plugin.filter(state, slice(0, self.size)), lambda code: plugin.reason(state, code).reasons
 
-    def _without(self, rules: Collection[str]) -> Engine:
+    def without(self, rules: Collection[str]) -> Engine:
+        """Return an engine without some rules of policies, named `policy/rule`."""
         policies = (_without_filters(one.policy, rules) for one in self.simulation.policies.active)
         return self._engine(PolicySet.of(policies), self.simulation.profile)
 

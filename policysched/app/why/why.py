@@ -22,12 +22,21 @@ from policysched.app.configuration.scheduler_names import (
     choose_scheduler_names,
     names_of_policies,
 )
-from policysched.app.dry_run.dry_run import Measure, Numbers, Simulation, simulate, unlisted
+from policysched.app.dry_run.dry_run import Measure, Numbers, Simulation, simulate_pods, unlisted
+from policysched.app.dry_run.group import refuse_extenders
 from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.files.given import Objects, given_objects
+from policysched.app.files.group_members import (
+    all_members,
+    group_named_by,
+    is_group,
+    pending_members,
+    release_of_groups,
+)
 from policysched.app.object_names import nearest, nearest_key, without_kind
 from policysched.app.plan.reading import HASH
 from policysched.app.why.comparison import compare, runner_up
+from policysched.app.why.group import GroupExplainer, placed_group
 from policysched.app.why.obstacles import find_conditions
 from policysched.app.why.repairs import Grouped, grouped, preempting
 from policysched.app.why.results import Explanation, Group, State
@@ -36,11 +45,11 @@ from policysched.errors import UsageError
 from policysched.framework import PostFilterResult
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_pod
-from policysched.model.kinds import FINISHED
-from policysched.model.objects import Pod
+from policysched.model.kinds import FINISHED, POD_GROUPS
+from policysched.model.objects import Pod, PodGroup
 from policysched.model.pod_requirements import is_static
 from policysched.model.policy import KIND
-from policysched.model.release import AUTO, release_named
+from policysched.model.release import AUTO, Release, release_named
 from policysched.reading.documents import metadata_of
 from policysched.reading.folders import listed
 from policysched.schedule.cycle.decision import Decision, drawn
@@ -96,15 +105,39 @@ def why(  # noqa: PLR0913 - what a decision depends on
     sentence = _undecided(found, names)
     if sentence is not None:
         return sentence
-    wanted = _as_new(_named(found, names))
-    simulation = simulate(
-        given, wanted, tried,
-        config=config, now=now, metrics=metrics, plugins=plugins, kube_version=kube_version,
-    )  # fmt: skip
+    group, release = _group_of(found, (*given, *tried), release_named(kube_version))
+    waits = group is not None and not _spec(found).get("nodeName")
+    wanted = [_as_new(_named(found, names)), *(pending_members(given, [found]) if waits else ())]
+    simulation = simulate_pods(given, wanted, tried, release, config=config, now=now, metrics=metrics, plugins=plugins)
     variants = VariantEvaluator(simulation, seed)
-    explained = _DecisionExplainer(variants, _spec(found).get("nodeName") or "", node).explanation()
-    notes = tuple(_notes(simulation, names, explained, interrupted=variants.interrupted))
-    return replace(explained, notes=notes, diagnostics=simulation.diagnostics, interrupted=variants.interrupted)
+    explainer = _DecisionExplainer(variants, _spec(found).get("nodeName") or "", node, is_member=waits)
+    if waits:
+        explained = _member_explanation(explainer, simulation, seed)
+    else:
+        told = None if group is None else placed_group(group, all_members(given, group.key))
+        explained = replace(explainer.explanation(), pod_group=told)
+    interrupted = explained.interrupted or variants.interrupted
+    notes = tuple(_notes(simulation, names, explained, interrupted=interrupted))
+    return replace(explained, notes=notes, diagnostics=simulation.diagnostics, interrupted=interrupted)
+
+
+def _group_of(pod: Object, objects: Sequence[Object], release: Release) -> tuple[PodGroup | None, Release]:
+    """Return the pod group of a pod, if its object exists and the release schedules groups; and the release to use."""
+    key, grouped_release = group_named_by(pod), release_of_groups(objects, release)
+    found = next((one for one in objects if is_group(one, key)), None)
+    if key is None or found is None or grouped_release is None:
+        return None, release
+    return POD_GROUPS.decode(found), grouped_release
+
+
+def _member_explanation(explainer: _DecisionExplainer, simulation: Simulation, seed: int | None) -> Explanation:
+    """Explain a pending pod of a pod group: the group first, then the pod after the earlier members."""
+    refuse_extenders(simulation)
+    group = GroupExplainer(simulation, seed)
+    told = group.explanation()
+    with group.with_earlier_members(simulation.pod):
+        explained = explainer.explanation()
+    return replace(explained, pod_group=told, interrupted=group.interrupted)
 
 
 def _notes(
@@ -249,11 +282,12 @@ class _DecisionExplainer:
         variants: The cluster without the pod, profile and policies.
         node: Node of the pod; empty if it is pending.
         other_node: Node to compare with; empty if none is given.
+        is_member: Whether the pod is scheduled with its pod group, so that it does not preempt pods for itself.
     """
 
-    def __init__(self, variants: VariantEvaluator, node: str, other_node: str) -> None:
+    def __init__(self, variants: VariantEvaluator, node: str, other_node: str, *, is_member: bool) -> None:
         self._simulation, self._node, self._other_node = variants.simulation, node, other_node
-        self._variants = variants
+        self._variants, self._is_member = variants, is_member
 
     def explanation(self) -> Explanation:
         """Return the explanation."""
@@ -277,9 +311,15 @@ class _DecisionExplainer:
 
     def _decided(self) -> _Answer:
         made, variants = self._simulation, self._variants
-        decision, outcome = made.decide(variants.engine, variants.rng)
+        decision, outcome = self._evaluated()
         record = make_record(drawn(decision, variants.rng), made.policies.acting(made.profile), outcome)
         return _Answer(decision, outcome, record)
+
+    def _evaluated(self) -> tuple[Decision, PostFilterResult | None]:
+        variants = self._variants
+        if self._is_member:
+            return variants.engine.decide(self._simulation.pod), None
+        return self._simulation.decide(variants.engine, variants.rng)
 
     def _unschedulable(self, begun: Explanation, answer: _Answer, conditions: Sequence[Any]) -> Explanation:
         found = grouped(self._variants, self._simulation.raw, conditions, self._other_node)

@@ -12,14 +12,14 @@ component-base, v1.36, v1.37 and v1.38.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from policysched.cli.flags.values import read_switch
 from policysched.errors import UsageError
-from policysched.model.release import DEFAULT, Release
+from policysched.model.release import DEFAULT, Release, with_pod_groups
 
 COMPONENT: Final = "kube"
 _COMPATIBLE: Final = 3
@@ -100,21 +100,15 @@ def apply_gates(
     known = known_gates(release)
     stated = dict(_stated(given, known))
     gates = _with_groups(stated, known)
-    grouped = with_groups(release) if gates.get(WORKLOAD) else None
+    by_topology = gates.get(TOPOLOGY, known[TOPOLOGY].default)
+    grouped = with_pod_groups(release, by_topology=by_topology) if gates.get(WORKLOAD) else None
     for name, value in gates.items():
         if name in FIXED and value is not (fixed := known[name].default) and not (grouped and name in GROUP_GATES):
             asked = name if name in stated else f"{next(one for one in _ALL if one in stated)} ({name})"
             raise UsageError(
                 f"--feature-gates: {asked}={_text(value)} is not supported: {FIXED[name]}; leave it {_text(fixed)}"
             )
-    if grouped is None:
-        return release
-    return replace(grouped, topology_aware=gates.get(TOPOLOGY, known[TOPOLOGY].default))
-
-
-def with_groups(release: Release) -> Release | None:
-    """Return a release with the gate that schedules pods by pod groups; None if it cannot be turned on."""
-    return replace(release, generic_workload=True) if known_gates(release)[WORKLOAD].stage == "BETA" else None
+    return grouped or release
 
 
 def _stated(given: Iterable[str], known: Mapping[str, Gate]) -> Iterator[tuple[str, bool]]:

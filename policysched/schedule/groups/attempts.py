@@ -112,10 +112,12 @@ class GroupAttempts:
         if not members:
             return AttemptResult.SCHEDULED
         count = len(members)
-        claims = self._cluster.resource_claims
+        claims, in_order = self._cluster.resource_claims, list(members.values())
+        if self._observers:
+            notify(self._observers, lambda one: one.on_group_cycle(queued, in_order))
         claims.share(begins=True)
         try:
-            outcome = await self._decide(group, list(members.values()))
+            outcome = await self._observed(group, in_order)
             decided = self._clock.monotonic()
             admitted = self._submit(outcome, members)
         finally:
@@ -143,6 +145,18 @@ class GroupAttempts:
         reason = INVALID if refusal.is_invalid else ""
         self._set_condition(group, condition_for(AttemptResult.ERROR, refusal.message, reason))
         return None
+
+    async def _observed(self, group: PodGroup, members: Sequence[QueuedPod]) -> GroupResult:
+        """Decide about a group, and notify the observers afterwards."""
+        if not self._observers:
+            return await self._decide(group, members)
+        outcome: GroupResult | None = None
+        try:
+            outcome = await self._decide(group, members)
+        finally:
+            verdict = None if outcome is None else outcome.verdict
+            notify(self._observers, lambda one: one.on_group_decision(verdict))
+        return outcome
 
     async def _decide(self, group: PodGroup, members: Sequence[QueuedPod]) -> GroupResult:
         """Run the cycle of a group, and PodGroupPostFilter if the group does not fit."""

@@ -6,16 +6,17 @@ applyPodGroupPostFilterResult), schedule_one.go (handleSchedulingFailure), v1.37
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from policysched.framework import Code, Status, unschedulable
 from policysched.framework.pod_groups import PodGroupPostFilterPlugin, PodGroupPostFilterResult, RejectedGroup
 from policysched.framework.profile import Profile
+from policysched.model.objects import Pod
 from policysched.schedule.binding import Failure
 from policysched.schedule.groups.cycle import REJECTED, Evaluated, GroupDecision, Verdict
-from policysched.schedule.observer import AttemptResult
+from policysched.schedule.observer import AttemptResult, GroupVerdict
 from policysched.schedule.timing import POD_GROUP, POD_GROUP_POST_FILTER, Timing
 
 ENDING: Final = (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -33,6 +34,7 @@ class GroupResult:
         names_group: See `Release.messages_name_pod_group`.
         waits: Whether the group waits for the pods that it preempts.
         nominated: The nominated nodes of members by the identity of the pod, if the group waits.
+        victims: The pods that are evicted for the group.
     """
 
     name: str
@@ -41,6 +43,18 @@ class GroupResult:
     names_group: bool
     waits: bool = False
     nominated: Mapping[str, str] = field(default_factory=dict)
+    victims: Sequence[Pod] = ()
+
+    @property
+    def nodes(self) -> Mapping[str, str]:
+        """The nodes of the members that fit, by the identity of the pod."""
+        members = self.decision.members
+        return {one.queued.identity: one.placement.assumed.node for one in members if one.placement is not None}
+
+    @property
+    def verdict(self) -> GroupVerdict:
+        """The decision about the group."""
+        return GroupVerdict(self.result, self.message, self.nodes, self.nominated, self.victims)
 
     @property
     def result(self) -> AttemptResult:
@@ -141,4 +155,5 @@ def rejection(
         failed = replace(decision, verdict=Verdict(AttemptResult.ERROR, status.message))
         return GroupResult(name, failed, status.message, names_group)
     message = ", ".join((decision.verdict.message, *status.reasons))
-    return GroupResult(name, decision, message, names_group, status.code is Code.SUCCESS, result.nominated)
+    waits, victims = status.code is Code.SUCCESS, tuple(result.victims)
+    return GroupResult(name, decision, message, names_group, waits, result.nominated, victims)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from policysched.model.objects import Pod
+from policysched.model.objects import Pod, PodGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,10 @@ class DryRunPod:
     """Scheduler name that selects the profile; empty for the only profile."""
     seed: int | None = None
     """Seed of the draw among equally good nodes."""
+    others: tuple[Pod, ...] = ()
+    """Further pods of the pod's group, which are decided together."""
+    group: PodGroup | None = None
+    """The pod's group, if the request has its object."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""Parsing of dry-run requests: pods of the body, options of the query."""
+"""Parsing of dry-run requests: pods and pod groups of the body, options of the query."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_field
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -17,17 +18,21 @@ from policysched.errors import UsageError
 from policysched.kube.object_texts import MANAGED, without
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import fill_pod, priority_classes
-from policysched.model.objects import Pod
+from policysched.model.kinds import POD_GROUPS, fill, kind_of
+from policysched.model.objects import Pod, PodGroup
 from policysched.model.release import Release
 from policysched.reading.documents import Document, read
 from policysched.reading.files import as_text
+from policysched.state.pod_groups import group_key
 
 BODY: Final = "body"
 """Name of the body in messages."""
 LARGEST_BODY: Final = 1 << 20
 """Largest body; more is an error. Units: bytes."""
-MOST_PODS: Final = 16
-"""Largest number of pods in a request; more is an error."""
+MOST_DECISIONS: Final = 16
+"""Largest number of pods and pod groups that a request decides; more is an error."""
+MOST_OBJECTS: Final = 256
+"""Largest number of objects in a request; more is an error."""
 _OPTIONS: Final = frozenset(("node", "limit", "profile", "seed"))
 _SINGLE: Final = ("limit", "profile", "seed")
 
@@ -105,13 +110,60 @@ def read_pods(body: bytes, options: Options, release: Release) -> DryRunRequest:
     """
     try:
         documents = read(as_text(body, BODY).replace("\r\n", "\n"), BODY)
-        made = [_dry_run_pod(one, options, release) for one in documents[:MOST_PODS]]
+        decided, notes = _decisions(documents, options, release)
     except UsageError as error:
         raise _bad(str(error)) from error
-    if len(documents) > MOST_PODS:
-        raise _bad(f"{BODY}: {len(documents)} pods, more than the limit of {MOST_PODS} per request")
-    notes = tuple(note for _, several in made for note in several)
-    return DryRunRequest(tuple(one for one, _ in made), notes, len(documents) > 1 or bool(documents[0].path))
+    return DryRunRequest(tuple(decided), notes, len(documents) > 1 or bool(documents[0].path))
+
+
+def _decisions(
+    documents: Sequence[Document], options: Options, release: Release
+) -> tuple[list[DryRunPod], tuple[str, ...]]:
+    """Return the pods of a body, with the pods of one pod group as one, and notes about them.
+
+    Raises:
+        UsageError: an object is malformed, or there are too many.
+    """
+    by_kind: dict[bool, list[Document]] = {True: [], False: []}
+    for one in documents:
+        by_kind[release.generic_workload and kind_of(one.object) is POD_GROUPS].append(one)
+    groups, pods = by_kind[True], by_kind[False]
+    most = MOST_OBJECTS if release.generic_workload else MOST_DECISIONS
+    made = [_dry_run_pod(one, options, release) for one in pods[:most]]
+    decided = [one for one, _ in made]
+    if release.generic_workload:
+        decided = _joined(decided, dict(map(_group, groups)))
+    if len(decided) > MOST_DECISIONS or len(pods) > most:
+        raise UsageError(f"{BODY}: {len(pods)} pods, more than the limit of {MOST_DECISIONS} per request")
+    if not decided:
+        raise UsageError(f"{BODY}: a PodGroup without pods; send its pods, too")
+    return decided, tuple(note for _, several in made for note in several)
+
+
+def _group(document: Document) -> tuple[str, PodGroup]:
+    """Return a PodGroup of a body by key."""
+    try:
+        group = POD_GROUPS.decode(fill(document.object, priority_classes(())))
+    except ObjectError as error:
+        raise document.refusal(error.field, error) from error
+    return group.key, group
+
+
+def _joined(pods: Iterable[DryRunPod], groups: Mapping[str, PodGroup]) -> list[DryRunPod]:
+    """Return the pods of each pod group as one item, in the order of the first pods.
+
+    Raises:
+        UsageError: the pods of a group name different schedulers.
+    """
+    found: dict[str, list[DryRunPod]] = {}
+    for index, one in enumerate(pods):
+        found.setdefault(group_key(one.pod) or str(index), []).append(one)
+    made = []
+    for key, (first, *others) in found.items():
+        if {one.profile for one in others} - {first.profile}:
+            raise UsageError(f"{BODY}: the pods of pod group {key} name different schedulers; set profile=")
+        made.append(replace_field(first, others=tuple(one.pod for one in others), group=groups.get(key)))
+    return made
 
 
 def _dry_run_pod(document: Document, options: Options, release: Release) -> tuple[DryRunPod, tuple[str, ...]]:

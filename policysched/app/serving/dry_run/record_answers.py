@@ -24,6 +24,17 @@ def shortened(record: Record, nodes: Collection[str], limit: int | None) -> Reco
     """
     if not nodes and limit is None:
         return record
+    if "members" in record:
+        return record | {"members": [_shortened_member(one, nodes, limit) for one in record["members"]]}
+    return _shortened_decision(record, nodes, limit)
+
+
+def _shortened_member(member: Record, nodes: Collection[str], limit: int | None) -> Record:
+    """Return a member of a pod group whose own record is shortened."""
+    return member | {"decision": shortened(member["decision"], nodes, limit)} if "decision" in member else member
+
+
+def _shortened_decision(record: Record, nodes: Collection[str], limit: int | None) -> Record:
     places = {name: place for place, name in enumerate(ranked(record))}
     left_out: dict[str, int] = {}
 

@@ -11,12 +11,11 @@ from policysched.app.dry_run.tables import Record, decision_parts
 from policysched.cli.commands.decisions.evaluating import prepare
 from policysched.cli.event_loop import wait_for
 from policysched.cli.flags.decisions import DryRunFlags
-from policysched.cli.flags.feature_gates import with_groups
 from policysched.cli.flags.formats import OutputFormat
 from policysched.cli.output import FAILED, print_left_out
 from policysched.cli.reports import print_report
 from policysched.cli.rich_output import print_notes, working
-from policysched.model.release import release_named
+from policysched.model.release import release_named, with_pod_groups
 
 
 def dry_run(flags: DryRunFlags) -> int:
@@ -36,14 +35,11 @@ def dry_run(flags: DryRunFlags) -> int:
         print_left_out(inputs.cluster.left_out)
         found = inputs.findings()
         inputs = replace(inputs, metrics=evaluation.metrics, plugins=evaluation.plugins.registry)
-        release = with_groups(release_named(inputs.cluster.kube_version)) if inputs.has_group else None
-        report: Report | GroupReport
-        if release is None:
-            report = inputs.evaluate(found, flags.evaluation.seed, evaluation.now)
-        else:
-            report = inputs.evaluate_group(found, release, flags.evaluation.seed, evaluation.now)
+        is_group = inputs.has_group and with_pod_groups(release_named(inputs.cluster.kube_version)) is not None
+        evaluate = inputs.evaluate_group if is_group else inputs.evaluate
+        report: Report | GroupReport = evaluate(found, flags.evaluation.seed, evaluation.now)
     notes = (*evaluation.plugins.problems, *inputs.notes, *report.notes, *report.metric_problems)
-    alone = (_alone(inputs),) if inputs.group and release is None else ()
+    alone = (_alone(inputs),) if inputs.group and not is_group else ()
     print_notes((*notes, *alone), (one.text() for one in found))
     _print(report.to_dict(), flags.output)
     if report.result == "Error":

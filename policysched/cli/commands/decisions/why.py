@@ -29,7 +29,8 @@ def why(flags: WhyFlags) -> int:
         return INTERRUPTED
     if told.state == "Error":
         return FAILED
-    fits_nowhere = flags.exit_code and told.state == "Unschedulable"
+    results = {told.state, told.pod_group.result if told.pod_group else ""}
+    fits_nowhere = flags.exit_code and "Unschedulable" in results
     return int(any(one.is_error for one in found) or fits_nowhere)
 
 

@@ -1,0 +1,263 @@
+"""`GroupDryRun`: decides about a pod group without placing it; afterwards, the cluster is as before.
+
+The decision is that of a running scheduler. Nothing is written, extenders are not called, and scheduling gates of
+members are ignored.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from policysched.errors import UsageError
+from policysched.framework import Status
+from policysched.framework.pod_groups import CandidatePlacement
+from policysched.model.objects import GangSchedulingPolicy, Pod, PodGroup, PodGroupSchedulingPolicy
+from policysched.model.objects.meta import seconds_of
+from policysched.schedule.binding_points import reserve, unreserve
+from policysched.schedule.cycle.decision import Decision, drawn
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.post_filter import at_once
+from policysched.schedule.groups.cycle import GroupCycle, GroupDecision, Steps
+from policysched.schedule.groups.outcomes import GroupResult, post_filtered, rejection
+from policysched.schedule.groups.placement_points import all_nodes
+from policysched.schedule.groups.placements import decide_group
+from policysched.schedule.groups.simulation import RejectedPodGroup
+from policysched.schedule.groups.validation import refusal_of
+from policysched.schedule.observer import AttemptResult
+from policysched.schedule.queue.queued_pod import QueuedPod
+from policysched.schedule.queue.queued_pod_group import evaluation_key
+from policysched.state.placed.pods import pod_id
+from policysched.state.pod_groups import GroupState, group_key
+
+Observe = Callable[[QueuedPod, Decision, CandidatePlacement], object]
+"""Callback for the decision about a member on a placement, called while the earlier members have their nodes."""
+
+
+Draw = Callable[[QueuedPod, Decision], Decision]
+"""Selects one of the equally good nodes of a decision about a member."""
+
+
+def _by_name(rng: random.Random) -> Draw:
+    """Return a draw among the nodes in the order of their names, so that a seed gives reproducible nodes."""
+    return lambda _member, decision: drawn(decision, rng)
+
+
+def by_engine(_member: QueuedPod, decision: Decision) -> Decision:
+    """Return a decision with the node that the engine drew."""
+    return decision
+
+
+def _ignore(_member: QueuedPod, _decision: Decision, _placement: CandidatePlacement) -> None:
+    """Do nothing about a decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedGroup:
+    """The decision about a pod group that was not placed."""
+
+    group: PodGroup
+    members: Sequence[QueuedPod]
+    """The members without a node, in the order of evaluation."""
+    placed: int
+    """Number of members that have a node."""
+    result: AttemptResult
+    message: str
+    outcome: GroupResult | None = None
+    """The results of the members; None if no member was tried."""
+
+    @property
+    def nodes(self) -> Mapping[str, str]:
+        """The nodes of the members that fit, by the identity of the pod."""
+        return {} if self.outcome is None else self.outcome.nodes
+
+    @property
+    def victims(self) -> Sequence[Pod]:
+        """The pods that would be evicted for the group."""
+        return () if self.outcome is None else self.outcome.victims
+
+
+class GroupDryRun:
+    """Decides about a pod group in a cluster whose state it restores.
+
+    Args:
+        engine: The engine of the members' profile.
+        pods: The members without a node, in the order of their creation; at least one.
+        rng: Draws among equally good placements, and among equally good nodes in the order of their names.
+        draw: Selects one of equally good nodes, instead of `rng`.
+        stated: The members under their own scheduler names, if `pods` have another name.
+        observe: Called with the decision about each member.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        pods: Iterable[Pod],
+        rng: random.Random,
+        draw: Draw | None = None,
+        stated: Sequence[Pod] = (),
+        observe: Observe = _ignore,
+    ) -> None:
+        self._engine, self._cluster, self._observe = engine, engine.cluster, observe
+        self._rng, self._draw = rng, draw or _by_name(rng)
+        queued = (QueuedPod(_ungated(pod), pod_id(pod), float(time)) for time, pod in enumerate(pods))
+        self.members = sorted(queued, key=evaluation_key)
+        """The members, in the order of evaluation."""
+        self._stated = stated or [one.pod for one in self.members]
+
+    def decide(self) -> DecidedGroup:
+        """Decide about the group.
+
+        Raises:
+            UsageError: the cluster has no PodGroup object of the group.
+        """
+        with self._counted() as state:
+            group = state.group
+            if group is None:
+                raise UsageError(f'pod group "{state.key}" is not among the objects')
+            placed = state.scheduled_count
+            gated = self._gate()
+            if gated is not None:
+                return DecidedGroup(group, self.members, placed, AttemptResult.UNSCHEDULABLE, gated.message)
+            named, known = self._cluster.release.messages_name_pod_group, {self._stated[0].spec.scheduler_name}
+            refusal = refusal_of(group, self._stated, tuple(state.scheduled), known, names_group=named)
+            if refusal is not None:
+                return DecidedGroup(group, self.members, placed, AttemptResult.ERROR, refusal.message)
+            with self._shared_claims():
+                outcome = self._outcome(group)
+            return DecidedGroup(group, self.members, placed, outcome.result, outcome.message, outcome)
+
+    def attempt(self) -> GroupResult | None:
+        """Run the cycle of a group that may be tried; return its result, or None if the group does not exist."""
+        with self._counted() as state, self._shared_claims():
+            return None if state.group is None else self._outcome(state.group)
+
+    def fitting(self) -> int:
+        """Return the number of members that fit at the same time, whatever the minimum number of the group is."""
+        with self._counted() as state, self._shared_claims():
+            if state.group is None:
+                return 0
+            decision = self._cycle(with_min_count(state.group, 1), self._steps())
+            return sum(one.placement is not None for one in decision.members)
+
+    @contextmanager
+    def with_earlier_members(self, identity: str, placement: CandidatePlacement | None = None) -> Iterator[None]:
+        """Keep, inside this context, the members that are evaluated before a member on the nodes that they get.
+
+        Args:
+            identity: The identity of the member.
+            placement: The placement on which they are evaluated; default: all nodes.
+        """
+        with self._counted() as state, self._shared_claims():
+            cycle = GroupCycle(state.group or PodGroup(), self.members, self._steps())
+            try:
+                for member in self.members:
+                    if member.identity == identity:
+                        break
+                    at_once(cycle.evaluate(member, placement or all_nodes(self._cluster)))
+                yield
+            finally:
+                cycle.undo()
+
+    def _outcome(self, group: PodGroup) -> GroupResult:
+        """Run the cycle, and PodGroupPostFilter if the group does not fit."""
+        steps = self._steps(self._observe)
+        name, named = group.metadata.name, self._cluster.release.messages_name_pod_group
+        decision = self._cycle(group, steps)
+        if decision.verdict.result is not AttemptResult.UNSCHEDULABLE:
+            return GroupResult(name, decision, decision.verdict.message, named)
+        rejected = RejectedPodGroup(group, self._scheduled, self.members, self._engine, steps)
+        result = post_filtered(self._engine.profile, rejected)
+        return rejection(name, decision, result, names_group=named)
+
+    def _cycle(self, group: PodGroup, steps: Steps) -> GroupDecision:
+        """Run the cycle, and remove the members again."""
+        cycle = GroupCycle(group, self.members, steps)
+        try:
+            return at_once(decide_group(cycle, self._scheduled))
+        finally:
+            cycle.undo()
+
+    @contextmanager
+    def _counted(self) -> Iterator[GroupState]:
+        """Count all members as pods of the group inside this context."""
+        groups, first = self._cluster.pod_groups, self.members[0].pod
+        if groups is None:
+            raise UsageError(f'pod group "{group_key(first)}" cannot be decided: pods are scheduled one by one')
+        before = groups.of_pod(first)
+        known = () if before is None else tuple(before.unscheduled)
+        new = [member for member in self.members if member.identity not in known]
+        for member in new:
+            groups.await_pod(member.pod)
+        try:
+            yield groups.of_pod(first) or GroupState(group_key(first))
+        finally:
+            for member in new:
+                groups.remove(member.identity)
+
+    @contextmanager
+    def _shared_claims(self) -> Iterator[None]:
+        """Let the members share allocations of resource claims inside this context."""
+        claims = self._cluster.resource_claims
+        claims.share(begins=True)
+        try:
+            yield
+        finally:
+            claims.share(begins=False)
+
+    def _scheduled(self) -> int:
+        """Return the number of members that have a node."""
+        groups = self._cluster.pod_groups
+        state = None if groups is None else groups.of_pod(self.members[0].pod)
+        return 0 if state is None else state.scheduled_count
+
+    def _gate(self) -> Status | None:
+        """Return the status of the first PreEnqueue plugin that rejects a member."""
+        plugins = self._engine.profile.pre_enqueue
+        answers = (one.pre_enqueue(member.pod, self._cluster) for member in self.members for one in plugins)
+        return next((answer for answer in answers if answer is not None), None)
+
+    def _steps(self, observe: Observe = _ignore) -> Steps:
+        profile = self._engine.profile
+
+        async def decide(member: QueuedPod, placement: CandidatePlacement) -> Decision:
+            decision = self._engine.decide(member.pod, rows=placement.limit(self._cluster))
+            decision = self._draw(member, decision)
+            observe(member, decision, placement)
+            return decision
+
+        return Steps(
+            cluster=self._cluster,
+            profile=profile,
+            rng=self._rng,
+            decide=decide,
+            cleanups=lambda _member, _decision: (),
+            reserve=lambda assumed: reserve(assumed, profile.reserving(assumed.pod, assumed.cluster)),
+            unreserve=lambda assumed: unreserve(assumed, profile),
+            now=lambda: 0.0,
+            measure=lambda _point, _profile, run, *arguments: run(*arguments),
+            names_group=self._cluster.release.messages_name_pod_group,
+            searched=lambda _generated, _tried: None,
+        )
+
+
+def creation_key(pod: Pod) -> tuple[float, str]:
+    """Return the key by which pods are sorted in the order of their creation."""
+    seconds = seconds_of(pod.metadata.creation_timestamp)
+    return (math.inf if seconds is None else seconds, pod.metadata.name)
+
+
+def with_min_count(group: PodGroup, count: int) -> PodGroup:
+    """Return a pod group whose policy is a gang of a minimum number of pods."""
+    policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=count))
+    return replace(group, spec=replace(group.spec, scheduling_policy=policy))
+
+
+def _ungated(pod: Pod) -> Pod:
+    """Return a pod without scheduling gates."""
+    return replace(pod, spec=replace(pod.spec, scheduling_gates=[])) if pod.spec.scheduling_gates else pod

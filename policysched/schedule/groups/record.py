@@ -1,0 +1,125 @@
+"""`make_group_record`: the decision record of a pod group, with the results of its members.
+
+`docs/reference/decision-record.md` describes the fields.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from policysched.framework.pod_groups import CandidatePlacement
+from policysched.model.objects import Pod
+from policysched.rules.plugin.active_policy import ActivePolicy
+from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.record import MOST_EXPLAINED, make_record
+from policysched.schedule.groups.cycle import GroupDecision, TriedPlacement
+from policysched.schedule.groups.dry_run import DecidedGroup, GroupDryRun
+from policysched.schedule.groups.outcomes import GroupResult
+from policysched.schedule.observer import AttemptResult
+from policysched.schedule.queue.queued_pod import QueuedPod
+
+Record = dict[str, Any]
+RESULTS: Final = {
+    AttemptResult.SCHEDULED: "Scheduled",
+    AttemptResult.UNSCHEDULABLE: "Unschedulable",
+    AttemptResult.ERROR: "Error",
+}
+
+
+def make_group_record(
+    engine: Engine,
+    pods: Iterable[Pod],
+    rng: random.Random,
+    policies: Sequence[ActivePolicy],
+    stated: Sequence[Pod] = (),
+    observe: Callable[[Decision], object] = lambda _decision: None,
+) -> Record:
+    """Decide about a pod group without placing it; return the record.
+
+    Args:
+        engine: The engine of the members' profile.
+        pods: The members without a node, in the order of their creation.
+        rng: Draws among equally good nodes.
+        policies: The policies to describe.
+        stated: The members under their own scheduler names, if `pods` have another name.
+        observe: Called with the decision about each member, while the earlier members have their nodes.
+
+    Raises:
+        UsageError: the cluster has no PodGroup object of the group.
+    """
+    records: dict[str, dict[str, Record]] = {}
+
+    def look(member: QueuedPod, decision: Decision, placement: CandidatePlacement) -> None:
+        observe(decision)
+        own = records.setdefault(placement.name, {})
+        if decision.row < 0 and len(own) < MOST_EXPLAINED:
+            own[member.identity] = make_record(decision, policies)
+
+    dry_run = GroupDryRun(engine, pods, rng, None, stated, look)
+    decided = dry_run.decide()
+    tried = decided.outcome is not None
+    fitting = dry_run.fitting() if tried and decided.result is AttemptResult.UNSCHEDULABLE else None
+    reported = None if decided.outcome is None else decided.outcome.decision.reported
+    own = records.get("" if reported is None else reported.placement.name, {})
+    return _record(decided, engine, own, fitting)
+
+
+def _record(decided: DecidedGroup, engine: Engine, records: Mapping[str, Record], fitting: int | None) -> Record:
+    outcome = decided.outcome
+    told = {
+        "podGroup": decided.group.key,
+        "schedulerName": engine.profile.scheduler_name,
+        "reference": engine.cluster.release.minor,
+        "minCount": decided.group.min_count,
+        "placed": decided.placed,
+        "result": RESULTS[decided.result],
+        "message": decided.message,
+        "fitting": fitting,
+        "victims": [one.key for one in decided.victims],
+    }
+    kept = {key: value for key, value in told.items() if value or (key == "fitting" and value is not None)}
+    kept |= {} if outcome is None else _placements(outcome.decision)
+    return kept | {"members": [*(_untried(decided) if outcome is None else _outcomes(decided, outcome, records))]}
+
+
+def _placements(decision: GroupDecision) -> Record:
+    """Return the chosen placement, and the result of each placement that was tried; empty without a constraint."""
+    tried = [one for one in decision.tried if one.placement.name]
+    if not tried:
+        return {}
+    told = {one.placement.name: _placement(one) for one in tried[:MOST_EXPLAINED]}
+    return {"placement": "" if decision.chosen is None else decision.chosen.placement.name, "placements": told}
+
+
+def _placement(one: TriedPlacement) -> Record:
+    fitting = sum(member.placement is not None for member in one.members)
+    told = Record(nodes=int(one.placement.rows.size), fitting=fitting, fits=one.verdict.fits)
+    return told | {key: value for key, value in (("message", one.verdict.message), ("scores", one.scores)) if value}
+
+
+def _untried(decided: DecidedGroup) -> Iterator[Record]:
+    return ({"pod": one.pod.key, "evaluated": False} for one in decided.members)
+
+
+def _outcomes(decided: DecidedGroup, outcome: GroupResult, records: Mapping[str, Record]) -> Iterator[Record]:
+    """Yield the node and the message of each member, evaluated members first."""
+    evaluated = outcome.decision.members
+    for one in evaluated:
+        identity, failure, told = one.queued.identity, outcome.failure_of(one), Record(pod=one.queued.pod.key)
+        if one.placement is not None:
+            told["node"] = one.placement.assumed.node
+        if failure is not None:
+            told["message"] = failure.message
+        if outcome.nominated.get(identity):
+            told["nominated"] = outcome.nominated[identity]
+        if identity in records:
+            told["decision"] = records[identity]
+        yield told
+    known = {one.queued.identity for one in evaluated}
+    for member in decided.members:
+        if member.identity not in known:
+            message = outcome.failure_of_other(member.identity).message
+            yield {"pod": member.pod.key, "evaluated": False, "message": message}
