@@ -10,6 +10,7 @@ import policysched
 from policysched.app.plan.results import Effect
 from tests.app.dry_runs import node, pod, policy, requiring
 from tests.app.plan.test_plan import KEEP, SSD, ours
+from tests.app.why.test_pod_groups import group, members
 from tests.app.why.test_why import bound
 from tools.documents.markdown import ROOT
 
@@ -38,7 +39,8 @@ def test_page_documents_every_field_of_a_plan_and_no_other() -> None:
     large = {**node("large"), "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}}}
     twins = [node("t1", labels=SSD), node("t2", labels=SSD)]
     pods = [bound(f"p{number}", "large", "2") for number in range(9)]
-    found = policysched.plan(ours([large, *twins, *pods, pod("wait", 9)]), policies=[KEEP])
+    gang = [group(9), *members(2)]
+    found = policysched.plan(ours([large, *twins, *pods, pod("wait", 9), *gang]), policies=[KEEP])
     printed = set(fields(found.to_dict()))
     assert printed == documented
 

@@ -31,7 +31,7 @@ BAD = [
     ("test: []", "1:1: unknown field `test`; did you mean `tests`?"),
     ("- {given: a, steps: [{pod: {}}]}", "1:3: no step has `expect`"),
     ("- {given: a, pod: {}, steps: [{expect: {}}]}", "1:19: move `pod` into a step; a test with `steps` has none"),
-    ("- {given: a, steps: [{expect: {}}]}", "1:22: step with `expect` needs `pod` or `again`"),
+    ("- {given: a, steps: [{expect: {}}]}", "1:22: step with `expect` needs `pod`, `group` or `again`"),
     (
         "- {given: a, steps: [{pod: {}, again: b, expect: {}}]}",
         "1:22: step has both `pod` and `again`; use one of them",
