@@ -24,8 +24,8 @@ WITNESS = Path(__file__).parents[2] / "oracle" / "witnesses" / "merges_namespace
 """A pod that fits the only node since 1.37, because its namespaceSelector selects no namespace."""
 CONFIGURATION = Begin.__struct_fields__.index("configuration")
 """Place of the configuration in the first entry."""
-REFERENCE = -1
-"""Place of the minor in the first entry."""
+REFERENCE = Begin.__struct_fields__.index("reference")
+"""Place of the minor in the first entry; fields of later versions follow."""
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def test_replay_follows_the_recorded_minor(record: Path) -> None:
 @pytest.mark.parametrize("told", ["1.36", None], ids=["recorded", "older than the field"])
 def test_record_of_another_minor_is_replayed_with_its_rules(record: Path, told: str | None) -> None:
     def change(begin: list[Any]) -> None:
-        assert begin.pop(REFERENCE) == "1.37"
-        begin += [] if told is None else [told]
+        assert begin[REFERENCE] == "1.37"
+        begin[REFERENCE:] = [] if told is None else [told]
         begin[CONFIGURATION] = completed({"schedulerName": ME}, RELEASES["1.36"])
 
     rewritten(record, change)
