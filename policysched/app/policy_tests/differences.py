@@ -1,4 +1,4 @@
-"""Comparison of a decision record with a test's expectation; a difference has reasons from the record.
+"""RecordComparison of a decision record with a test's expectation; a difference has reasons from the record.
 
 Unknown names of nodes, pods and rules are errors of the test, not differences. Otherwise an expectation about a missing
 node would always pass.
@@ -79,10 +79,10 @@ def differences(
     Raises:
         UsageError: the expectation contains an unknown name.
     """
-    return [*Comparison(record, expected, names, refuse, path).all()]
+    return [*RecordComparison(record, expected, names, refuse, path).all()]
 
 
-class Comparison:
+class RecordComparison:
     """Compares a record with an expectation; see `differences` for the arguments."""
 
     def __init__(self, record: Record, expected: Expectation, names: KnownNames, refuse: Refuse, path: str) -> None:

@@ -9,7 +9,15 @@ from typing import Any, Final
 import msgspec
 
 from policysched.app.files.group_members import all_members
-from policysched.app.policy_tests.differences import Comparison, Difference, KnownNames, Record, Refuse, holds, text_of
+from policysched.app.policy_tests.differences import (
+    Difference,
+    KnownNames,
+    Record,
+    RecordComparison,
+    Refuse,
+    holds,
+    text_of,
+)
 from policysched.app.policy_tests.file_format import Expectation, MemberExpectation, ShortGroup
 from policysched.app.policy_tests.objects import Key, Object, pods_of
 from policysched.app.policy_tests.reading import PolicyTestSource
@@ -101,7 +109,7 @@ def group_differences(
     return [*_GroupComparison(record, expected, names, refuse, path, objects).all()]
 
 
-class _GroupComparison(Comparison):
+class _GroupComparison(RecordComparison):
     def __init__(
         self,
         record: Record,

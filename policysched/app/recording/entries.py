@@ -141,7 +141,7 @@ class Decided(msgspec.Struct, array_like=True):
         return None if self.placement is None else np.array(self.placement, np.intp)
 
 
-class GroupOutcome(msgspec.Struct, array_like=True, frozen=True):
+class RecordedGroupOutcome(msgspec.Struct, array_like=True, frozen=True):
     """The result of a decision about a pod group as stored in a record."""
 
     result: str
@@ -153,7 +153,7 @@ class GroupOutcome(msgspec.Struct, array_like=True, frozen=True):
     victims: list[str]
 
 
-class Grouped(msgspec.Struct, array_like=True):
+class DecidedPodGroup(msgspec.Struct, array_like=True):
     """The decision about a pod group with its inputs and result; the decisions about its members follow."""
 
     number: int
@@ -165,7 +165,7 @@ class Grouped(msgspec.Struct, array_like=True):
     """The members, in the order of evaluation."""
     seconds: float
     draws: list[float | int]
-    outcome: GroupOutcome | None
+    outcome: RecordedGroupOutcome | None
     """None if the cycle failed, or extenders were called, whose answers are not recorded."""
 
 

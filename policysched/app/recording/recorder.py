@@ -19,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policysched.app.recording import entries
-from policysched.app.recording.entries import Begin, Decided, Grouped, GroupOutcome, RecordedOutcome, Searched
+from policysched.app.recording.entries import (
+    Begin,
+    Decided,
+    DecidedPodGroup,
+    RecordedGroupOutcome,
+    RecordedOutcome,
+    Searched,
+)
 from policysched.app.recording.recorded_cluster import RecordedCluster
 from policysched.app.recording.writer import RecordWriter
 from policysched.framework import Mask, MetricAnswer, PostFilterResult
@@ -68,10 +75,12 @@ def outcome_of(decision: Decision) -> RecordedOutcome:
     )
 
 
-def group_outcome_of(verdict: GroupVerdict) -> GroupOutcome:
+def group_outcome_of(verdict: GroupVerdict) -> RecordedGroupOutcome:
     """Return the result of a decision about a pod group."""
     victims = sorted(one.key for one in verdict.victims)
-    return GroupOutcome(verdict.result.value, verdict.message, dict(verdict.nodes), dict(verdict.nominated), victims)
+    return RecordedGroupOutcome(
+        verdict.result.value, verdict.message, dict(verdict.nodes), dict(verdict.nominated), victims
+    )
 
 
 def _digest(decision: Decision) -> bytes:
@@ -347,7 +356,7 @@ class _GroupCycle:
         self.draws += draws
         return any(one is queued for one in self.members)
 
-    def entry(self, verdict: GroupVerdict | None, draws: Sequence[float | int]) -> Grouped:
+    def entry(self, verdict: GroupVerdict | None, draws: Sequence[float | int]) -> DecidedPodGroup:
         """Return the entry about the group, with pods that are encoded later.
 
         Args:
@@ -356,10 +365,10 @@ class _GroupCycle:
         """
         outcome = None if verdict is None or self.is_extended else group_outcome_of(verdict)
         pods, profile = [one.pod for one in self.members], self.members[0].profile
-        return Grouped(self.decisions, profile, self.key, pods, self.seconds, [*self.draws, *draws], outcome)
+        return DecidedPodGroup(self.decisions, profile, self.key, pods, self.seconds, [*self.draws, *draws], outcome)
 
 
-def _grouped(entry: Grouped, kept: frozenset[str] | None) -> list[Any]:
+def _grouped(entry: DecidedPodGroup, kept: frozenset[str] | None) -> list[Any]:
     entry.pods = [entries.written(one, kept)[1] for one in entry.pods]
     return [entries.GROUPED, entry]
 

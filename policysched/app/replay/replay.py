@@ -11,7 +11,14 @@ import msgspec
 
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.recording import entries
-from policysched.app.recording.entries import Begin, Decided, Grouped, GroupOutcome, RecordedOutcome, Searched
+from policysched.app.recording.entries import (
+    Begin,
+    Decided,
+    DecidedPodGroup,
+    RecordedGroupOutcome,
+    RecordedOutcome,
+    Searched,
+)
 from policysched.app.recording.file_format import END, BrokenRecordError, files_of, read_entries
 from policysched.app.recording.recorder import group_outcome_of, outcome_of
 from policysched.app.replay.replayed_state import ReplayedState
@@ -30,7 +37,7 @@ from policysched.state.placed.pods import pod_id
 log = logging.getLogger(__name__)
 
 TELL_EVERY: Final = 64
-Told = Decided | Grouped | Searched | ResourceClaim | None
+Told = Decided | DecidedPodGroup | Searched | ResourceClaim | None
 Progress = Callable[[int], None]
 """Callback with the number of processed decisions."""
 
@@ -104,9 +111,9 @@ class Walk:
         """Return the pod of a decision."""
         return self._members[given] if isinstance(given, str) else entries.read_pod(given)
 
-    def _grouped(self, given: Any) -> Grouped:
+    def _grouped(self, given: Any) -> DecidedPodGroup:
         """Decode a decision about a pod group with its pods, and set the time of the decision."""
-        told = msgspec.convert(given, Grouped)
+        told = msgspec.convert(given, DecidedPodGroup)
         told.pods = [entries.read_pod(one) for one in told.pods]
         self._members = {pod_id(pod): pod for pod in told.pods}
         self.state.cluster.time.move(told.seconds)
@@ -154,7 +161,7 @@ class _Comparing:
             case Decided():
                 self._open = None
                 self._decide(told)
-            case Grouped():
+            case DecidedPodGroup():
                 self._open = None
                 self._decide_group(told)
             case Searched():
@@ -191,7 +198,7 @@ class _Comparing:
         if decision.row < 0 and not decision.failed:
             self._open = engine, decision, told.number
 
-    def _decide_group(self, told: Grouped) -> None:
+    def _decide_group(self, told: DecidedPodGroup) -> None:
         """Run the cycle of a pod group again, and compare the results."""
         engine = self._state.engines.get(told.profile)
         if told.outcome is None or engine is None or self._state.cluster.pod_groups is None:
@@ -204,10 +211,10 @@ class _Comparing:
         except Exception as error:  # the decision did not fail when it was recorded
             self._found.found([ReplayDifference(number, name, "failed", told.outcome.result, repr(error))])
             return
-        outcome = GroupOutcome("", "", {}, {}, []) if result is None else group_outcome_of(result.verdict)
+        outcome = RecordedGroupOutcome("", "", {}, {}, []) if result is None else group_outcome_of(result.verdict)
         self._found.found(
             ReplayDifference(number, name, field, str(getattr(told.outcome, field)), str(getattr(outcome, field)))
-            for field in GroupOutcome.__struct_fields__
+            for field in RecordedGroupOutcome.__struct_fields__
             if getattr(told.outcome, field) != getattr(outcome, field)
         )
 
