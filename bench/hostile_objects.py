@@ -154,7 +154,7 @@ def deep() -> Object:
 
 def policy(spec: Object) -> list[Object]:
     """Return a policy."""
-    head = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "hostile"}}
+    head = {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": {"name": "hostile"}}
     return [head | {"spec": spec}]
 
 

@@ -63,7 +63,7 @@ def policy(name: str, zone: int = 0, **spec: Any) -> Object:
         "filters": [{"name": "pool", "require": 'node.labels["pool"] != "pool-6"'}],
         "scores": [{"name": "zone", "cases": [f'node.zone == "zone-{zone}" → 100', "else → 0"]}],
     }
-    made = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": name}}
+    made = {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": {"name": name}}
     return {**made, "spec": {**rules, **spec}}
 
 

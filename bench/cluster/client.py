@@ -35,7 +35,7 @@ _PATHS: Mapping[str, str] = {
     "Secret": "/api/v1/namespaces/{}/secrets",
     "PodGroup": "/apis/scheduling.k8s.io/v1beta1/namespaces/{}/podgroups",
     "Service": "/api/v1/namespaces/{}/services",
-    "SchedulingPolicy": "/apis/policysched.io/v1alpha1/schedulingpolicies",
+    "SchedulingPolicy": "/apis/policysched.io/v1beta1/schedulingpolicies",
 }
 
 

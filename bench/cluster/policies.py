@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 Json = dict[str, Any]
-PATH = "/apis/policysched.io/v1alpha1/schedulingpolicies"
+PATH = "/apis/policysched.io/v1beta1/schedulingpolicies"
 
 
 def make(count: int) -> Iterator[Json]:
     """Yield `count` policies, each with its own constants."""
     for number in range(count):
         yield {
-            "apiVersion": "policysched.io/v1alpha1",
+            "apiVersion": "policysched.io/v1beta1",
             "kind": "SchedulingPolicy",
             "metadata": {"name": name(number)},
             "spec": _spec(number),

@@ -1,4 +1,4 @@
-"""Logic of the commands: run, dry-run, why, plan, check, fmt, test, record, replay, webhook, demo.
+"""Logic of the commands: run, dry-run, why, plan, check, fmt, convert, test, record, replay, webhook, demo.
 
 Only `cli` and `testing` import this package. It creates clocks, random sources and connections, and passes them to
 lower packages.
@@ -9,7 +9,7 @@ lower packages.
 | `configuration`, `plugins` | KubeSchedulerConfiguration files, profiles, out-of-tree plugins |
 | `dry_run`, `why`, `plan`, `policy_tests` | decisions about given objects |
 | `recording`, `replay` | records of decisions |
-| `checking`, `formatting`, `webhook` | validation and format of policies |
+| `checking`, `rewriting`, `webhook` | validation, format and API version of policies |
 | `files` | objects of YAML and JSON files |
 | `demo` | sandbox and scheduler together |
 """

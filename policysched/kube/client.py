@@ -22,6 +22,7 @@ from policysched.framework import ApiError, Event, PodStatusChange, PolicyEvent
 from policysched.klog import V4
 from policysched.kube.claim_client import KubeClaimClient
 from policysched.kube.events.writer import EventWriter
+from policysched.kube.listing import in_served_version
 from policysched.kube.request_limits import RequestTurns
 from policysched.kube.transport import (
     JSON,
@@ -35,7 +36,7 @@ from policysched.kube.transport import (
     Transport,
     passes,
 )
-from policysched.model.kinds import POD_GROUPS, POLICIES
+from policysched.model.kinds import POD_GROUPS, POLICIES, ApiKind
 from policysched.model.objects import PersistentVolume, PersistentVolumeClaim, Pod, PodGroup
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from policysched.model.policy import Policy, PolicyKey
@@ -214,7 +215,11 @@ class KubeClient:
         """
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}
         body = _ENCODER.encode([version, {"op": "add", "path": "/status", "value": status}])
-        await self._patch(f"{POLICIES.path}/{policy}/status", body, JSON_PATCH, nullcontext(), last=True)
+
+        async def send(policies: ApiKind[Policy]) -> None:
+            await self._patch(f"{policies.path}/{policy}/status", body, JSON_PATCH, nullcontext(), last=True)
+
+        await in_served_version(POLICIES, send)
 
     async def annotate_policy(self, policy: Policy, annotations: dict[str, str]) -> str:
         """Write annotations of a policy if its spec has not changed, even if other fields have.
@@ -229,7 +234,12 @@ class KubeClient:
         Raises:
             ApiError: the server rejected the request; status 409 if the policy has another generation or UID.
         """
-        path = f"{POLICIES.path}/{policy.key}"
+        return await in_served_version(
+            POLICIES, lambda policies: self._annotate(f"{policies.path}/{policy.key}", policy, annotations)
+        )
+
+    async def _annotate(self, path: str, policy: Policy, annotations: dict[str, str]) -> str:
+        """Write annotations of the policy at a path, see `annotate_policy`."""
         body = {"metadata": {"resourceVersion": policy.metadata.resource_version, "annotations": annotations}}
         try:
             return await self._patch_once(path, body)

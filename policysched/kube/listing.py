@@ -12,16 +12,17 @@ Source: kubernetes.io/docs/reference/using-api/api-concepts (resourceVersion, th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from policysched.framework import ApiError
 from policysched.kube.transport import Transport
+from policysched.model.kinds import ApiKind
 from policysched.reading.lenient_json import UNREADABLE, elements, members
 
 PAGE = 500
@@ -194,18 +195,46 @@ class _Resources(msgspec.Struct, tag_field="kind", tag="APIResourceList"):
     resources: list[_Resource]
 
 
-async def is_served(transport: Transport, path: str) -> bool:
-    """Return whether the server's discovery lists a path such as `/apis/GROUP/VERSION/PLURAL`.
+async def is_served(transport: Transport, kind: ApiKind[Any]) -> bool:
+    """Return whether the server's discovery lists a kind of an API group, in any version that can be read.
 
     Raises:
         ApiError: discovery is unavailable.
         ConnectionProblemError: the credentials expired and cannot be renewed.
     """
-    root, _, plural = path.rpartition("/")
     groups = await _read_served(transport, "/apis", _Groups)
-    if root not in {f"/apis/{version.group_version}" for group in groups.groups for version in group.versions}:
-        return False
-    return any(one.name == plural for one in (await _read_served(transport, root, _Resources)).resources)
+    served = {version.group_version for group in groups.groups for version in group.versions}
+    for version in (one.api_version for one in kind.versions() if one.api_version in served):
+        found = await _read_served(transport, f"/apis/{version}", _Resources)
+        if any(one.name == kind.plural for one in found.resources):
+            return True
+    return False
+
+
+async def in_served_version(kind: ApiKind[Any], send: Callable[[ApiKind[Any]], Awaitable[T]]) -> T:
+    """Send a request for the newest API version of a kind, and for older versions while the server does not find it.
+
+    Args:
+        kind: The kind, whose versions have the same fields.
+        send: Sends the request for the kind in one version.
+
+    Raises:
+        ApiError: the server rejected the request; if no version was found, the error of the newest version.
+    """
+    newest, *older = kind.versions()
+    try:
+        return await send(newest)
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        absent = error
+    for version in older:
+        try:
+            return await send(version)
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+    raise absent
 
 
 async def _read_served(transport: Transport, path: str, shape: type[T]) -> T:

@@ -25,7 +25,16 @@ import msgspec
 
 from policysched.errors import ConnectionProblemError, OutOfMemoryError
 from policysched.framework import ApiError
-from policysched.kube.listing import FIRST_PAGE, PAGE, WHOLE, is_older, is_served, read_list, read_pages
+from policysched.kube.listing import (
+    FIRST_PAGE,
+    PAGE,
+    WHOLE,
+    in_served_version,
+    is_older,
+    is_served,
+    read_list,
+    read_pages,
+)
 from policysched.kube.object_cache import (
     PORTION,
     HasMetadata,
@@ -121,13 +130,14 @@ class Reflector(Generic[T]):
         """Error that prevents updates, in one line; empty without an error. Listed objects stay valid."""
         self.absent = False
         """Whether the server does not serve the resource, or forbids it, and no object was ever listed."""
-        self.watched = watched
+        self.watched = self._served = watched
         self._transport, self._handler = transport, handler
         self._cache = ObjectCache(watched, on_broken or _log_broken, texts)
         self._pacing, self._retry = pacing, Retry(pacing)
         self._relisting = Retry(pacing)
         """Pauses before the lists that failed watches require; reset when a watch lasts."""
         self._beginnings = _beginnings(watched)
+        """Possible first bytes of an object of the kind in the API version that the last list found, `_served`."""
         self._version: str | None = None
         """The resourceVersion from which the next watch starts; None if a list has to come first."""
         self._newest = ""
@@ -169,28 +179,41 @@ class Reflector(Generic[T]):
             ConnectionProblemError: the credentials expired and cannot be renewed.
         """
         if self._cache.lacks_texts:
-            _, raws = await read_list(self._transport, self.watched.path, self.watched.stated_kind)
+            _, raws = await read_list(self._transport, self._served.path, self._served.stated_kind)
             for _ in self._cache.filling(raws):
                 await asyncio.sleep(0)
 
     async def _list(self) -> None:
+        await in_served_version(self.watched, self._list_version)
+
+    async def _list_version(self, kind: ApiKind[T]) -> None:
+        """List the kind in one API version, which is then watched."""
         try:
-            version = await self._take_list(PAGE if self.synced.is_set() else FIRST_PAGE)
+            version = await self._take_list(kind, PAGE if self.synced.is_set() else FIRST_PAGE)
         except ApiError as error:
             if error.status != GONE:
                 raise
-            version = await self._take_list(WHOLE)  # which cannot expire between pages
+            version = await self._take_list(kind, WHOLE)  # which cannot expire between pages
+        self._use(kind)
         self._version = self._newest = version
         self.absent = False
         self._clear_problem()
 
-    async def _take_list(self, limit: int) -> str:
+    def _use(self, kind: ApiKind[T]) -> None:
+        """Watch the kind in another API version."""
+        if kind == self._served:
+            return
+        self._served, self._beginnings = kind, _beginnings(kind)
+        lacking = f", not {self.watched.api_version}; {self.watched.remedy}" if kind != self.watched else ""
+        log.warning("%s: the API server serves %s%s", kind.plural, kind.api_version, lacking)
+
+    async def _take_list(self, kind: ApiKind[T], limit: int) -> str:
         """Process a list page by page, with at most `limit` objects per page, and return its resourceVersion.
 
         During the first list the handler receives each chunk.
         """
         taking, version = self._cache.replacement(), ""
-        pages = read_pages(self._transport, self.watched.path, self.watched.stated_kind, limit)
+        pages = read_pages(self._transport, kind.path, kind.stated_kind, limit)
         try:
             async with aclosing(pages):
                 async for version, raws in pages:  # noqa: B007 - all are the same
@@ -248,7 +271,7 @@ class Reflector(Generic[T]):
         heard, clock = False, asyncio.get_running_loop().time
         began, answered = clock(), math.inf
         try:
-            async with aclosing(self._transport.lines(self.watched.path + query, seconds + GRACE, SILENCE)) as stream:
+            async with aclosing(self._transport.lines(self._served.path + query, seconds + GRACE, SILENCE)) as stream:
                 async for lines in stream:
                     self._clear_problem()
                     answered = min(answered, clock())
@@ -373,7 +396,7 @@ class Reflector(Generic[T]):
         if self.synced.is_set():
             return not len(self._cache)
         try:
-            return status != HTTPStatus.NOT_FOUND or not await is_served(self._transport, self.watched.path)
+            return status != HTTPStatus.NOT_FOUND or not await is_served(self._transport, self.watched)
         except (ApiError, ConnectionProblemError) as error:
             log.info("cannot find out whether the API server serves %s: %s", self.watched.plural, error)
             return False

@@ -9,7 +9,7 @@ not mention is stored by name, and its changes reach the queue.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from operator import attrgetter
@@ -62,7 +62,7 @@ from policysched.model.objects import (
     VolumeAttachment,
 )
 from policysched.model.pod_decoder import PodDecoder
-from policysched.model.policy import API_VERSION, KIND, PLURAL, Policy, decode_watched_policy
+from policysched.model.policy import API_VERSIONS, KIND, PLURAL, Policy, decode_watched_policy
 from policysched.model.release import DEFAULT, Release
 
 T = TypeVar("T")
@@ -157,7 +157,9 @@ class ApiKind(Generic[T]):
     tolerated: frozenset[int] = frozenset()
     """HTTP statuses of the first list request that mean an empty list, because the kind need not be served."""
     remedy: str = ""
-    """Advice to log if the API server does not serve the kind."""
+    """Advice to log if the API server does not serve the kind in this version."""
+    older: tuple[str, ...] = ()
+    """Older API versions with the same fields, the newest first, for servers that do not serve `api_version`."""
 
     @property
     def group(self) -> str:
@@ -173,6 +175,10 @@ class ApiKind(Generic[T]):
     def path(self) -> str:
         """API path that lists objects of all namespaces."""
         return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
+
+    def versions(self) -> tuple[ApiKind[T], ...]:
+        """Return the kind in each API version that can be read, the newest first."""
+        return self, *(replace(self, api_version=version) for version in self.older)
 
     def is_read(self, plugins: frozenset[str], release: Release) -> bool:
         """Return whether a release's scheduler with these plugins reads objects of the kind."""
@@ -254,7 +260,7 @@ RESOURCE_CLAIMS: Final = _of_devices(
 A claim that becomes malformed keeps its devices.
 """
 POLICIES: Final[ApiKind[Policy]] = ApiKind(
-    API_VERSION,
+    API_VERSIONS[0],
     KIND,
     PLURAL,
     decode_watched_policy,
@@ -263,6 +269,7 @@ POLICIES: Final[ApiKind[Policy]] = ApiKind(
     malformed_is_gone=False,
     tolerated=_NOT_SERVED,
     remedy="to install the CRD: policysched crd | kubectl apply -f -",
+    older=API_VERSIONS[1:],
 )
 """Scheduling policies; there are none if the kind is not installed; a forbidden list is an error."""
 POD_GROUPS: Final[ApiKind[PodGroup]] = ApiKind(

@@ -25,7 +25,10 @@ from policysched.model.objects.meta import LabelSelector, Metadata, Struct
 from policysched.reading.lenient_json import UNREADABLE
 
 API_GROUP: Final = "policysched.io"
-API_VERSION: Final = "policysched.io/v1alpha1"
+API_VERSIONS: Final = ("policysched.io/v1beta1", "policysched.io/v1alpha1")
+"""API versions that are read, the newest first; they have the same fields."""
+API_VERSION: Final = API_VERSIONS[0]
+"""API version that is written."""
 KIND: Final = "SchedulingPolicy"
 PLURAL: Final = "schedulingpolicies"
 LAST_GOOD: Final = "policysched.io/last-good"
@@ -211,10 +214,13 @@ def decode_policy(raw: bytes | Mapping[str, Any]) -> Policy:
     """Decode a policy; a status that is unreadable or too long is treated as empty.
 
     Raises:
-        ObjectError: a field is missing or has the wrong type; `field` is its path.
+        ObjectError: a field is missing or has the wrong type, or the API version of a dictionary is unknown; an API
+            server returns the version that it was asked for. `field` is the path of the field.
     """
     if isinstance(raw, bytes) and len(raw) > MOST_STATUS:
         raw = _without_long_status(raw)
+    if isinstance(raw, Mapping):
+        _refuse_unknown_version(raw)
     try:
         return decode(Policy, KIND, raw)
     except ObjectError as error:
@@ -238,6 +244,15 @@ def decode_watched_policy(raw: bytes | Mapping[str, Any]) -> Policy:
         plain = decode(dict[str, Any], KIND, raw)
         named = decode_policy({key: value for key, value in plain.items() if key != "spec"})
         return UnreadablePolicy(named.metadata, status=named.status, field=error.field, reason=error.reason)
+
+
+def _refuse_unknown_version(raw: Mapping[str, Any]) -> None:
+    version = raw.get("apiVersion") or API_VERSION
+    if version not in API_VERSIONS:
+        metadata = raw.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        reason = f"unknown API version {version!r:.100}; expected {' or '.join(API_VERSIONS)}"
+        raise ObjectError(KIND, str(name or ""), reason, "apiVersion")
 
 
 def _without_long_status(raw: bytes) -> bytes:

@@ -23,7 +23,7 @@ def pod(name: str = "web", cpu: Any = None, **spec: Any) -> Object:
 
 def policy(name: str = "p", status: Object | None = None, **spec: Any) -> Object:
     metadata = {"name": name, "generation": 2}
-    made = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": metadata, "spec": spec}
+    made = {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": metadata, "spec": spec}
     return made | ({"status": status} if status else {})
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from policysched.app.formatting.policies import format_source
+from policysched.app.rewriting.formatting import format_source
 
-HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n"
+HEAD = "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n"
 LONG = " && ".join(f'node.labels["{letter * 20}"]=="a"' for letter in "abc")
 CANONICAL = [f'node.labels["{letter * 20}"] == "a"' for letter in "abc"]
 

@@ -11,17 +11,17 @@ from policysched.app.checking.check import check_documents
 from policysched.app.checking.findings import Finding
 from policysched.app.checking.schema import MOST
 from policysched.errors import UsageError
-from policysched.model.policy import PolicyKey
+from policysched.model.policy import API_VERSIONS, PolicyKey
 from policysched.reading.documents import read
 from policysched.reading.positions import SourcePosition
 
-HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
+HEAD = "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
 KEYS = ["file", "policy", "severity", "code", "field", "line", "column", "endColumn", "message", "help"]
 
 
 def _policy(**spec: Any) -> dict[str, Any]:
     return {
-        "apiVersion": "policysched.io/v1alpha1",
+        "apiVersion": "policysched.io/v1beta1",
         "kind": "SchedulingPolicy",
         "metadata": {"name": "p"},
         "spec": spec,
@@ -38,6 +38,13 @@ def _found(spec: str) -> list[Finding]:
 
 def test_good_policy_has_no_finding() -> None:
     assert check([_filter('node.zone == "a"')]) == []
+
+
+@pytest.mark.parametrize("version", API_VERSIONS)
+def test_each_version_has_the_same_findings(version: str) -> None:
+    good, bad = (_filter(text) | {"apiVersion": version} for text in ('node.zone == "a"', "nod.ready"))
+    assert check([good]) == []
+    assert check([bad]) == check([_filter("nod.ready")])
 
 
 def test_an_empty_scheduler_name_is_told_once_and_in_our_words() -> None:
@@ -286,7 +293,13 @@ SHAPES: list[tuple[dict[str, Any], str, str, str | None]] = [
         "invalid value: \"A\": should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
         "use at most 63 lower-case letters, digits and `-`",
     ),
-    ({**_policy(), "apiVersion": "policysched.io/v1"}, "apiVersion", "expected policysched.io/v1alpha1", None),
+    (
+        {**_policy(), "apiVersion": "policysched.io/v1"},
+        "apiVersion",
+        'expected policysched.io/v1beta1, got "policysched.io/v1"',
+        None,
+    ),
+    ({**_policy(), "apiVersion": None}, "apiVersion", "expected policysched.io/v1beta1", None),
     ({**_policy(), "metadata": {}}, "metadata.name", "`name` is missing", None),
     ({**_policy(), "metadata": {"name": 5}}, "metadata.name", "expected text", "quote it"),
     (

@@ -38,7 +38,7 @@ POD = {
     "spec": {"nodeName": "n1", "containers": [{"name": "c", "env": [{"name": "X"}], "resources": {}}]},
 }  # fmt: skip
 POLICY = {
-    "apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "p"},
+    "apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": {"name": "p"},
     "spec": {"filters": [{"name": "f", "require": "node.zone = 5"}]},
 }  # fmt: skip
 
@@ -249,7 +249,7 @@ items:
   spec: {containers: [], hostNetwork: yes, priority: 010}
 - kind: ConfigMap
   metadata: {name: 22:00}
-- apiVersion: policysched.io/v1alpha1
+- apiVersion: policysched.io/v1beta1
   kind: SchedulingPolicy
   metadata: {name: p}
   spec:

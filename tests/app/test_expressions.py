@@ -10,7 +10,7 @@ from policysched.app.checking.findings import expressions, is_policy, with_expre
 from policysched.app.checking.schema import policy_schema
 
 POLICY: dict[str, Any] = {
-    "apiVersion": "policysched.io/v1alpha1",
+    "apiVersion": "policysched.io/v1beta1",
     "kind": "SchedulingPolicy",
     "metadata": {"name": "p", "annotations": {"when": "a"}},
     "spec": {

@@ -11,10 +11,12 @@ import pytest
 import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from yaml.nodes import ScalarNode
 
-from policysched.app.formatting import policies as fmt
-from policysched.app.formatting.policies import FormattedFile, format_files, format_source
-from policysched.app.formatting.scalars import Edit
+from policysched.app.rewriting import formatting
+from policysched.app.rewriting.files import Rewritten, RewrittenFile
+from policysched.app.rewriting.formatting import format_files, format_source
+from policysched.app.rewriting.scalars import Edit
 from policysched.errors import PolicyschedError, UsageError
 from policysched.language import Diagnostic, format_text
 from policysched.reading.documents import read
@@ -97,7 +99,7 @@ def test_mistakes_of_types_and_names_are_none_of_syntax() -> None:
 def test_json_stays_json(name: str, indent: int | str | None, ensure_ascii: bool) -> None:
     spec: dict[str, Any] = {"appliesTo": 'a=="ä😀/\x7f\u2028"', "scores": [{"cases": ['a=="ä"->1']}]}
     policy = {
-        "apiVersion": "policysched.io/v1alpha1",
+        "apiVersion": "policysched.io/v1beta1",
         "kind": "SchedulingPolicy",
         "n": [1, -2.5, None, True],
         "spec": spec,
@@ -112,7 +114,7 @@ def test_json_stays_json(name: str, indent: int | str | None, ensure_ascii: bool
 
 
 def test_several_json_values_in_one_text_are_formatted() -> None:
-    one = '{"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "spec": {"appliesTo": "a==1"}}'
+    one = '{"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "spec": {"appliesTo": "a==1"}}'
     text = f"\n{one}\n  {one}\n"
     assert format_source(text, "p.json").text == text.replace("a==1", "a == 1")
 
@@ -133,7 +135,7 @@ def test_files_that_name_no_policy_are_not_looked_at(tmp_path: Path, data: bytes
     path = tmp_path / "a.yaml"
     path.write_bytes(data)
     [found] = format_files([str(path)])
-    assert found == FormattedFile(str(path), data)
+    assert found == RewrittenFile(str(path), data)
     assert list(found.diff()) == []
 
 
@@ -160,8 +162,11 @@ def test_texts_that_cannot_be_read_are_refused(text: str, message: str) -> None:
 
 
 def test_a_result_that_says_something_else_is_never_given_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fmt, "rewrite", lambda node, *_, **__: Edit(node.start_mark.index, node.end_mark.index, "a"))
-    with pytest.raises(PolicyschedError, match=r"^p\.yaml: cannot format without changing the meaning"):
+    def rewrite(node: ScalarNode, *_: object, **__: object) -> Edit:
+        return Edit(node.start_mark.index, node.end_mark.index, "a")
+
+    monkeypatch.setattr(formatting, "rewrite", rewrite)
+    with pytest.raises(PolicyschedError, match=r"^p\.yaml: cannot change the text without changing other values"):
         format_source(f"{HEAD}  appliesTo: a==1\n", "p.yaml")
 
 
@@ -183,7 +188,7 @@ def test_any_policy_written_in_any_style_means_the_same_and_is_stable(texts: lis
     texts = [_loosened(text, chance) for text in texts]
     spec = {"filters": [{"name": f"n{index}", "require": text} for index, text in enumerate(texts)]}
     policy = {
-        "apiVersion": "policysched.io/v1alpha1",
+        "apiVersion": "policysched.io/v1beta1",
         "kind": "SchedulingPolicy",
         "metadata": {"name": "p"},
         "spec": spec,
@@ -203,4 +208,4 @@ def test_any_policy_written_in_any_style_means_the_same_and_is_stable(texts: lis
         wanted = format_text(old)
         assert not isinstance(wanted, Diagnostic)
         assert " ".join(new["require"].split()) == " ".join(wanted.split())
-    assert format_source(made.text, "p.yaml") == fmt.Formatted(made.text)
+    assert format_source(made.text, "p.yaml") == Rewritten(made.text)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policysched.app.formatting.scalars import broken, joined
+from policysched.app.rewriting.scalars import broken, joined
 from policysched.language import format_text
 
 LONG = 'aaaa and bbbb or cccc and f(x and y, "p or q \\" or r") or [1] in z'

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from policysched.app.formatting.policies import format_source
+from policysched.app.rewriting.formatting import format_source
 from policysched.errors import UsageError
 from tests.app.formatting import CANONICAL, HEAD, LONG, formatted
 
@@ -104,7 +104,7 @@ def test_line_breaks_of_the_author_stay_where_nothing_else_is_wrong() -> None:
 
 def test_line_ends_inside_of_an_escaped_text_stay_line_ends() -> None:
     spec = {"appliesTo": LONG.replace("&&", "&&\n") + "\n", "let": [{"name": "a", "value": "a and\n  b\n"}]}
-    policy = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "spec": spec}
+    policy = {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "spec": spec}
     made = json.loads(format_source(json.dumps(policy), "p.json").text)
     assert made["spec"]["appliesTo"] == "\nand ".join(CANONICAL)
     assert made["spec"]["let"] == spec["let"]

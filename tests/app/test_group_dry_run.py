@@ -152,7 +152,7 @@ def test_group_has_the_priority_of_its_class() -> None:
 
 def test_rules_of_policies_are_in_the_decisions_of_members() -> None:
     policy = {
-        "apiVersion": "policysched.io/v1alpha1",
+        "apiVersion": "policysched.io/v1beta1",
         "kind": "SchedulingPolicy",
         "metadata": {"name": "ssd"},
         "spec": {"filters": [{"name": "only", "require": 'node.labels["disk"] == "ssd"', "message": "no SSD"}]},

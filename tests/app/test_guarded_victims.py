@@ -12,7 +12,7 @@ from rich.console import Console
 from policysched.app.checking.check import check
 from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.dry_run.tables import decision_parts
-from policysched.app.formatting.policies import format_source
+from policysched.app.rewriting.formatting import format_source
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.policy_status.status import make_status
@@ -42,7 +42,7 @@ WEB = {
 
 def keep(**preemption: Any) -> dict[str, Any]:
     return {
-        "apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "keep"},
+        "apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": {"name": "keep"},
         "spec": {"preemption": preemption},
     }  # fmt: skip
 
@@ -93,7 +93,7 @@ def test_check_finds_nothing_wrong_with_a_policy_of_a_guard_alone() -> None:
 
 def test_fmt_writes_it_in_canonical_form() -> None:
     text = (
-        "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: keep}\n"
+        "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: keep}\n"
         "spec:\n  preemption:\n    require: victim.age<1h\n"
     )
     assert format_source(text, "p.yaml").text.endswith("require: victim.age < 1h\n")

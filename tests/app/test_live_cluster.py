@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import random
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ import pytest_asyncio
 import yaml
 
 from policysched.app.checking.nodes import read_nodes
+from policysched.app.checking.schema import policy_definition
 from policysched.app.clock import SystemClock
 from policysched.app.demo.gang import GROUP, MEMBERS, gang, gang_pod
 from policysched.app.demo.sandbox_setup import new_sandbox, start, written_kubeconfig
@@ -37,7 +39,7 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{na
 def _policy(require: str, **more: Any) -> dict[str, Any]:
     spec = {"filters": [{"name": "a", "require": require}]}
     return {
-        "apiVersion": "policysched.io/v1alpha1",
+        "apiVersion": "policysched.io/v1beta1",
         "kind": "SchedulingPolicy",
         "metadata": {"name": "p", "generation": 4},
         "spec": spec,
@@ -70,7 +72,7 @@ async def test_live_cluster_is_read_page_by_page(
     kinds = [(one["kind"], one["apiVersion"]) for one in found]
     assert kinds.count(("Node", "v1")) == 3
     assert kinds.count(("PriorityClass", "scheduling.k8s.io/v1")) == 2
-    assert kinds.count(("SchedulingPolicy", "policysched.io/v1alpha1")) == 1
+    assert kinds.count(("SchedulingPolicy", "policysched.io/v1beta1")) == 1
 
 
 async def test_live_cluster_without_our_resource_is_read(sandbox: Sandbox, kubeconfig: Path) -> None:
@@ -79,6 +81,21 @@ async def test_live_cluster_without_our_resource_is_read(sandbox: Sandbox, kubec
     await Transport(connection).request("DELETE", path)
     await connection.close()
     assert {one["kind"] for one in await read_cluster(kubeconfig)} == {"Node", "Namespace", "PriorityClass", "Service"}
+
+
+async def test_policies_are_read_where_only_the_older_version_is_served(sandbox: Sandbox, kubeconfig: Path) -> None:
+    old = copy.deepcopy(policy_definition())
+    [alpha] = [one for one in old["spec"]["versions"] if one["name"] == "v1alpha1"]
+    old["spec"]["versions"] = [alpha | {"storage": True}]
+    connection = Connection(sandbox.url, SystemClock())
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    transport = Transport(connection)
+    await transport.request("DELETE", f"{path}/schedulingpolicies.policysched.io")
+    await transport.request("POST", path, json.dumps(old).encode())
+    await connection.close()
+    sandbox.load([_policy("node.ready") | {"apiVersion": "policysched.io/v1alpha1"}])
+    [found] = [one for one in await read_cluster(kubeconfig) if one["kind"] == "SchedulingPolicy"]
+    assert (found["apiVersion"], found["spec"]["filters"][0]["require"]) == ("policysched.io/v1beta1", "node.ready")
 
 
 async def test_live_cluster_that_is_away_is_said_in_words(sandbox: Sandbox, kubeconfig: Path) -> None:

@@ -44,7 +44,7 @@ def stored(name: str, spec: Any, age: int = 0, generation: int = 1, kept: Any = 
     if kept is not None:
         good = {"uid": metadata["uid"], "generation": min(generation, 1), "spec": kept}
         metadata["annotations"] = {LAST_GOOD: json.dumps(good)}
-    return {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": metadata, "spec": spec}
+    return {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": metadata, "spec": spec}
 
 
 def tried(name: str, spec: Any) -> Object:

@@ -30,7 +30,7 @@ WEB: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}}
 WEB["spec"] = {**SPEC, "schedulerName": "policysched", "nodeName": "n1"}
 NEW: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "new"}, "spec": SPEC}
 POLICY: Object = {
-    "apiVersion": "policysched.io/v1alpha1",
+    "apiVersion": "policysched.io/v1beta1",
     "kind": "SchedulingPolicy",
     "metadata": {"name": "fast"},
     "spec": {"filters": [{"name": "ssd", "require": 'node.labels["disk"] == "ssd"'}]},

@@ -15,7 +15,7 @@ from tests.cli.test_usage import DRY_RUN, NODE, POD
 from tests.controlplane.programs import free_port
 
 POLICY = """
-apiVersion: policysched.io/v1alpha1
+apiVersion: policysched.io/v1beta1
 kind: SchedulingPolicy
 metadata: {name: cool}
 spec:

@@ -84,7 +84,7 @@ def policy(text: str) -> str:
     }
     metadata = {"name": text, "annotations": {"a": text}}
     return quoted(
-        {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": metadata, "spec": spec}
+        {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": metadata, "spec": spec}
     )
 
 
@@ -99,7 +99,7 @@ def cluster(text: str) -> str:
     ]
     rule = {"name": "f", "require": 'has(node.labels["a"])', "message": text}
     score = {"name": "s", "value": f'if(node.labels["a"] == {quoted(text[:500])}, 10, 5) ?? 1'}
-    kept = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "kept"}}
+    kept = {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": {"name": "kept"}}
     listed = [{"apiVersion": "v1", "kind": "Node", **one} for one in nodes]
     return quoted({"kind": "List", "items": [*listed, {**kept, "spec": {"filters": [rule], "scores": [score]}}]})
 
@@ -245,7 +245,7 @@ def test_the_demo_shows_names_as_they_are_written() -> None:
 ALLOWED: Final = {"policysched/cli/output.py", "policysched/cli/rich_output.py"}
 OWN_TEXTS: Final = {
     "policysched/cli/commands/policies/explain.py": "explanations, which are ours",
-    "policysched/cli/commands/policies/fmt.py": "a file's bytes or a difference, for a program; visible on terminals",
+    "policysched/cli/commands/policies/rewriting.py": "bytes of a file or a difference; visible on terminals",
     "policysched/cli/commands/processes/demo.py": "made visible there",
 }
 """Modules that print by themselves, and what."""

@@ -16,7 +16,7 @@ from tests.cli.conftest import Command, Write
 from tests.cli.test_usage import NODE, POD
 from tests.metric_sources.fake_prometheus import fake_prometheus, nodes
 
-NIGHT = """apiVersion: policysched.io/v1alpha1
+NIGHT = """apiVersion: policysched.io/v1beta1
 kind: SchedulingPolicy
 metadata: {name: night}
 spec: {filters: [{name: at-night, require: 'hour() >= 22 or hour() < 6'}]}

@@ -27,7 +27,7 @@ POD = (
     "spec: {schedulerName: policysched, containers: [{name: a, image: a}]}\n"
 )
 POLICY = (
-    "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: %s}\n"
+    "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: %s}\n"
     "spec:\n  filters:\n  - {name: a, require: %s}\n"
 )
 TESTS = "tests:\n- {name: t, policies: [good.yaml], nodes: {n1: {}}, pod: {}, expect: {node: n1}}\n"

@@ -39,7 +39,7 @@ def test_sandbox_serves_what_was_asked_until_a_signal(tmp_path: Path, ending: si
         url = found[1]
         assert [one["metadata"]["name"] for one in _get(f"{url}/api/v1/nodes")["items"]] == ["node-1", "node-2"]
         assert _get(f"{url}/version")["minor"] == "37"
-        assert _get(f"{url}/apis/policysched.io/v1alpha1/schedulingpolicies")["items"] == []
+        assert _get(f"{url}/apis/policysched.io/v1beta1/schedulingpolicies")["items"] == []
         assert yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"] == url
         assert kubeconfig.stat().st_mode & 0o077 == 0
         process.send_signal(ending)
@@ -72,13 +72,13 @@ async def _listing(options: SandboxOptions, path: str) -> list[str]:
 
 
 async def test_sandbox_loads_policies_whatever_the_order_of_files(tmp_path: Path) -> None:
-    policy = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "p"}}
+    policy = {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": {"name": "p"}}
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "w", "namespace": "far"}}
     pod |= {"spec": {"containers": [{"name": "a", "image": "a"}]}}
     namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "far", "labels": {"a": "b"}}}
     (tmp_path / "all.yaml").write_text(yaml.dump_all([pod, policy | {"spec": {}}, namespace]), encoding="utf-8")
     options = SandboxOptions(files=(str(tmp_path),))
-    assert await _listing(options, "/apis/policysched.io/v1alpha1/schedulingpolicies") == ["p"]
+    assert await _listing(options, "/apis/policysched.io/v1beta1/schedulingpolicies") == ["p"]
     assert await _listing(options, "/api/v1/namespaces?labelSelector=a%3Db") == ["far"]
     assert await _listing(options, "/api/v1/nodes") == []
 

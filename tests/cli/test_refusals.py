@@ -12,7 +12,7 @@ from tests.cli.conftest import Command, Write
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: '4', memory: 8Gi, pods: '110'}}\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a}]}\n"
-POLICY = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec: {}\n"
+POLICY = "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec: {}\n"
 ASK = ("dry-run", "--cluster", "node.yaml", "--pod", "pod.yaml")
 
 

@@ -181,7 +181,7 @@ def test_run_without_any_kubeconfig_says_what_to_do(command: Command) -> None:
 
 def test_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
-    head = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  filters:\n"
+    head = "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  filters:\n"
     policy.write_text(
         head + "".join(f"  - {{name: r{n}, require: nod{n}.name}}\n" for n in range(60)), encoding="utf-8"
     )

@@ -1,4 +1,4 @@
-"""Requests to etcd itself, past the API server: its revision, and forgetting its history.
+"""Requests to etcd itself, past the API server: its revision, its values, and forgetting its history.
 
 It knows etcd's JSON gateway and nothing of Kubernetes' objects.
 """
@@ -46,6 +46,12 @@ class Etcd:
                 raise
             return False
         return True
+
+    def value(self, key: str) -> dict[str, Any]:
+        """Return the JSON at a key, as the API server stores custom resources."""
+        found = self._ask("POST", "/v3/kv/range", {"key": base64.b64encode(key.encode()).decode()})
+        stored: dict[str, Any] = json.loads(base64.b64decode(found["kvs"][0]["value"]))
+        return stored
 
     def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()

@@ -87,7 +87,7 @@ async def test_page_leads_to_a_policy_in_force_and_back(
         assert re.search(r"^first .* worker-3 ", said, re.MULTILINE)
         await operator.follows("Who can write policies", SECURITY)
         await operator.runs("kubectl apply -f first-policy.yaml")
-        assert '["v1alpha1"]' in await operator.follows("Upgrade", UPGRADE)
+        assert '["v1beta1"]' in await operator.follows("Upgrade", UPGRADE)
         assert names(await cluster.objects("SchedulingPolicy")) == ["only-ssd"]
         assert (await images(cluster), operator.pushed()) == ({NEW}, {IMAGE, NEW})
         await operator.follows("Roll back", UPGRADE)

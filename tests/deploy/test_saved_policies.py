@@ -16,7 +16,7 @@ __all__ = ["command"]
 SAVED = """\
 apiVersion: v1
 items:
-- apiVersion: policysched.io/v1alpha1
+- apiVersion: policysched.io/v1beta1
   kind: SchedulingPolicy
   metadata:
     annotations:

@@ -70,7 +70,7 @@ def pod(
 def policy(name: str, **spec: Any) -> Json:
     """A SchedulingPolicy."""
     return {
-        "apiVersion": "policysched.io/v1alpha1",
+        "apiVersion": "policysched.io/v1beta1",
         "kind": "SchedulingPolicy",
         "metadata": {"name": name},
         "spec": spec,

@@ -39,7 +39,7 @@ COLLECTIONS = {
     "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
     "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
-    "SchedulingPolicy": "/apis/policysched.io/v1alpha1/schedulingpolicies",
+    "SchedulingPolicy": "/apis/policysched.io/v1beta1/schedulingpolicies",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 }
 AT_ONCE = 16

@@ -16,6 +16,7 @@ import pytest
 
 from policysched.kube.reflector import Reflector
 from policysched.kube.transport import Transport
+from policysched.model import kinds
 from policysched.sandbox import Sandbox
 from tests.e2e.holding import Watched, watched
 from tests.e2e.objects import RELEASE, Json, node, only, pod
@@ -92,6 +93,10 @@ def namespace(name: str, **labels: str) -> Json:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
+OLDER = kinds.POLICIES.versions()[1].path
+"""Where policies are read while they are not found in the newest version."""
+
+
 def paths(scheduler: Watched) -> dict[str, str]:
     return {one.watched.path: one.watched.plural for one in scheduler.reflectors}
 
@@ -121,7 +126,7 @@ async def struck(proxy: Proxy, scheduler: Watched, fault: Answer) -> None:
 async def first_lists(proxy: Proxy, kubeconfig: Path, fault: Answer) -> dict[str, str]:
     """Start under a fault and give what becomes of each kind; then all is well."""
     async with watched(kubeconfig, wait=False) as scheduler:
-        await proxy.strike(fault, *paths(scheduler))
+        await proxy.strike(fault, *paths(scheduler), OLDER)
         await scheduler.begin()
         await struck(proxy, scheduler, fault)
         found = {one.watched.plural: "starts without" if one.absent else "waits" for one in scheduler.reflectors}
@@ -138,7 +143,7 @@ async def later_lists(server: Server, proxy: Proxy, kubeconfig: Path, fault: Ans
         await server.load(namespace("meanwhile"))
         await until_true(lambda: "meanwhile" in scheduler.cluster.namespaces)
         before = state(scheduler)
-        await proxy.strike(fault, *paths(scheduler))
+        await proxy.strike(fault, *paths(scheduler), OLDER)
         await server.delete("SchedulingPolicy", "pin")
         await server.delete("Node", "n2")
         await struck(proxy, scheduler, fault)
@@ -188,7 +193,7 @@ async def test_table_of_the_page_is_what_is_seen(
     assert "\n".join(lines) in PAGE.read_text("utf-8"), "\n".join(lines)
 
 
-NAMESPACES, POLICIES = "/api/v1/namespaces", "/apis/policysched.io/v1alpha1/schedulingpolicies"
+NAMESPACES, POLICIES = "/api/v1/namespaces", "/apis/policysched.io/v1beta1/schedulingpolicies"
 NOT_KNOWN = 'policy pin: namespace "late" is not known yet'
 
 
@@ -230,7 +235,7 @@ async def test_filter_in_force_is_enforced_on_every_pod(
     async with watched(kubeconfig) as scheduler:
         # A real server takes a while to be rid of the namespaces of the test before.
         await until_true(lambda: not {"late", "later"} & set(scheduler.cluster.namespaces))
-        await between.strike(FAULTS[fault], NAMESPACES, POLICIES)
+        await between.strike(FAULTS[fault], NAMESPACES, POLICIES, OLDER)
         times = 1 if fault == "no answer" else 2
         await until_true(lambda: min(between.struck[NAMESPACES], between.struck[POLICIES]) >= times)
         await server.load(namespace("late", tier="gold"), namespace("later"))
@@ -254,7 +259,7 @@ async def test_fault_that_passes_lets_no_pod_past_a_filter(
     await server.load(node("n1"), node("n2"), namespace("vault", tier="gold"), only("pin", "n1", **GOLD))
     async with watched(kubeconfig) as scheduler:
         await until_true(lambda: "late" not in scheduler.cluster.namespaces)
-        await between.strike(passing(status(code), times), NAMESPACES, POLICIES)
+        await between.strike(passing(status(code), times), NAMESPACES, POLICIES, OLDER)
         await server.load(namespace("late", tier="gold"))
         await server.load(
             *(pod(f"p{number:02}", namespace=space) for number in range(25) for space in ("vault", "late"))
@@ -269,7 +274,7 @@ async def test_watches_that_say_nothing_are_listed_again(server: Server, proxy: 
     between, kubeconfig = proxy
     await server.load(node("n1"), node("n2"))
     async with watched(kubeconfig) as scheduler:
-        await between.strike(quiet, *paths(scheduler))
+        await between.strike(quiet, *paths(scheduler), OLDER)
         await struck(between, scheduler, quiet)
         await server.load(namespace("vault", tier="gold"), only("pin", "n1", **GOLD))
         await until_true(lambda: "vault" in scheduler.cluster.namespaces and bool(scheduler.policies()))

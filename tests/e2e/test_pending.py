@@ -215,7 +215,7 @@ async def test_policy_of_one_scheduler_name_leaves_the_other_alone(server: Serve
     await server.load(node("n1"), node("n2"))
     async with running("red", "blue"):
         spec = {"schedulerNames": ["red"], "filters": [{"name": "here", "require": 'node.name == "n2"'}]}
-        kind = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy"}
+        kind = {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy"}
         await server.load(kind | {"metadata": {"name": "pin"}, "spec": spec})
         await server.policy_says("pin", 1, Active="Enforce")
         await server.patch("Node", "n2", {"spec": {"unschedulable": True}})

@@ -13,7 +13,7 @@ from tests.e2e.objects import policy
 from tests.e2e.server import Server
 
 pytestmark = pytest.mark.controlplane
-POLICIES = "/apis/policysched.io/v1alpha1/schedulingpolicies"
+POLICIES = "/apis/policysched.io/v1beta1/schedulingpolicies"
 CASES = ["node.ready → 3", "else → 1"]
 EITHER = "a score needs either `cases` or `value`"
 TWICE = "two values of let have the same name"

@@ -24,6 +24,7 @@ from tests.faults.playing import play
 from tests.faults.report import as_json, table
 from tests.faults.scene import LONG, SHORT, Outcome, Size
 from tests.faults.schedulers import NAMES
+from tests.faults.upgrades import UPGRADES
 
 CONTROLLERS = ("serviceaccount-controller", "namespace-controller")
 BOTH = "both"
@@ -32,7 +33,7 @@ BOTH = "both"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play the faults and print what came of them; the exit code is 0 if policysched came well through all."""
     given = _parser().parse_args(arguments)
-    known = DEVICE_FAULTS if given.devices else GROUP_FAULTS if given.groups else FAULTS
+    known = DEVICE_FAULTS if given.devices else GROUP_FAULTS if given.groups else (*FAULTS, *UPGRADES)
     chosen = [one for one in known if not given.fault or any(text in one.name for text in given.fault)]
     if not chosen:
         sys.stderr.write(f"no such fault; there are: {', '.join(one.name for one in known)}\n")

@@ -60,7 +60,13 @@ def scene_for(fault: Fault, scheduler: str, plane: ControlPlane, size: Size) -> 
             kubeconfig = scene.proxy.kubeconfig
         for _ in range(fault.instances):
             made = UnderTest(
-                scheduler, plane, kubeconfig, *enabled(scene.gates), elects=fault.elects, muted=fault.muted
+                scheduler,
+                plane,
+                kubeconfig,
+                *enabled(scene.gates),
+                elects=fault.elects,
+                muted=fault.muted,
+                tree=scene.tree,
             )
             scene.schedulers.append(stack.enter_context(made))
         yield scene

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from tests.controlplane.api import Json, RefusedError
@@ -92,6 +93,8 @@ class Scene:
         self.api = plane.api
         self.schedulers: list[UnderTest] = []
         self.proxy: ProxyThread | None = None
+        self.tree: Path | None = None
+        """The files of another version of policysched that the schedulers begin in; None for this version."""
         self.left = 0
         """How many pods are yet to be made."""
         self._made = 0

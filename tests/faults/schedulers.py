@@ -82,10 +82,18 @@ class UnderTest:
         flags: Further flags.
         elects: Whether it takes part in an election.
         muted: Whether it writes its log to a disk that is full.
+        tree: The files of another version of policysched; None for this version.
     """
 
     def __init__(
-        self, name: str, plane: ControlPlane, kubeconfig: Path, *flags: str, elects: bool = False, muted: bool = False
+        self,
+        name: str,
+        plane: ControlPlane,
+        kubeconfig: Path,
+        *flags: str,
+        elects: bool = False,
+        muted: bool = False,
+        tree: Path | None = None,
     ) -> None:
         self.name = name
         self.restarts = 0
@@ -95,9 +103,13 @@ class UnderTest:
         line = command(name, kubeconfig, self._folder, *flags, elects=elects)
         if muted:
             line = ["sh", "-c", 'exec "$@" >/dev/full 2>&1', "sh", *line]
+        if tree is not None:
+            line = ["sh", "-c", 'cd "$0" && exec "$@"', str(tree), *line]
         self.can_tell = not muted or name == "policysched"
         """Whether what it knows can be asked."""
         self._program = Program(name, line, plane.logs / f"{self._folder.name}.log", plane.warden)
+        if tree is not None:
+            self._program.environment["PYTHONPATH"] = str(tree)
 
     def __enter__(self) -> UnderTest:
         self._program.start()

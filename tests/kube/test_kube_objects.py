@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from policysched.model.kinds import DEVICE_CLASSES, PODS, POLICIES, ApiKind
-from policysched.model.policy import KIND
+from policysched.model.policy import API_VERSION, API_VERSIONS, KIND
 from tests.kube.fake_server import Answer, Kube, answer, eventually, hang, refuse, stream
 from tests.kube.reflecting import (
     HANG,
@@ -166,3 +166,48 @@ async def test_list_that_is_none_is_a_problem(kube: Kube) -> None:
     kube.server.on("WATCH", NODE_PATH, hang)
     await heard(kube, "list", "+a@1")
     assert kube.pauses.lengths == [1]
+
+
+ALPHA = POLICIES.versions()[1]
+SERVED = f"schedulingpolicies: the API server serves {ALPHA.api_version}, not {API_VERSION}; to install the CRD: "
+
+
+def of_version(version: str, obj: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": KIND, "apiVersion": version, **obj}
+
+
+async def test_older_version_is_listed_and_watched_where_the_newest_is_not_served(
+    kube: Kube, caplog: pytest.LogCaptureFixture
+) -> None:
+    kube.server.on("GET", "/apis", answer(groups(ALPHA.api_version)))
+    kube.server.on("GET", ALPHA.path, answer(page(of_version(ALPHA.api_version, node("p", 1)), kind=KIND)))
+    added = event("ADDED", of_version(ALPHA.api_version, node("q", 2)))
+    kube.server.on("WATCH", ALPHA.path, stream(added, then="hang"))
+    run = await heard(kube, "list", "+p@1", "+q@2", watched=POLICIES)
+    assert (run.reflector.absent, run.reflector.problem, run.reflector.watched) == (False, "", POLICIES)
+    assert [one.partition(SERVED)[2] for one in caplog.messages if SERVED in one] == [
+        "policysched crd | kubectl apply -f -"
+    ]
+
+
+async def test_newest_version_is_watched_once_the_older_is_no_longer_served(
+    kube: Kube, caplog: pytest.LogCaptureFixture
+) -> None:
+    absent = refuse(404, "NotFound", "no such thing")
+    kube.server.on("GET", POLICIES.path, absent, answer(page(of_version(API_VERSION, node("p", 2)), kind=KIND)))
+    kube.server.on("GET", ALPHA.path, answer(page(of_version(ALPHA.api_version, node("p", 1)), kind=KIND)), absent)
+    kube.server.on("WATCH", ALPHA.path, absent)
+    kube.server.on("WATCH", POLICIES.path, HANG)
+    run = await heard(kube, "list", "+p@1", "list", "+p@2", watched=POLICIES)
+    assert f"schedulingpolicies: the API server serves {API_VERSION}" in caplog.messages
+    assert run.reflector.problem == ""
+
+
+@pytest.mark.parametrize("served", API_VERSIONS)
+async def test_first_404_of_all_versions_counts_only_where_discovery_lists_none(kube: Kube, served: str) -> None:
+    """As while an API server starts, which answers 404 for custom resources that it does not know yet."""
+    kube.server.on("GET", "/apis", answer(groups(served)))
+    kube.server.on("GET", f"/apis/{served}", answer(kinds(PLURAL)))
+    async with watching(kube, POLICIES) as run:
+        await eventually(lambda: len(kube.pauses.lengths) >= 2)
+        assert (run.reflector.synced.is_set(), bool(run.reflector.problem)) == (False, True)

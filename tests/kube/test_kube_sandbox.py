@@ -123,9 +123,9 @@ async def test_mirror_follows_the_sandbox(world: World, mirrors: dict[str, tuple
     assert set(nodes.held) == {"n0", "n1", "n2"}
     pod = await world.pod("web")
     await world.create(
-        "/apis/policysched.io/v1alpha1/schedulingpolicies",
+        "/apis/policysched.io/v1beta1/schedulingpolicies",
         {
-            "apiVersion": "policysched.io/v1alpha1",
+            "apiVersion": "policysched.io/v1beta1",
             "kind": "SchedulingPolicy",
             "metadata": {"name": "pin"},
             "spec": {"scores": [{"name": "one", "value": 1}]},
@@ -200,9 +200,9 @@ async def test_events_are_stored_as_series(world: World) -> None:
 
 
 async def test_policy_status_is_refused_once_the_policy_has_moved_on(world: World) -> None:
-    path = "/apis/policysched.io/v1alpha1/schedulingpolicies"
+    path = "/apis/policysched.io/v1beta1/schedulingpolicies"
     policy = {
-        "apiVersion": "policysched.io/v1alpha1",
+        "apiVersion": "policysched.io/v1beta1",
         "kind": "SchedulingPolicy",
         "metadata": {"name": "pin"},
         "spec": {"scores": [{"name": "one", "value": 1}]},

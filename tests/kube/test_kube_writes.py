@@ -13,6 +13,7 @@ from policysched.kube.events.bodies import EventContent, event_name
 from policysched.kube.listing import read_list
 from policysched.kube.request_limits import RateLimit
 from policysched.kube.transport import REPEATS, Transport
+from policysched.model.kinds import POLICIES
 from policysched.model.objects import Metadata, PersistentVolume, PersistentVolumeClaim
 from policysched.model.objects.storage import BOUND_BY_CONTROLLER, ObjectReference, PersistentVolumeSpec
 from policysched.model.policy import Policy, PolicyKey
@@ -97,7 +98,7 @@ async def test_policy_status_is_patched_against_its_version(kube: Kube) -> None:
     assert kube.server.asked[0].headers["Content-Type"] == "application/json-patch+json"
 
 
-POLICY = "/apis/policysched.io/v1alpha1/schedulingpolicies/pin"
+POLICY = "/apis/policysched.io/v1beta1/schedulingpolicies/pin"
 TESTS = [
     {"op": "test", "path": "/metadata/uid", "value": "u-2"},
     {"op": "test", "path": "/metadata/generation", "value": 3},
@@ -144,6 +145,28 @@ async def test_annotation_of_a_policy_that_is_refused_is_not_tried_another_way(k
     with pytest.raises(ApiError) as caught:
         await client(kube).annotate_policy(pinned(), {"a": "x" * 300_000})
     assert (caught.value.status, len(kube.server.asked)) == (422, 1)
+
+
+OLDER = POLICIES.versions()[1].path
+
+
+async def test_writes_to_a_policy_go_to_the_older_version_where_the_newest_is_not_served(kube: Kube) -> None:
+    kube.server.on("PATCH", f"{OLDER}/pin/status", OK)
+    await client(kube).set_policy_status(PolicyKey("pin"), "77", {})
+    kube.server.on("PATCH", f"{OLDER}/pin", answer({"metadata": {"resourceVersion": "9"}}))
+    assert await client(kube).annotate_policy(pinned(), {"a": "new"}) == "9"
+    newest = POLICIES.path
+    paths = [f"{newest}/pin/status", f"{OLDER}/pin/status", f"{newest}/pin", f"{OLDER}/pin"]
+    assert [one.path for one in kube.server.asked] == paths
+
+
+async def test_error_of_the_older_version_is_reported_unless_it_is_not_served_either(kube: Kube) -> None:
+    with pytest.raises(ApiError, match=r"v1beta1.* not found"):
+        await client(kube).set_policy_status(PolicyKey("pin"), "77", {})
+    kube.server.on("PATCH", f"{OLDER}/pin/status", refuse(409, "Conflict"))
+    with pytest.raises(ApiError) as caught:
+        await client(kube).set_policy_status(PolicyKey("pin"), "77", {})
+    assert caught.value.status == 409
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ POD = Pod(
 )
 BINDING = "/api/v1/namespaces/d/pods/web/binding"
 POD_STATUS = "/api/v1/namespaces/d/pods/web/status"
-POLICY_STATUS = "/apis/policysched.io/v1alpha1/schedulingpolicies/pin/status"
+POLICY_STATUS = "/apis/policysched.io/v1beta1/schedulingpolicies/pin/status"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/d/events"
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 NAME = "web.1886d5fcf2dcfc08"

@@ -9,7 +9,7 @@ import yaml
 
 from policysched.app.checking.explain import as_policy
 from policysched.app.checking.findings import expressions
-from policysched.app.formatting.policies import canonical, format_files, format_source, is_canonical
+from policysched.app.rewriting.formatting import canonical, format_files, format_source, is_canonical
 from policysched.language import message_table
 from policysched.model.policy import API_VERSION, KIND
 from tools.documents.markdown import DOCUMENTS, ROOT, Block, blocks, shown

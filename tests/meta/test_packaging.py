@@ -147,7 +147,7 @@ def test_hooks_run_on_the_files_that_they_are_given(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "template.yaml").write_text("{{- range .Values }}\n", "utf-8")
-    head = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n"
+    head = "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n"
     (tmp_path / "policy.yaml").write_text(f"{head}  {text}\n" if text else "kind: Pod\n", "utf-8")
     program, *arguments = hook["entry"].split()
     assert program in PROJECT["project"]["scripts"]

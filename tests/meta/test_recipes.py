@@ -213,7 +213,7 @@ def scored(copy: Copy, spec: dict[str, object], of: str = "") -> dict[str, objec
 
 def tried(copy: Copy, spec: dict[str, object], namespace: str = "") -> dict[str, object]:
     """What a record says of the rules of a policy that is tried."""
-    policy = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "p"}}
+    policy = {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": {"name": "p"}}
     (copy.folder / "policy.yaml").write_text(yaml.safe_dump(policy | {"spec": spec}))
     found = copy.record(pod(namespace or "default"), "--policy", "policy.yaml")
     return found.get("rules", {}).get("p", {})  # type: ignore[attr-defined, no-any-return]

@@ -14,6 +14,7 @@ from policysched.model.objects.meta import LabelSelector
 from policysched.model.policy import (
     API_GROUP,
     API_VERSION,
+    API_VERSIONS,
     KIND,
     PLURAL,
     FilterRule,
@@ -118,5 +119,23 @@ def test_definition_is_named_as_the_model_names_it() -> None:
     spec = definition["spec"]
     assert definition["metadata"]["name"] == f"{PLURAL}.{API_GROUP}"
     assert (spec["group"], spec["names"]["kind"], spec["names"]["plural"]) == (API_GROUP, KIND, PLURAL)
-    assert f"{spec['group']}/{spec['versions'][0]['name']}" == API_VERSION
+    assert tuple(f"{spec['group']}/{version['name']}" for version in spec["versions"]) == API_VERSIONS
     assert (spec["scope"], spec["names"]["shortNames"]) == ("Cluster", ["spol"])
+
+
+def test_versions_share_one_schema_so_that_no_conversion_loses_anything() -> None:
+    spec = policy_definition()["spec"]
+    assert spec["conversion"] == {"strategy": "None"}
+    newest, *older = spec["versions"]
+    for version in older:
+        for part in ("schema", "subresources", "additionalPrinterColumns"):
+            assert version[part] is newest[part], f"{part}: write the alias of the first version"
+
+
+def test_policies_are_stored_in_the_newest_version_and_older_ones_are_deprecated() -> None:
+    newest, *older = policy_definition()["spec"]["versions"]
+    assert (newest["served"], newest["storage"], newest.get("deprecated")) == (True, True, None)
+    for version in older:
+        assert (version["served"], version["storage"], version["deprecated"]) == (True, False, True)
+        assert API_VERSION in version["deprecationWarning"]
+        assert len(version["deprecationWarning"]) <= 256

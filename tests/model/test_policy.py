@@ -26,7 +26,7 @@ from policysched.model.policy import (
 )
 
 FULL: dict[str, Any] = {
-    "apiVersion": "policysched.io/v1alpha1",
+    "apiVersion": "policysched.io/v1beta1",
     "kind": "SchedulingPolicy",
     "metadata": {"name": "cool-gpu-nodes", "generation": 4},
     "spec": {

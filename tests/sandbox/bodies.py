@@ -9,7 +9,7 @@ import yaml
 
 Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
-POLICIES = "/apis/policysched.io/v1alpha1/schedulingpolicies"
+POLICIES = "/apis/policysched.io/v1beta1/schedulingpolicies"
 DEFINITION: Json = yaml.safe_load((Path(__file__).parents[2] / "crds" / "schedulingpolicies.yaml").read_text("utf-8"))
 
 
@@ -45,7 +45,7 @@ def deployment(name: str, replicas: int, image: str = "nginx:1") -> Json:
 def policy(name: str = "p", **spec: Any) -> Json:
     """Make a SchedulingPolicy."""
     return {
-        "apiVersion": "policysched.io/v1alpha1",
+        "apiVersion": "policysched.io/v1beta1",
         "kind": "SchedulingPolicy",
         "metadata": {"name": name},
         "spec": spec,

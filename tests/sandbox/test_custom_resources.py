@@ -32,7 +32,7 @@ async def test_a_definition_is_served_at_once(quiet_api: Api) -> None:
     conditions = {each["type"]: each["status"] for each in found["status"]["conditions"]}
     assert conditions == {"NamesAccepted": "True", "Established": "True"}
     assert (await quiet_api.get(POLICIES))[1]["kind"] == "SchedulingPolicyList"
-    _, resources = await quiet_api.get("/apis/policysched.io/v1alpha1")
+    _, resources = await quiet_api.get("/apis/policysched.io/v1beta1")
     assert [each["name"] for each in resources["resources"]] == [
         "schedulingpolicies",
         "schedulingpolicies/status",

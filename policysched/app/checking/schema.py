@@ -21,7 +21,7 @@ from policysched.apimachinery.schema import prune, validate
 from policysched.app.checking.label_texts import as_selector
 from policysched.app.definition import DEFINITION_FILE, definition_text
 from policysched.language import Diagnostic
-from policysched.model.policy import API_VERSION, KIND
+from policysched.model.policy import API_GROUP, API_VERSION, API_VERSIONS, KIND
 from policysched.model.selection.name_validation import is_label_name
 from policysched.reading.yaml_nodes import read_yaml
 
@@ -39,7 +39,7 @@ def policy_definition() -> dict[str, Any]:
 
 @cache
 def policy_schema() -> dict[str, Any]:
-    """Return the schema of SchedulingPolicy objects; it must not be changed."""
+    """Return the schema of SchedulingPolicy objects, the same in all versions; it must not be changed."""
     schema: dict[str, Any] = policy_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 
@@ -90,7 +90,7 @@ def is_meant(policy: Object) -> bool:
     kind, version = policy.get("kind"), policy.get("apiVersion")
     if kind == KIND:
         return True
-    if isinstance(version, str) and version.partition("/")[0] == API_VERSION.partition("/")[0]:
+    if isinstance(version, str) and version.partition("/")[0] == API_GROUP:
         return True
     return isinstance(kind, str) and bool(difflib.get_close_matches(kind[:_LONGEST], [KIND], 1, 0.75))
 
@@ -99,8 +99,10 @@ def faults(policy: Object) -> Iterator[Diagnostic]:
     """Yield the violations of the schema by a policy, except in the texts of expressions."""
     if policy.get("kind") != KIND:
         yield _fault("kind", f"expected {KIND}", policy.get("kind"), f"did you mean `{KIND}`?")
-    if policy.get("apiVersion") != API_VERSION:
-        yield _fault("apiVersion", f"expected {API_VERSION}", policy.get("apiVersion"))
+    version = policy.get("apiVersion")
+    if version not in API_VERSIONS:
+        got = f', got "{version:.100}"' if isinstance(version, str) else ""
+        yield _fault("apiVersion", f"expected {API_VERSION}{got}", version)
     yield from _name_faults(policy.get("metadata"))
     pruned = copy.deepcopy(dict(policy))
     unknown = prune(pruned, policy_schema())

@@ -22,7 +22,7 @@ from policysched.app.clock import SystemClock
 from policysched.errors import ConnectionProblemError, NoKubeconfigError
 from policysched.framework import ApiError
 from policysched.kube.connection import Connection
-from policysched.kube.listing import is_served, read_list
+from policysched.kube.listing import in_served_version, is_served, read_list
 from policysched.kube.object_cache import ObjectCache
 from policysched.kube.transport import Transport
 from policysched.model.admission_kinds import ADMISSION_KINDS
@@ -118,7 +118,7 @@ async def _listed(
 ) -> list[msgspec.Raw]:
     """List a kind; if that is forbidden, record the error, or report an optional kind as missing."""
     try:
-        _, raws = await read_list(transport, kind.path, kind.kind)
+        _, raws = await in_served_version(kind, lambda served: read_list(transport, served.path, served.kind))
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
             if kind.kind in _OPTIONAL:
@@ -126,7 +126,7 @@ async def _listed(
             else:
                 forbidden[f"{kind.plural}.{kind.group}".rstrip(".")] = error
             return []
-        if error.status != HTTPStatus.NOT_FOUND or not kind.group or await is_served(transport, kind.path):
+        if error.status != HTTPStatus.NOT_FOUND or not kind.group or await is_served(transport, kind):
             raise
         return []
     return raws

@@ -1,4 +1,4 @@
-"""Flags of the commands for policy authors: check, test, fmt, explain, example."""
+"""Flags of the commands for policy authors: check, test, fmt, convert, explain, example."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from policysched.cli.flags.base import Flags, completed_by
-from policysched.cli.flags.formats import CheckFormat, OutputFormat, TableFormat
+from policysched.cli.flags.formats import CheckFormat, OutputFormat, TableFormat, TextFormat
 from policysched.cli.flags.shared import ClusterAccess, KubeVersion, ListOutput, Output, Plugin
 from policysched.model.release import AUTO
 
@@ -111,6 +111,32 @@ class FmtFlags(Flags):
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")]
     check: Annotated[bool, typer.Option("--check", help="Change nothing; list the files that would change.")] = False
     diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print a unified diff.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertFlags(Flags):
+    """Convert policies to another API version.
+
+    Prints the files with the new `apiVersion`. Comments, layout and objects of other kinds stay as they are. The API
+    versions have the same fields, so a conversion loses nothing. An unknown API version is an error.
+
+    Example: `policysched convert --write policies/`
+
+    Exit codes: 0 success; 1 with --check, a file would change; 2 a file or a flag is invalid.
+    """
+
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files, folders, or - for standard input.")]
+    output_version: Annotated[
+        str,
+        typer.Option("--output-version", metavar="VERSION", help="API version to write, with or without its group."),
+    ] = "v1beta1"
+    write: Annotated[bool, typer.Option("--write", "-w", help="Change the files; print only their names.")] = False
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; list the files that would change.")] = False
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print a unified diff.")] = False
+    output: Annotated[
+        TextFormat | None,
+        typer.Option("--output", "-o", help="Print the objects in this format, without comments; several as a List."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

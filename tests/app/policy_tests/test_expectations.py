@@ -112,7 +112,7 @@ def test_a_rule_of_two_policies_is_named_with_its_policy(tmp_path: Path) -> None
     cluster:
       nodes: [{name: n1, allocatable: {cpu: 2}}, {name: n2}]
       objects:
-      - apiVersion: policysched.io/v1alpha1
+      - apiVersion: policysched.io/v1beta1
         kind: SchedulingPolicy
         metadata: {name: other}
         spec: {filters: [{name: big, require: node.ready}]}

@@ -74,6 +74,13 @@ def test_policy_that_compiles_passes() -> None:
     assert reviewed(policy(**requiring("node.ready"))) == {"allowed": True}
 
 
+@pytest.mark.parametrize(("version", "allowed"), [("v1alpha1", True), ("v1beta1", True), ("v1", False), ("v2", False)])
+def test_policies_of_known_versions_alone_pass(version: str, allowed: bool) -> None:
+    said = reviewed(policy(**requiring("node.ready")) | {"apiVersion": f"policysched.io/{version}"})
+    assert said["allowed"] is allowed
+    assert allowed or f'got "policysched.io/{version}"' in said["status"]["message"]
+
+
 def test_warnings_are_told_and_fit() -> None:
     text = 'node.ready or node.name == "' + "a\u200b" * 200 + '"'
     filters = [{"name": f"f{number}", "require": text} for number in range(30)]
@@ -159,7 +166,7 @@ def test_policy_that_is_too_large_is_refused_unread(spec: Object) -> None:
     "large",
     [
         {"kind": "SchedulingPolicy", "apiVersion": [[]] * 400_000},
-        {"kind": [[]] * 400_000, "apiVersion": "policysched.io/v1alpha1"},
+        {"kind": [[]] * 400_000, "apiVersion": "policysched.io/v1beta1"},
         policy() | {"metadata": {"name": [[]] * 400_000}},
         policy() | {"metadata": [[]] * 400_000},
         policy() | {f"f{number}": 0 for number in range(150_000)},

@@ -208,7 +208,7 @@ def test_objects_that_a_live_cluster_has_and_that_are_left_out_are_named(
 def test_policy_with_what_is_no_json_is_refused_with_its_place(
     command: Command, write: Write, ask: tuple[str, ...]
 ) -> None:
-    head = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
+    head = "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: p}\n"
     write("bytes.yaml", f"{head}spec:\n  filters:\n  - name: !!binary //4=\n    require: node.ready\n")
     done = command(*ask, "bytes.yaml")
     assert done.code == 2

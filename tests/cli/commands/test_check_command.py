@@ -12,7 +12,7 @@ from policysched.cli.formats import API_VERSION
 from tests.cli.conftest import Command, Write
 from tests.cli.processes import on_a_terminal
 
-HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  filters:\n"
+HEAD = "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  filters:\n"
 GOOD = HEAD.replace("{name: p}", "{name: good}") + '  - {name: a, require: node.zone == "a"}\n'
 BAD = HEAD + "  - name: a\n    require: node.zone = 5\n"
 WARNED = HEAD.replace("{name: p}", "{name: warned}") + '  - name: a\n    require: number(node.labels["x"]) > 5\n'

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from policysched.model.policy import LAST_GOOD
 from tests.cli.conftest import Command, Write
 
 POLICY = """\
-apiVersion: policysched.io/v1alpha1
+apiVersion: policysched.io/v1beta1
 kind: SchedulingPolicy
 metadata: {name: ssd}
 spec:
@@ -50,6 +51,27 @@ def cluster(write: Write) -> None:
 
 
 ASK = ("dry-run", "--cluster", "cluster.yaml", "--pod", "pod.yaml", "--policy", "policy.yaml")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_policies_of_both_versions_in_one_folder_apply(command: Command, write: Write, tmp_path: Path) -> None:
+    (tmp_path / "policies").mkdir()
+    for number, version in enumerate(("v1alpha1", "v1beta1"), 1):
+        rule = {"name": "a", "require": f'node.name != "n{number}"'}
+        made = yaml.safe_load(POLICY) | {"apiVersion": f"policysched.io/{version}", "spec": {"filters": [rule]}}
+        write(f"policies/{version}.yaml", yaml.safe_dump(made | {"metadata": {"name": version}}))
+    asked = ("dry-run", "--cluster", "cluster.yaml", "--pod", "pod.yaml", "--policy", "policies", "-o", "json")
+    assert command(*asked).value["best"] == ["n3"]
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("flag", ["--cluster", "--policy"])
+def test_policy_of_an_unknown_version_is_named_and_not_used(command: Command, write: Write, flag: str) -> None:
+    later = write("later.yaml", POLICY.replace("v1beta1", "v2").replace('"ssd"', '"none"'))
+    done = command("dry-run", "--cluster", "cluster.yaml", "--pod", "pod.yaml", flag, later)
+    assert 'error[E0001]: expected policysched.io/v1beta1, got "policysched.io/v2"' in done.problem + done.out
+    assert "later.yaml:1:13" in done.problem + done.out
+    assert done.code == 1
 
 
 @pytest.mark.usefixtures("cluster")

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import Command, Write
 from tests.cli.processes import COMMAND, SECONDS, environment, on_a_terminal
 
-HEAD = "apiVersion: policysched.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n"
+HEAD = "apiVersion: policysched.io/v1beta1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n"
 OLD = f'{HEAD}  # the condition\n  appliesTo: pod.name=="a"&&true # why\n'
 NEW = f'{HEAD}  # the condition\n  appliesTo: pod.name == "a" and true # why\n'
 BAD = f"{HEAD}  appliesTo: pod.name = 5\n"

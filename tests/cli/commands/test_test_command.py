@@ -61,7 +61,7 @@ def test_a_keyword_that_matches_no_test_is_an_error(command: Command) -> None:
 
 
 POLICY = """\
-apiVersion: policysched.io/v1alpha1
+apiVersion: policysched.io/v1beta1
 kind: SchedulingPolicy
 metadata: {name: ready}
 spec: {filters: [{name: ready, require: node.ready}]}

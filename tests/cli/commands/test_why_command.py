@@ -62,7 +62,7 @@ def test_why_refuses_what_the_cluster_does_not_have(command: Command, arguments:
 
 @pytest.mark.usefixtures("cluster")
 def test_why_says_which_policy_took_no_part(command: Command, write: Write) -> None:
-    broken = {"apiVersion": "policysched.io/v1alpha1", "kind": "SchedulingPolicy", "metadata": {"name": "broken"},
+    broken = {"apiVersion": "policysched.io/v1beta1", "kind": "SchedulingPolicy", "metadata": {"name": "broken"},
               "spec": {"filters": [{"name": "r", "require": "node.nam"}]}}  # fmt: skip
     done = command("why", "small", "--cluster", "cluster.yaml", "--policy", write("p.yaml", yaml.dump(broken)))
     assert done.code == 1

@@ -83,7 +83,7 @@ async def test_openapi_tells_that_the_server_validates(quiet_api: Api, quiet: Sa
     _, before = await quiet_api.get("/openapi/v3")
     quiet.load([DEFINITION])
     _, index = await quiet_api.get("/openapi/v3")
-    assert set(index["paths"]) - set(before["paths"]) == {"apis/policysched.io/v1alpha1"}
+    assert set(index["paths"]) - set(before["paths"]) == {"apis/policysched.io/v1beta1", "apis/policysched.io/v1alpha1"}
     for entry in index["paths"].values():
         code, document = await quiet_api.get(entry["serverRelativeURL"])
         assert code == 200
