@@ -1,7 +1,7 @@
 """The cases of Kubernetes' integration test of preemption by pod groups, as scripts, with what they expect at the end.
 
-The test is TestPodGroupPreemption of 1.37 and 1.38, without the cases about topologies. Pods that are there before come
-half a second before the members, so that all are bound.
+The test is TestPodGroupPreemption of 1.37 and 1.38. Pods that are there before come half a second before the members,
+so that all are bound.
 
 Source: test/integration/scheduler/preemption/podgroup/podgrouppreemption_test.go.
 """
@@ -13,7 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.recorder.group_scripts import HOST, REQUIRED, written_group, written_member, written_script
+from tests.recorder.group_scripts import (
+    HOST,
+    REQUIRED,
+    ZONE,
+    place_by_topology,
+    written_group,
+    written_member,
+    written_script,
+)
 from tests.recorder.group_tables import APART, node
 
 Script = dict[str, Any]
@@ -59,6 +67,8 @@ class Case:
     """The member that is bound before the group preempts."""
     plugins: tuple[Thing, ...] = ()
     """Further plugins at Filter and Reserve."""
+    zones: str = ""
+    """The zones of the nodes, if groups are placed by topology."""
     minors: tuple[str, ...] = BOTH
 
 
@@ -66,7 +76,10 @@ def script_of(name: str, case: Case) -> Script:
     """Write a case as a script."""
     amounts = dict(one.split("=") for one in case.nodes.split())
     budgets = [written_budget(case.budget)] if case.budget else []
-    before = [*(node(one, cpu) for one, cpu in amounts.items()), *budgets, *case.groups, *case.residents]
+    nodes = [node(one, cpu) for one, cpu in amounts.items()]
+    for one, zone in zip(nodes, case.zones.split(), strict=False):
+        one["metadata"]["labels"][ZONE] = zone
+    before = [*nodes, *budgets, *case.groups, *case.residents]
     steps = [*_in_a_row(0.011, before), *_in_a_row(0.5173, case.nominees)]
     names = [one["metadata"]["name"] for one in case.groups] if case.together else []
     steps += [{"at": round(0.9 + APART * place, 6), "remove": _group(one)} for place, one in enumerate(names)]
@@ -85,6 +98,8 @@ def _use(script: Script, case: Case) -> None:
     for profile in script["config"]["profiles"]:
         profile["plugins"] = lists
     script["plugins"] += case.plugins
+    if case.zones:
+        place_by_topology(script, {"zone1": 0, "zone2": 100})
 
 
 def _in_a_row(at: float, things: Any) -> list[Thing]:
@@ -180,6 +195,8 @@ IN_WHOLE: Final = (
     *pods("v1@node1 v2@node2", "victim-pg", "1", 50),
     *pods("v3@node3 v4@node4", "victim-pg2", "1", 200),
 )
+IN_ZONE: Final = written_group("pg1", 2, priority=100, schedulingConstraints={"topology": [{"key": ZONE}]})
+ZONES: Final = "zone1 zone1 zone2 zone2"
 FOUR: Final = "node1=1 node2=1 node3=1 node4=1"
 PREFERRED: Final = {"node1": 100, "node2": 0}
 EXISTS: Final[Thing] = {
@@ -392,6 +409,26 @@ PREEMPTION: Final = {
         (*pods("v1@node1", None, "1", 15, app="counted"), *pods("v2@node1", None, "1", 10)),
         pods("p-a p-b", "pg1", "1", 100, app="reserved"),
         scheduled="p-a p-b v2", victims="v1", plugins=(counted(2),),
+    ),
+    "topology: one zone": Case(
+        "node1=1 node2=1", (IN_ZONE,), pods("low-1@node1 low-2@node2", None, "1", 10), HIGH2,
+        scheduled="high-1 high-2", victims="low-1 low-2", nominated="high-1 high-2", together=True, zones="zone1 zone1",
+    ),
+    "topology: one of two zones can be freed": Case(
+        FOUR, (IN_ZONE,),
+        (*pods("low-1@node1 low-2@node2", None, "1", 10), *pods("first-1@node3 first-2@node4", None, "1", 200)), HIGH2,
+        scheduled="high-1 high-2 first-1 first-2", victims="low-1 low-2", nominated="high-1 high-2",
+        together=True, zones=ZONES,
+    ),
+    "topology: the zone with the higher score is freed": Case(
+        FOUR, (IN_ZONE,), pods("low-1@node1 low-2@node2 low-3@node3 low-4@node4", None, "1", 10), HIGH2,
+        scheduled="high-1 high-2 low-1 low-2", victims="low-3 low-4", nominated="high-1 high-2",
+        together=True, zones=ZONES,
+    ),
+    "topology: no zone can be freed": Case(
+        FOUR, (IN_ZONE,),
+        (*pods("low-1@node1 low-2@node3", None, "1", 10), *pods("first-1@node2 first-2@node4", None, "1", 200)), HIGH2,
+        scheduled="low-1 low-2 first-1 first-2", unschedulable="high-1 high-2", together=True, zones=ZONES,
     ),
     "gang: members that fit are bound first": _bound_first(GANG2),
     "basic: members that fit are bound first": _bound_first(BASIC),
