@@ -193,10 +193,6 @@ class RejectedGroup(Protocol):
     def victim_guards(self) -> Sequence[VictimGuard]:
         """The guards of placed pods; a pod may be evicted if no guard protects it."""
 
-    @property
-    def is_extended(self) -> bool:
-        """Whether extenders are interested in members."""
-
     def without(
         self, pods: Sequence[PlacedPod], ranks: NodeRanks | None = None
     ) -> AbstractContextManager[GroupSimulation]:

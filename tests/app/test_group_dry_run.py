@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -186,14 +190,60 @@ def test_a_group_has_to_be_among_the_objects() -> None:
         dry_run_group([raw(node("n1"))], [raw(one) for one in members(1)], kube_version="1.38")
 
 
-def test_configured_extenders_are_refused() -> None:
-    config = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}],
-    }
-    with pytest.raises(UsageError, match="cannot call the extenders"):
-        decided(group(least=1), members(1), node("n1"), config=config)
+class Rejecting(BaseHTTPRequestHandler):
+    """An extender that accepts only the node n2, and fails for the pod p9."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        names = [one["metadata"]["name"] for one in asked["Nodes"]["items"]]
+        kept = [one for one in asked["Nodes"]["items"] if one["metadata"]["name"] == "n2"]
+        answer = {"Nodes": {"items": kept}, "FailedNodes": {name: "not here" for name in names if name != "n2"}}
+        if asked["Pod"]["metadata"]["name"] == "p9":
+            answer = {"Error": "no answer"}
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def extended() -> Iterator[dict[str, Any]]:
+    """Run an extender, and return a configuration with it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Rejecting) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [{"urlPrefix": f"http://127.0.0.1:{server.server_port}", "filterVerb": "filter"}],
+        }
+        server.shutdown()
+        thread.join()
+
+
+def test_extenders_decide_about_members(extended: dict[str, Any]) -> None:
+    nodes = [node("n1"), node("n2")]
+    record = decided(group(least=4), members(4), *nodes, config=extended).to_dict()
+    assert (record["result"], [one["node"] for one in record["members"]]) == ("Scheduled", ["n2"] * 4)
+    record = decided(group(least=5), members(5), *nodes, config=extended).to_dict()
+    assert record["result"] == "Unschedulable"
+    assert record["members"][4]["message"].startswith("0/2 nodes are available: 1 Insufficient cpu, 1 not here.")
+    record = decided(group(least=1), [member("p9")], *nodes, config=extended).to_dict()
+    assert (record["result"], "no answer" in record["message"]) == ("Error", True)
+
+
+def test_a_group_preempts_where_extenders_accept_its_members(extended: dict[str, Any]) -> None:
+    olds = [pod(f"old-{number}", on=f"n{number}", priority=-1, requests={"cpu": 4}) for number in (1, 2)]
+    nodes = [node("n1"), node("n2")]
+    record = decided(group(least=1), members(1, cpu=4), *nodes, *olds, config=extended).to_dict()
+    assert record["victims"] == ["default/old-2"]
+    assert record["members"][0]["nominated"] == "n2"
+    record = decided(group(least=2), members(2, cpu=4), *nodes, *olds, config=extended).to_dict()
+    assert "victims" not in record
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.minor)

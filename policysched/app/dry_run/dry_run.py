@@ -9,6 +9,7 @@ or read once from a file or a server, and enter the state as in a running schedu
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from policysched.app.refusals import refusals
 from policysched.app.running.metric_options import MetricOptions, metrics_read, wanted_by
 from policysched.errors import UsageError
 from policysched.framework import MetricAnswer, MetricKey, PostFilterResult, Sample, Wanted
+from policysched.framework.extender import Extender
 from policysched.framework.profile import Profile
 from policysched.framework.registry import PluginRegistry
 from policysched.language.messages.diagnostics import Diagnostic
@@ -165,10 +167,13 @@ class Simulation:
         """The pods under the scheduler names that they state."""
         return [decode_pod(raw) for raw in self.raws]
 
-    def engine(self, seed: int | None) -> tuple[Engine, random.Random]:
+    def engine(self, seed: int | None, extenders: tuple[Extender, ...] = ()) -> tuple[Engine, random.Random]:
         """Return an engine for the profile with the policies, and the random source of the engine's decisions."""
         rng = random.Random(seed)  # noqa: S311 - a draw among equals, no secret
-        return Engine(self.cluster, self.policies.join(self.profile), rng), rng
+        profile = self.policies.join(self.profile)
+        if extenders:
+            profile = dataclasses.replace(profile, extenders=extenders)
+        return Engine(self.cluster, profile, rng), rng
 
     def decide(self, engine: Engine, rng: random.Random) -> tuple[Decision, PostFilterResult | None]:
         """Decide, calling the configured extenders; run PostFilter if no node is feasible.
@@ -181,7 +186,7 @@ class Simulation:
             return decision, at_once(post_filtered(engine, decision, rng))
         from policysched.app.dry_run.with_extenders import GivenTexts, decide  # noqa: PLC0415 - few have extenders
 
-        return asyncio.run(decide(engine, self.pod, self.configuration, GivenTexts(self.raw, self.objects), rng))
+        return asyncio.run(decide(engine, self.pod, self.configuration, GivenTexts(self.raws, self.objects), rng))
 
 
 def simulate(  # noqa: PLR0913 - what a decision depends on

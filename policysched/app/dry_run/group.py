@@ -5,6 +5,8 @@ The group's pending members of the cluster are decided with the given pods. A gr
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from policysched.app.configuration.reading import ConfigurationInput
@@ -14,10 +16,13 @@ from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.group_members import group_named_by, pending_members, release_of_groups
 from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
+from policysched.model.objects import Pod
 from policysched.model.policy import KIND
 from policysched.model.release import AUTO, release_named
 from policysched.reading.documents import of_kind
 from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.record import Record
+from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.record import make_group_record
 
 
@@ -63,7 +68,6 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
         raise UsageError(f"Kubernetes {release_named(kube_version).minor} does not schedule pod groups")
     members = (*wanted, *pending_members(given, wanted))
     made = simulate_pods(given, members, tried, release, config=config, now=now, metrics=metrics, plugins=plugins)
-    refuse_extenders(made)
     waiting, new = made.pods[len(wanted) :], made.pods[: len(wanted)]
     acting = made.policies.acting(made.profile)
 
@@ -71,10 +75,37 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
         if observe is not None:
             observe(decision, acting)
 
-    engine, rng = made.engine(seed)
-    record = make_group_record(engine, (*waiting, *new), rng, acting, made.stated, look)
+    record = asyncio.run(_recorded(made, (*waiting, *new), seed, look))
     report = GroupReport(record, made.diagnostics, made.problems, (*made.notes, *made.admission_notes))
     return report.with_not_applied(made.not_applied)
+
+
+async def _recorded(
+    made: Simulation, pods: Sequence[Pod], seed: int | None, look: Callable[[Decision], None]
+) -> Record:
+    """Return the record of a group, calling the configured extenders.
+
+    Raises:
+        UsageError: an extender's URL or certificate is invalid, or its answers change all the time.
+    """
+    acting = made.policies.acting(made.profile)
+    if made.configuration is None or not made.configuration.extenders:
+        engine, rng = made.engine(seed)
+        return make_group_record(engine, pods, rng, acting, made.stated, look)
+    from policysched.app.configuration.extenders import make_extenders  # noqa: PLC0415 - few have extenders
+    from policysched.app.dry_run.with_extenders import GivenTexts  # noqa: PLC0415 - as above
+
+    extenders = make_extenders(made.configuration, GivenTexts(made.raws, made.objects))
+    try:
+        engine, rng = made.engine(seed, tuple(extenders))
+        answers = ExtenderAnswers(engine, rng, len(pods))
+        record = await answers.run(lambda: make_group_record(engine, pods, rng, acting, made.stated, look, answers))
+    finally:
+        for one in extenders:
+            await one.retire()
+    if record is None:
+        raise UsageError("the decision about the pod group does not end: extenders were called too often")
+    return record
 
 
 def refuse_extenders(made: Simulation) -> None:
@@ -84,4 +115,4 @@ def refuse_extenders(made: Simulation) -> None:
         UsageError: it has.
     """
     if made.configuration is not None and made.configuration.extenders:
-        raise UsageError("a dry-run of a pod group cannot call the extenders of the configuration")
+        raise UsageError("the answer about a pod group cannot call the extenders of the configuration")

@@ -29,12 +29,13 @@ Object = Mapping[str, Any]
 class GivenTexts:
     """Source of given objects as JSON, for extenders."""
 
-    def __init__(self, pod: Object, objects: Sequence[Object]) -> None:
-        self._pod, self._objects = pod, objects
+    def __init__(self, pods: Sequence[Object], objects: Sequence[Object]) -> None:
+        self._pods, self._objects = {_key_of(one): one for one in pods}, objects
 
     def pod(self, pod: Pod) -> bytes:
-        """Return the JSON of a placed pod, or of the pod to schedule."""
-        return without(_text(self._placed.get(pod.metadata.uid or pod.key, self._pod)), MANAGED)
+        """Return the JSON of a placed pod, or of a pod to schedule."""
+        given = self._placed.get(pod.metadata.uid or pod.key)
+        return without(_text(self._pods[pod.key] if given is None else given), MANAGED)
 
     def node(self, name: str) -> bytes:
         """Return the JSON of a node."""
@@ -50,10 +51,13 @@ class GivenTexts:
         found = {}
         for one in self._objects:
             if one["kind"] == PODS.kind and (one.get("spec") or {}).get("nodeName"):
-                metadata = one["metadata"]
-                key = f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
-                found[str(metadata.get("uid") or key)] = one
+                found[str(one["metadata"].get("uid") or _key_of(one))] = one
         return found
+
+
+def _key_of(pod: Object) -> str:
+    metadata = pod["metadata"]
+    return f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
 
 
 def _text(obj: Object) -> bytes:

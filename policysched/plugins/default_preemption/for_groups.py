@@ -35,7 +35,6 @@ PREFIX: Final = "pod group preemption: "
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 ONGOING: Final = "ongoing preemption on nominated nodes"
-EXTENDED: Final = "not supported for pods that extenders are interested in"
 
 MOST_EVALUATIONS: Final = 5_000
 """Number of evaluations of members up to which victims are restored one after another, if filters read the pods of
@@ -112,7 +111,7 @@ def _early(rejected: RejectedGroup, rules: GroupRules) -> PodGroupPostFilterResu
     if waits:
         nominated = {pod_id(one): one.status.nominated_node_name or "" for one in pods}
         return PodGroupPostFilterResult(Status(Code.SUCCESS, (f"{PREFIX}{ONGOING}",)), nominated)
-    return PodGroupPostFilterResult(unschedulable(f"{PREFIX}{EXTENDED}")) if rejected.is_extended else None
+    return None
 
 
 def _waits(rejected: RejectedGroup) -> bool:

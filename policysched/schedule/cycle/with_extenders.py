@@ -48,6 +48,18 @@ class Answers:
     """The message of a failed extender that is not ignorable; it ends the cycle."""
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What extenders are asked about a pod; it stays valid when the cluster changes."""
+
+    pod: Pod
+    found: Evaluation
+    names: tuple[str, ...]
+    """The feasible nodes."""
+    nominated: str = ""
+    """The nominated node if the pod may fit on it; it is evaluated first."""
+
+
 async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender], placement: RowNumbers | None = None) -> Answers:
     """Call extenders for the nominated node, and, if the pod does not fit on it, for all feasible nodes.
 
@@ -60,15 +72,27 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender], placement
     Returns:
         The answers; empty if the cycle ends before the extenders.
     """
-    evaluation, nodes = engine.find(pod, rows=placement), engine.cluster.nodes
+    question = question_about(engine, pod, engine.find(pod, rows=placement))
+    return await answers_to(question, extenders) if question.names else Answers(question.found)
+
+
+def question_about(engine: Engine, pod: Pod, evaluation: Evaluation) -> Question:
+    """Return what extenders are asked about a pod; without nodes if the cycle ends before the extenders."""
+    nodes = engine.cluster.nodes
     if nodes.count == 0 or evaluation.rejection is not None or evaluation.filter_failure is not None:
-        return Answers(evaluation)
-    names = [nodes.names[row] for row in evaluation.feasible().nonzero()[0].tolist()]
-    scores = evaluation.score_failure is None
-    if (nominated := evaluation.nominated_row) is not None:
+        return Question(pod, evaluation, ())
+    names = tuple(nodes.names[row] for row in evaluation.feasible().nonzero()[0].tolist())
+    nominated = evaluation.nominated_row
+    return Question(pod, evaluation, names, "" if nominated is None else nodes.names[nominated])
+
+
+async def answers_to(question: Question, extenders: Sequence[Extender]) -> Answers:
+    """Call extenders that are interested in a pod, in their order, and return their answers."""
+    pod, evaluation = question.pod, question.found
+    if question.nominated:
         answers = Answers(evaluation)
         try:
-            await _filter(pod, [nodes.names[nominated]], extenders, answers)
+            await _filter(pod, [question.nominated], extenders, answers)
         except ExtenderError as error:
             log.warning(
                 'extenders failed for the nominated node of pod "%s"; calling them for all feasible nodes: %s',
@@ -79,11 +103,11 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender], placement
             return answers
     answers = Answers(evaluation)
     try:
-        await _filter(pod, names, extenders, answers)
+        await _filter(pod, question.names, extenders, answers)
     except ExtenderError as error:
         return Answers(evaluation, failure=str(error))
-    if len(answers.passed) > 1 and scores:
-        await _prioritize(pod, [name for name in names if name in answers.passed], extenders, answers)
+    if len(answers.passed) > 1 and evaluation.score_failure is None:
+        await _prioritize(pod, [name for name in question.names if name in answers.passed], extenders, answers)
     return answers
 
 
@@ -103,9 +127,13 @@ def choose(
         engine.times.resume()
     evaluation = engine.find(pod, rows=placement) if moved else answers.found
     if answers.failure:
-        failure = Status(Code.ERROR, (answers.failure,), EXTENDER)
-        return Decision(evaluation, failure=failure)
-    return engine.choose(_with_answers(evaluation, answers))
+        return failed(evaluation, answers)
+    return engine.choose(with_answers(evaluation, answers))
+
+
+def failed(evaluation: Evaluation, answers: Answers) -> Decision:
+    """Return the decision for a pod about which an extender failed."""
+    return Decision(evaluation, failure=Status(Code.ERROR, (answers.failure,), EXTENDER))
 
 
 async def _filter(pod: Pod, names: Sequence[str], extenders: Sequence[Extender], answers: Answers) -> None:
@@ -155,7 +183,7 @@ async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extend
                 added[node] = added.get(node, 0) + score
 
 
-def _with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
+def with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
     """Return an evaluation with the answers of extenders as one filter and one score plugin for each extender."""
     called = answers.passed or answers.rejected
     if not called or evaluation.rejection is not None or evaluation.filter_failure is not None:

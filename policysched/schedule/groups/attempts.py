@@ -8,7 +8,7 @@ Source: pkg/scheduler/schedule_one_podgroup.go (scheduleOnePodGroup, podGroupCyc
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -24,7 +24,7 @@ from policysched.schedule.cluster_changes import ClusterChanges
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.groups.conditions import INVALID, GroupConditions, condition_for
 from policysched.schedule.groups.cycle import Evaluated, GroupDecision, MemberPlacement, Steps, TriedPlacement
-from policysched.schedule.groups.outcomes import GroupResult, post_filtered, rejection
+from policysched.schedule.groups.outcomes import NOT_ANSWERED, GroupResult, post_filtered, rejection
 from policysched.schedule.groups.placements import run_cycle
 from policysched.schedule.groups.simulation import RejectedPodGroup
 from policysched.schedule.groups.validation import refusal_of
@@ -166,14 +166,19 @@ class GroupAttempts:
         decision = await run_cycle(group, partial(self._scheduled, group.key), members, self._steps(profile))
         if decision.verdict.result is not AttemptResult.UNSCHEDULABLE:
             return GroupResult(group.metadata.name, decision, decision.verdict.message, self._names_group)
-        return self._post_filtered(group, members, decision)
+        return await self._post_filtered(group, members, decision)
 
-    def _post_filtered(self, group: PodGroup, members: Sequence[QueuedPod], decision: GroupDecision) -> GroupResult:
+    async def _post_filtered(
+        self, group: PodGroup, members: Sequence[QueuedPod], decision: GroupDecision
+    ) -> GroupResult:
         """Run PodGroupPostFilter for a rejected group, and start the writes of its result."""
         name, profile = members[0].profile, self._profiles[members[0].profile]
         scheduled = partial(self._scheduled, group.key)
         rejected = RejectedPodGroup(group, scheduled, members, self._attempts.engine_of(name), self._steps(profile))
-        result = self._binder.at(POD_GROUP_POST_FILTER, profile, post_filtered, profile, rejected, self._binder.timing)
+        run = partial(
+            self._binder.at, POD_GROUP_POST_FILTER, profile, post_filtered, profile, rejected, self._binder.timing
+        )
+        result = await rejected.answers.run(run, partial(self._is_current, members)) or NOT_ANSWERED
         if result.victims:
             guards = self._attempts.engine_of(name).profile.shadow_guards
             self._attempts.shadows.look(guards, members[0].pod, self._cluster, result.victims)
@@ -182,6 +187,12 @@ class GroupAttempts:
         if result.act is not None:
             self._attempts.make_room(group.key, POD_GROUP, result.act)
         return rejection(group.metadata.name, decision, result, names_group=self._names_group)
+
+    def _is_current(self, members: Iterable[QueuedPod]) -> bool:
+        """Return whether all members still wait for a node, after extenders were called."""
+        self._changes.update_time()
+        placed = self._cluster.pods.by_id
+        return all(self._queue.get(one.identity) is one and one.identity not in placed for one in members)
 
     def _scheduled(self, key: str) -> int:
         """Return the number of members of a group that have a node."""

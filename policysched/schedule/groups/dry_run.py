@@ -1,7 +1,6 @@
 """`GroupDryRun`: decides about a pod group without placing it; afterwards, the cluster is as before.
 
-The decision is that of a running scheduler. Nothing is written, extenders are not called, and scheduling gates of
-members are ignored.
+The decision is that of a running scheduler. Nothing is written, and scheduling gates of members are ignored.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import at_once
 from policysched.schedule.groups.cycle import GroupCycle, GroupDecision, Steps
+from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.outcomes import GroupResult, post_filtered, rejection
 from policysched.schedule.groups.placement_points import all_nodes
 from policysched.schedule.groups.placements import decide_group
@@ -92,9 +92,10 @@ class GroupDryRun:
         draw: Selects one of equally good nodes, instead of `rng`.
         stated: The members under their own scheduler names, if `pods` have another name.
         observe: Called with the decision about each member.
+        answers: The known answers of extenders; default: none is known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - dependencies are passed in
         self,
         engine: Engine,
         pods: Iterable[Pod],
@@ -102,6 +103,7 @@ class GroupDryRun:
         draw: Draw | None = None,
         stated: Sequence[Pod] = (),
         observe: Observe = _ignore,
+        answers: ExtenderAnswers | None = None,
     ) -> None:
         self._engine, self._cluster, self._observe = engine, engine.cluster, observe
         self._rng, self._draw = rng, draw or _by_name(rng)
@@ -109,12 +111,14 @@ class GroupDryRun:
         self.members = sorted(queued, key=evaluation_key)
         """The members, in the order of evaluation."""
         self._stated = stated or [one.pod for one in self.members]
+        self._answers = answers or ExtenderAnswers(engine, rng, len(self.members))
 
     def decide(self) -> DecidedGroup:
         """Decide about the group.
 
         Raises:
             UsageError: the cluster has no PodGroup object of the group.
+            UnansweredError: the answers of extenders are needed.
         """
         with self._counted() as state:
             group = state.group
@@ -171,7 +175,7 @@ class GroupDryRun:
         decision = self._cycle(group, steps)
         if decision.verdict.result is not AttemptResult.UNSCHEDULABLE:
             return GroupResult(name, decision, decision.verdict.message, named)
-        rejected = RejectedPodGroup(group, self._scheduled, self.members, self._engine, steps)
+        rejected = RejectedPodGroup(group, self._scheduled, self.members, self._engine, steps, self._answers)
         result = post_filtered(self._engine.profile, rejected)
         return rejection(name, decision, result, names_group=named)
 
@@ -226,7 +230,12 @@ class GroupDryRun:
         profile = self._engine.profile
 
         async def decide(member: QueuedPod, placement: CandidatePlacement) -> Decision:
-            decision = self._engine.decide(member.pod, rows=placement.limit(self._cluster))
+            rows = placement.limit(self._cluster)
+            if profile.extenders:
+                extended = self._answers.applied(member.pod, self._engine.find(member.pod, rows=rows))
+                decision = extended if isinstance(extended, Decision) else self._engine.choose(extended)
+            else:
+                decision = self._engine.decide(member.pod, rows=rows)
             decision = self._draw(member, decision)
             observe(member, decision, placement)
             return decision

@@ -23,6 +23,12 @@ ENDING: Final = (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 """The codes that end PodGroupPostFilter."""
 
 
+NOT_ANSWERED: Final = PodGroupPostFilterResult(
+    unschedulable("pod group preemption: members or nodes changed while extenders were called")
+)
+"""The result of a preemption that is given up."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupResult:
     """The result of a pod group's attempt, with the failures of its members.

@@ -17,6 +17,7 @@ from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import MOST_EXPLAINED, make_record
 from policysched.schedule.groups.cycle import GroupDecision, TriedPlacement
 from policysched.schedule.groups.dry_run import DecidedGroup, GroupDryRun
+from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.outcomes import GroupResult
 from policysched.schedule.observer import AttemptResult
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -29,13 +30,14 @@ RESULTS: Final = {
 }
 
 
-def make_group_record(
+def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     engine: Engine,
     pods: Iterable[Pod],
     rng: random.Random,
     policies: Sequence[ActivePolicy],
     stated: Sequence[Pod] = (),
     observe: Callable[[Decision], object] = lambda _decision: None,
+    answers: ExtenderAnswers | None = None,
 ) -> Record:
     """Decide about a pod group without placing it; return the record.
 
@@ -46,9 +48,11 @@ def make_group_record(
         policies: The policies to describe.
         stated: The members under their own scheduler names, if `pods` have another name.
         observe: Called with the decision about each member, while the earlier members have their nodes.
+        answers: The known answers of extenders.
 
     Raises:
         UsageError: the cluster has no PodGroup object of the group.
+        UnansweredError: the answers of extenders are needed.
     """
     records: dict[str, dict[str, Record]] = {}
 
@@ -58,7 +62,7 @@ def make_group_record(
         if decision.row < 0 and len(own) < MOST_EXPLAINED:
             own[member.identity] = make_record(decision, policies)
 
-    dry_run = GroupDryRun(engine, pods, rng, None, stated, look)
+    dry_run = GroupDryRun(engine, pods, rng, None, stated, look, answers)
     decided = dry_run.decide()
     tried = decided.outcome is not None
     fitting = dry_run.fitting() if tried and decided.result is AttemptResult.UNSCHEDULABLE else None

@@ -1,7 +1,8 @@
 """Simulation of a pod group's cycle without some placed pods, for PodGroupPostFilter plugins.
 
 The pods are removed from the cluster and the members are assumed in it, all without a yield to the event loop; at the
-end the cluster is as before. Extenders are not called.
+end the cluster is as before. If the answers of extenders are needed, the simulation ends, and is repeated with the
+answers and with the same draws.
 
 Source: pkg/scheduler/framework/preemption/podgrouppreemption.go (selectVictimsOnDomain), v1.37 and v1.38.
 """
@@ -34,6 +35,7 @@ from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.post_filter import at_once
 from policysched.schedule.cycle.results.plugin_results import NARROWED
 from policysched.schedule.groups.cycle import GroupCycle, MemberPlacement, Steps
+from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.placements import decide_group
 from policysched.schedule.observer import AttemptResult
 from policysched.schedule.queue.queued_pod import QueuedPod
@@ -51,6 +53,7 @@ class RejectedPodGroup:
         members: The members of the attempt, in the order of evaluation.
         engine: The engine of the members' profile.
         steps: The steps of the cycle; decisions are made by the engine.
+        answers: The known answers of extenders; default: none is known yet.
     """
 
     def __init__(
@@ -60,9 +63,11 @@ class RejectedPodGroup:
         members: Sequence[QueuedPod],
         engine: Engine,
         steps: Steps,
+        answers: ExtenderAnswers | None = None,
     ) -> None:
         self.group, self._scheduled, self._members = group, scheduled, members
         self._engine, self._steps = engine, steps
+        self.answers = answers or ExtenderAnswers(engine, steps.rng, len(members))
 
     @property
     def pods(self) -> Sequence[Pod]:
@@ -79,15 +84,10 @@ class RejectedPodGroup:
         """The guards that protect pods from preemption."""
         return self._engine.profile.victim_guards
 
-    @property
-    def is_extended(self) -> bool:
-        """Whether extenders are interested in members."""
-        return any(self._engine.profile.extending(pod) for pod in self.pods)
-
     @contextmanager
     def without(self, pods: Sequence[PlacedPod], ranks: NodeRanks | None = None) -> Iterator[_Simulation]:
         """Simulate the cycle of the group without some pods."""
-        simulation = _Simulation(self.group, self._members, self._engine, self._steps, ranks)
+        simulation = _Simulation(self.group, self._members, self._engine, self._steps, ranks, self.answers)
         try:
             simulation.begin(pods, self._scheduled)
             yield simulation
@@ -99,9 +99,15 @@ class _Simulation:
     """A pod group in the cluster without some other pods (implements `GroupSimulation`)."""
 
     def __init__(
-        self, group: PodGroup, members: Sequence[QueuedPod], engine: Engine, steps: Steps, ranks: NodeRanks | None
+        self,
+        group: PodGroup,
+        members: Sequence[QueuedPod],
+        engine: Engine,
+        steps: Steps,
+        ranks: NodeRanks | None,
+        answers: ExtenderAnswers,
     ) -> None:
-        self._cluster, self._engine, self._ranks = steps.cluster, engine, ranks
+        self._cluster, self._engine, self._ranks, self._answers = steps.cluster, engine, ranks, answers
         self._steps = replace(
             steps,
             decide=self._decide,
@@ -163,9 +169,12 @@ class _Simulation:
 
     async def _decide(self, member: QueuedPod, placement: CandidatePlacement) -> Decision:
         evaluation = self._engine.find(member.pod, rows=placement.limit(self._cluster))
+        extended = self._answers.applied(member.pod, evaluation)
+        if isinstance(extended, Decision):
+            return extended
         if self._ranks is not None:
-            evaluation = _of_lowest_rank(evaluation, self._ranks)
-        return self._engine.choose(evaluation)
+            extended = _of_lowest_rank(extended, self._ranks)
+        return self._engine.choose(extended)
 
     def _reserve(self, reserve: Callable[[AssumedPod], Status | None], assumed: AssumedPod) -> Status | None:
         status = reserve(assumed)

@@ -198,11 +198,71 @@ def test_policies_protect_pods_from_groups() -> None:
     assert 'p/preemption: not has(victim.labels["keep"]) (default/a: ' in refused.status.message
 
 
-def test_groups_do_not_preempt_for_pods_of_extenders() -> None:
-    around = world(node("n1"), placed("a", "n1"))
-    profile = replace(default_profile(ME, release=around.release), extenders=(FakeExtender(),))
-    result = preempt(around, group(least=1, **HIGH), strong(1), profile=profile)
-    assert result.status.message == f"{PREEMPTION}not supported for pods that extenders are interested in"
+def extended(release: Release, *extenders: FakeExtender) -> Profile:
+    return replace(default_profile(ME, release=release), extenders=extenders)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_groups_preempt_where_extenders_accept_their_members(release: Release) -> None:
+    """The extender is asked once about each member without victims; no other node is feasible for the last member."""
+    one = FakeExtender(passes=frozenset({"n2", "n3"}), prioritizes=False)
+    nodes = [node(f"n{number}") for number in range(4)]
+    async with running(*nodes, of=extended(release, one), release=release) as stand:
+        for number in range(4):
+            stand.scheduler.set_pod(placed(f"o{number}", f"n{number}"))
+        await submit(stand, group(least=2, **HIGH), *strong(2))
+        assert deleted(stand) == ["o2", "o3"]
+        assert sorted(name for _, name in stand.client.nominated) == ["n2", "n3"]
+        assert is_clean(stand.scheduler.cluster)
+    asked = [names for _, names in one.asked]
+    assert asked[0] == ("n0", "n1", "n2", "n3")
+    assert [len(names) for names in asked] == [4, 3]
+
+
+async def test_extenders_that_fail_end_the_preemption_of_a_group() -> None:
+    one = FakeExtender(error="no answer")
+    async with running(node("n1"), of=extended(GATED_38, one), release=GATED_38) as stand:
+        stand.scheduler.set_pod(placed("a", "n1"))
+        await submit(stand, group(least=1, **HIGH), *strong(1))
+        assert deleted(stand) == []
+        assert conditions(stand)[-1][1] == "SchedulerError"
+        assert "no answer" in conditions(stand)[-1][2]
+
+
+async def test_preemption_ends_if_a_member_is_deleted_while_extenders_answer() -> None:
+    pods, stand_of = strong(2), dict[str, Stand]()
+
+    async def delete() -> None:
+        stand_of["it"].scheduler.drop(pods[1])
+
+    one = FakeExtender(hold=delete)
+    async with running(node("n1"), node("n2"), of=extended(GATED_38, one), release=GATED_38) as stand:
+        stand_of["it"] = stand
+        for number in (1, 2):
+            stand.scheduler.set_pod(placed(f"o{number}", f"n{number}"))
+        await submit(stand, group(least=2, **HIGH), *pods)
+        assert deleted(stand) == []
+        assert conditions(stand)[0][2].endswith("members or nodes changed while extenders were called")
+        assert is_clean(stand.scheduler.cluster)
+
+
+async def test_cluster_is_whole_while_extenders_answer_about_a_simulation() -> None:
+    seen, stand_of = list[tuple[int, bool]](), dict[str, Stand]()
+
+    async def look() -> None:
+        cluster = stand_of["it"].scheduler.cluster
+        seen.append((len(cluster.pods.by_id), is_clean(cluster)))
+
+    async with running(
+        node("n1"), node("n2"), of=extended(GATED_38, FakeExtender(hold=look)), release=GATED_38
+    ) as stand:
+        stand_of["it"] = stand
+        for number in (1, 2):
+            stand.scheduler.set_pod(placed(f"o{number}", f"n{number}"))
+        await submit(stand, group(least=2, **HIGH), *strong(2))
+        assert deleted(stand) == ["o1", "o2"]
+    assert set(seen) == {(2, True)}
+    assert len(seen) >= 3
 
 
 @pytest.mark.parametrize("seed", range(90))
