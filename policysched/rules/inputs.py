@@ -46,7 +46,7 @@ from policysched.state.tables.nodes import NodeTable
 Scalar = str | float | bool | tuple[str, ...] | None
 BEYOND_CLASS = frozenset(("name", "annotations", "owner_kind", "owner_name", "qos", "claims", "storage_classes"))
 """The fields of `pod.` that are part of the key of a pod class only if a policy reads them."""
-BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "annotations", "phase", "age"))
+BEYOND_SIGNATURE = frozenset(("name", "image_bytes", "annotations", "phase", "age", "group"))
 """The fields of `peer.` and `victim.` in which placed pods with one signature may differ."""
 _ASPECTS = {
     "addresses": Aspect.INFO,
@@ -296,6 +296,8 @@ def peer_value(placed: PlacedPod, item: Input, cluster: Cluster) -> Scalar:
     """Return the value of a `peer.` or `victim.` input of a placed pod."""
     if item.path[0] == "requests":
         return amount({"pods": 1, **dict(placed.pod_resources.amounts)}, item)
+    if item.path[0] == "group":
+        return group_value(placed.pod, Input("group", item.path[1:], item.key), cluster)
     return _value(placed.pod, item, cluster)
 
 

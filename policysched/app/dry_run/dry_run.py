@@ -29,6 +29,7 @@ from policysched.app.dry_run.policies import compiled_policies, last_good_notes,
 from policysched.app.dry_run.results import Report
 from policysched.app.dry_run.template_claims import with_template_claims
 from policysched.app.files.given import Objects, OneObject, given_objects, one_object
+from policysched.app.files.group_members import release_of_groups
 from policysched.app.files.new_pods import as_new
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
@@ -45,7 +46,7 @@ from policysched.metric_sources.table import as_table, load_table
 from policysched.metric_sources.table_answers import answers
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import PriorityClasses, implied_namespace
-from policysched.model.kinds import FINISHED, PODS, POLICIES, kind_of
+from policysched.model.kinds import FINISHED, POD_GROUPS, PODS, POLICIES, kind_of
 from policysched.model.objects import Pod
 from policysched.model.policy import KIND, PolicyKey
 from policysched.model.release import AUTO, Release, release_named
@@ -205,9 +206,12 @@ def simulate(  # noqa: PLR0913 - what a decision depends on
     Raises:
         UsageError: an object is malformed, or the configuration has no profile for the pod.
     """
+    given = list(unlisted(given_objects(objects, "objects")))
     release = release_named(kube_version)
+    if any(kind_of(one) is POD_GROUPS for one in given):
+        release = release_of_groups(given, release) or release
     pods = [of_kind(one_object(pod, "pod"), "Pod")]
-    return simulate_pods(objects, pods, policies, release, config=config, now=now, metrics=metrics, plugins=plugins)
+    return simulate_pods(given, pods, policies, release, config=config, now=now, metrics=metrics, plugins=plugins)
 
 
 def simulate_pods(  # noqa: PLR0913 - what a decision depends on

@@ -374,6 +374,7 @@ FIELDS: Final[Mapping[Names, InputField]] = {
         ("victim", name): InputField(_shaped(STRING, Shape.PODS, Gap.INPUT), _OF_PODS[name])
         for name in ("owner_kind", "owner_name")
     },
+    **_pod_group(("victim", "group"), Shape.PODS),
 }
 # Functions over the pods of a node.
 POD_FUNCTIONS: Final[tuple[Names, ...]] = tuple(

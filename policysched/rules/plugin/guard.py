@@ -11,7 +11,7 @@ Source: docs/reference/language.md#preemption.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import ANY_KEY, Op, Typed, steps
 from policysched.language.ir.types import Unit
 from policysched.language.messages.amounts import written
-from policysched.model.objects import Pod
+from policysched.model.objects import Pod, PodGroup
 from policysched.model.pod_requirements import pod_priority
 from policysched.rules.compile.policy import CompiledFilter
 from policysched.rules.inputs import Scalar, peer_value
@@ -32,6 +32,7 @@ from policysched.rules.results.rule_rows import FilterRow, plugin_codes, reason,
 from policysched.rules.shared_values.context import EvaluationContext
 from policysched.rules.shared_values.pod_aggregates import VictimFrame
 from policysched.state.placed.pods import pod_id
+from policysched.state.pod_groups import group_key
 from policysched.state.tables.interner import Interner
 from policysched.visible import visible
 
@@ -103,13 +104,16 @@ class PolicyGuard(VictimGuard):
             pod_actions |= VICTIM_ACTIONS.get(item.path[0], Action.NONE) if item.root == "victim" else Action.NONE
         if pod_actions:
             found.append(Hint(Resource.ASSIGNED_POD, pod_actions, self._helps))
+        if any(item.root == "victim" and item.path[0] == "group" for item in read):
+            found.append(Hint(Resource.POD_GROUP, Action.ADD | Action.UPDATE, self._helps))
+            found.append(Hint(Resource.ASSIGNED_POD, Action.ADD, self._helps))
         return found
 
     def _helps(self, pod: Pod, change: Change, cluster: Cluster) -> bool:
         """Return whether the condition, after a change, permits evicting the changed pod or a pod of the node."""
-        if isinstance(change.new, Pod):
-            one = cluster.pods.by_id.get(pod_id(change.new))
-            placed = [] if one is None else [one]
+        if isinstance(change.new, Pod | PodGroup):
+            members = (pod_id(one) for one in _members(change.new, cluster))
+            placed = [cluster.pods.by_id[identity] for identity in members if identity in cluster.pods.by_id]
         else:
             placed = cluster.pods.on_row(change.row)
         lower = [one.slot for one in placed if pod_priority(one.pod) < pod_priority(pod)]
@@ -130,6 +134,14 @@ class PolicyGuard(VictimGuard):
         return ", ".join(
             f"{item.text} is {_shown(peer_value(placed, item, cluster), units.get(item))}" for item in shown
         )
+
+
+def _members(changed: Pod | PodGroup, cluster: Cluster) -> Iterable[Pod]:
+    """Return a changed pod with the placed pods of its group, or the placed pods of a changed group."""
+    own = [changed] if isinstance(changed, Pod) else []
+    groups, key = cluster.pod_groups, changed.key if isinstance(changed, PodGroup) else group_key(changed)
+    state = None if groups is None or not key else groups.get(key)
+    return own if state is None else [*own, *state.scheduled]
 
 
 def possible_victims(pod: Pod, cluster: Cluster) -> RowNumbers:

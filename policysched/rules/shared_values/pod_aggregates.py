@@ -35,6 +35,8 @@ from policysched.state.tables.columns import distinct, distinct_places
 from policysched.state.tables.interner import MISSING
 
 NUMBERS = frozenset(("priority", "requests", "image_bytes", "age"))
+GROUP_NUMBERS = frozenset(("group", name) for name in ("min_count", "size", "placed"))
+"""Paths of the inputs of a victim's group that are numbers."""
 _WHOLE = frozenset((Op.INPUT, Op.ADD, Op.SUBTRACT, Op.ONLY, Op.IF, Op.ABS, Op.ROUND, Op.NEGATE, Op.DEFAULT,
                     Op.LEAST, Op.GREATEST, Op.CLAMP, Op.MULTIPLY))  # fmt: skip
 PODS = int(Aspect.PODS)
@@ -300,7 +302,7 @@ class KindFrame:
 
 def _column(placed: Sequence[PlacedPod | None], item: Input, strings: FrameStrings, cluster: Cluster) -> NDArray[Any]:
     values = [peer_value(one, item, cluster) for one in placed if one is not None]
-    if item.path[0] in NUMBERS:
+    if item.path[0] in NUMBERS or item.path in GROUP_NUMBERS:
         return np.array(values, np.float64)
     return np.array([MISSING if value is None else strings.code(str(value)) for value in values], np.int32)
 
