@@ -101,6 +101,15 @@ class PreemptionRule(Struct, frozen=True):
     message: str | None = None
 
 
+class PlacementRules(Struct, frozen=True):
+    """Rules about the sets of nodes (placements) on which all pods of a group are placed together."""
+
+    topology_key: str = ""
+    """Label whose values divide the nodes into placements; empty if the policy creates no placements."""
+    filters: list[FilterRule] = []
+    scores: list[ScoreRule] = []
+
+
 class PolicySpec(Struct, frozen=True):
     """Spec of a SchedulingPolicy."""
 
@@ -118,6 +127,7 @@ class PolicySpec(Struct, frozen=True):
     filters: list[FilterRule] = []
     scores: list[ScoreRule] = []
     preemption: PreemptionRule | None = None
+    placement: PlacementRules | None = None
 
 
 class PolicyCondition(Struct, frozen=True):

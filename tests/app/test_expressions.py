@@ -19,6 +19,11 @@ POLICY: dict[str, Any] = {
         "filters": [{"name": "a", "when": "?", "require": "?", "message": "m"}],
         "preemption": {"require": "?", "message": "m"},
         "scores": [{"name": "a", "when": "?", "value": "?"}, {"name": "b", "cases": ["?", "?"]}],
+        "placement": {
+            "topologyKey": "k",
+            "filters": [{"name": "a", "when": "?", "require": "?", "message": "m"}],
+            "scores": [{"name": "a", "when": "?", "value": "?"}, {"name": "b", "cases": ["?"]}],
+        },
     },
 }
 FIELDS = [
@@ -31,6 +36,11 @@ FIELDS = [
     "spec.scores[0].value",
     "spec.scores[1].cases[0]",
     "spec.scores[1].cases[1]",
+    "spec.placement.filters[0].when",
+    "spec.placement.filters[0].require",
+    "spec.placement.scores[0].when",
+    "spec.placement.scores[0].value",
+    "spec.placement.scores[1].cases[0]",
 ]
 
 
@@ -42,7 +52,10 @@ def test_expressions_are_the_texts_that_are_compiled() -> None:
 
 def test_cases_are_cases_and_all_others_are_not() -> None:
     starts = {re.sub(r"\[\d\]", "", one.field): one.start for one in expressions(POLICY)}
-    assert {field for field, start in starts.items() if start == "case"} == {"spec.scores.cases"}
+    assert {field for field, start in starts.items() if start == "case"} == {
+        "spec.scores.cases",
+        "spec.placement.scores.cases",
+    }
 
 
 def test_every_text_of_the_resource_that_may_be_long_is_an_expression_but_for_queries() -> None:

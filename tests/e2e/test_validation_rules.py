@@ -29,6 +29,12 @@ SPECS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("", {"tier": 100, "scores": [{"name": "s", "value": "3"}]}),
     ("spec.tier: Invalid value: 101", {"tier": 101}),
     ("spec.tier: Invalid value: -1", {"tier": -1}),
+    ("", {"placement": {"topologyKey": "example.com/rack"}}),
+    ("", {"placement": {"filters": [{"name": "f", "require": "placement.size > 2", "when": "group.size > 2"}]}}),
+    ("", {"placement": {"scores": [{"name": "s", "value": 3}, {"name": "t", "cases": ["placement.size > 1 → 3"]}]}}),
+    (EITHER, {"placement": {"scores": [{"name": "s"}]}}),
+    ("spec.placement.filters[0].require: Required", {"placement": {"filters": [{"name": "f"}]}}),
+    ("spec.placement.topologyKey", {"placement": {"topologyKey": "k" * 318}}),
     (TWICE, {"let": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]}),
 )  # fmt: skip
 

@@ -101,7 +101,7 @@ class TableFrame:
         return column_of(self.table, item, self.strings.base)
 
     def scalar(self, item: Input) -> Any:
-        assert item.root in {"pod", "group", "cluster"}
+        assert item.root in {"pod", "group", "placement", "cluster"}
         return value_of(self.scalars, item)
 
     def aggregate(self, node: Typed) -> Any:
@@ -181,6 +181,11 @@ class RowFrame:
     @property
     def nodes(self) -> Sequence[RowFrame]:
         return [RowFrame(self.whole, row) for row in range(self.whole.rows)]
+
+    @property
+    def placement(self) -> Sequence[RowFrame]:
+        """All nodes: the table is the placement."""
+        return self.nodes
 
     @property
     def pods(self) -> Sequence[RowFrame]:

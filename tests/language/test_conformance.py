@@ -41,13 +41,19 @@ PLACES: dict[str, tuple[Any, Want]] = {
     "pod": ("pod", Want.CONDITION),
     "preemption": ("preemption", Want.CONDITION),
     "score": ("score", Want.NUMBER),
+    "group": ("group", Want.CONDITION),
+    "placement": ("placement", Want.CONDITION),
+    "placement score": ("placement", Want.NUMBER),
 }
 METRICS = {"load": Unit.NUMBER, "ram": Unit.BYTES, "cores": Unit.CPU, "wait": Unit.DURATION}
 INPUTS = {"in", "nodes", "pods", "now"}
 KEYS = {"name", "expr", "cases", "place", "type", "value", "values", "missing", "unknown", "error", "at", "column",
         "case", "text", "inputs", "warning", *INPUTS}  # fmt: skip
 # These are about a whole policy, or a text too long for a table.
-ELSEWHERE = {"E0107", "E0207", "E0208", "E0313", "E0601", "W0705", "W0706", "W0709", "W0710", "W0711", "W0712", "W0713"}
+ELSEWHERE = {
+    *("E0107", "E0207", "E0208", "E0313", "E0601", "W0705", "W0706", "W0709", "W0710", "W0711", "W0712", "W0713"),
+    "W0715",
+}
 
 
 def _load() -> list[Any]:

@@ -71,7 +71,7 @@ def test_examples_are_found() -> None:
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_every_example_of_a_table_compiles(text: str) -> None:
-    compiled = compile_expression(text, Environment("let"))
+    compiled = compile_expression(text, Environment("placement" if "placement." in text else "let"))
     assert (compiled.diagnostics, compiled.program is not None) == ((), True)
 
 

@@ -68,7 +68,7 @@ class NodeView:
     def __init__(self, around: Around, node: Node, held: list[Pod], nodes: Sequence[NodeView]) -> None:
         self.around, self.node, self.held = around, node, held
         self.nodes: Sequence[ScalarFrame] = nodes
-        self.feasible = self.nodes
+        self.feasible = self.placement = self.nodes
         self.now: float = around.now
 
     @property
@@ -117,7 +117,7 @@ class PeerView:
 
     def __init__(self, view: NodeView, pod: Pod) -> None:
         self._view, self._pod = view, pod
-        self.nodes = self.feasible = view.nodes
+        self.nodes = self.feasible = self.placement = view.nodes
         self.pods: Sequence[ScalarFrame] = ()
         self.now = view.now
 

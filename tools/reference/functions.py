@@ -8,6 +8,7 @@ from typing import Final
 
 from policysched.language import FIELDS, Gap
 from policysched.language.functions.lists import LISTS
+from policysched.language.functions.placements import OVER_PLACEMENT
 from policysched.language.functions.signatures import Function
 from policysched.language.functions.strings import STRINGS
 from policysched.language.functions.times import TIMES
@@ -47,6 +48,11 @@ The pod that is scheduled.
 The PodGroup that the pod names in `spec.schedulingGroup`. Without the feature gate `GenericWorkload`, no pod has a
 group. Members that got a node in the current cycle of the group are placed. `appliesTo` and `when` read only the name,
 the labels and `min_count`.
+""",
+    "placement": """### placement
+
+A set of nodes that is tried for all pods of a group. Use `placement` only in the rules of
+[`spec.placement`](language.md#placements).
 """,
     "cluster": """### cluster
 
@@ -117,6 +123,13 @@ These functions read the pods that are placed on the node; `peer` is one of thes
 missing; a `c` that is unknown for a pod is not true for the pod. Only `min` and `max` can be missing.
 """,
         OVER_PODS,
+    ),
+    (
+        """### Functions over the nodes of a placement
+
+These functions read the nodes of a placement. They skip nodes where `x` is missing.
+""",
+        OVER_PLACEMENT,
     ),
 )
 

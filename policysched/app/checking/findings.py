@@ -28,6 +28,11 @@ FIELDS: Final[tuple[tuple[str, ...], ...]] = (
     ("scores", "*", "when"),
     ("scores", "*", "value"),
     ("scores", "*", "cases", "*"),
+    ("placement", "filters", "*", "when"),
+    ("placement", "filters", "*", "require"),
+    ("placement", "scores", "*", "when"),
+    ("placement", "scores", "*", "value"),
+    ("placement", "scores", "*", "cases", "*"),
 )
 """Paths of expressions below `spec`; `*` is every item of a list."""
 

@@ -7,7 +7,7 @@ key is an ordinary input.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from policysched.language.checking.doubts import warn_of_effect
 from policysched.language.checking.impossible import warn_of_images_one_by_one, warn_of_key, warn_of_parts
@@ -19,7 +19,7 @@ from policysched.language.ir.types import (
     FIELDS,
     GROUP_CONSTANTS,
     GROUPS,
-    POD_FUNCTIONS,
+    METHODS,
     RESOURCE_NAMES,
     ROOTS,
     Gap,
@@ -53,7 +53,7 @@ def _named(checker: Checker, path: Path) -> Typed | None:
         return _let(checker, path, environment.lets[root])
     if root in environment.later:
         return checker.report("E0207", path.span, name=root)
-    if root in {"peer", "victim"} and not _is_known_pod(checker, path):
+    if root in {"peer", "victim", "placement"} and not _is_in_scope(checker, path):
         return None
     if root not in ROOTS or root == "metrics":
         return _metric(checker, path) if root == "metrics" else _unknown(checker, path)
@@ -70,8 +70,12 @@ def _item(checker: Checker, path: Path, of: Type) -> Typed | None:
     return make(Op.INPUT, (), of, ITEM)
 
 
-def _is_known_pod(checker: Checker, path: Path) -> bool:
-    """Return whether a path may begin with `peer` or `victim` in the current context; report the path if not."""
+def _is_in_scope(checker: Checker, path: Path) -> bool:
+    """Return whether a path may begin with `peer`, `victim` or `placement` in the current context; else report it."""
+    if path.names[0] == "placement":
+        if not checker.placing:
+            checker.report("E0210", path.name_spans[0])
+        return checker.placing
     guards, key = checker.environment.phase == "preemption", _text(path.key) or "..."
     if path.names[0] == "peer":
         if not checker.peers:
@@ -92,9 +96,8 @@ def _let(checker: Checker, path: Path, node: Typed | None) -> Typed | None:
     if node is None:
         return None
     phase = checker.environment.phase
-    of_the_pod = node.type.shape is Shape.SCALAR and node.local and all(map(_is_of_the_pod, node.inputs))
-    if phase == "pod" and not of_the_pod:
-        return checker.report("E0405", path.span, name=name)
+    if why := _why_let_is_closed(checker, node):
+        return checker.report(why.code, path.span, why.variant, name=name)
     if node.normalizes and (phase not in {"score", "let"} or checker.reducing):
         return checker.report("E0506", path.span, "inner" if phase in {"score", "let"} else "")
     if node.over_pods and checker.peers:
@@ -107,6 +110,39 @@ def _is_of_the_pod(item: Input) -> bool:
     return item.root in {"pod", "clock"} or (item.root == "group" and item.path[0] in GROUP_CONSTANTS)
 
 
+class _Closed(NamedTuple):
+    """Why a text cannot read an input: the code of the error, and the variant of its message."""
+
+    code: str
+    variant: str = ""
+
+
+def _why_closed(checker: Checker, item: Input) -> _Closed | None:
+    """Return why the current part of a text cannot read an input; None if it can."""
+    phase = checker.environment.phase
+    if phase == "pod" and not _is_of_the_pod(item):
+        return _Closed("E0405", "group" if item.root == "group" else "")
+    if phase == "group" and item.root not in {"group", "clock"}:
+        return _Closed("E0405", checker.early)
+    if phase != "placement":
+        return None
+    if item.root == "pod" or item.path[0] == "cached_image_bytes":
+        return _Closed("E0406", "pod")
+    return None if checker.is_over_nodes or item.root not in {"node", "metrics"} else _Closed("E0406")
+
+
+def _why_let_is_closed(checker: Checker, node: Typed) -> _Closed | None:
+    """Return why the current part of a text cannot use a `let` name; None if it can."""
+    phase, is_scalar = checker.environment.phase, node.type.shape is Shape.SCALAR
+    if phase in {"pod", "group"}:
+        is_early = is_scalar and node.local and not any(_why_closed(checker, item) for item in node.inputs)
+        return None if is_early else _Closed("E0405", checker.early)
+    if not is_scalar and not checker.is_over_nodes:
+        return _Closed("E0406")
+    of_pod = (why for item in node.inputs if (why := _why_closed(checker, item)) and why.variant)
+    return next(of_pod, None)
+
+
 def _unknown(checker: Checker, path: Path) -> Typed | None:
     name = path.names[0]
     if name in FUNCTIONS:
@@ -115,6 +151,7 @@ def _unknown(checker: Checker, path: Path) -> Typed | None:
     roots = ("pod",) if checker.environment.phase == "pod" else ("node", "pod", "cluster")
     roots = ("peer", *roots) if checker.peers else roots
     roots = ("victim", *roots) if checker.environment.phase == "preemption" else roots
+    roots = ("placement", "group", "cluster") if not checker.is_over_nodes else roots
     suggestion = foreign_syntax.foreign_root(path.names, _text(path.key) or "...", roots) or foreign_syntax.name(
         name, known, checker.environment.metrics, roots
     )
@@ -143,7 +180,7 @@ def _metric(checker: Checker, path: Path) -> Typed | None:
 def _field(checker: Checker, path: Path) -> InputField | None:
     names = path.names
     for size in range(2, len(names) + 1):
-        if names[:size] not in FIELDS and names[:size] not in GROUPS and names[:size] not in POD_FUNCTIONS:
+        if all(names[:size] not in known for known in (FIELDS, GROUPS, METHODS)):
             tail = _tail(checker, path, names[: size - 1])
             last = names[-1]
             metric = f"write `metrics.{last}`" if names[0] == "node" and last in checker.environment.metrics else ""
@@ -151,7 +188,7 @@ def _field(checker: Checker, path: Path) -> InputField | None:
             _no_such(checker, path, size, meant, tail)
             return None
     found = FIELDS.get(names)
-    if found is None and names in POD_FUNCTIONS:
+    if found is None and names in METHODS:
         checker.report("E0202", path.span, "of pods", path=path.dotted)
     elif found is None:
         checker.report(
@@ -186,11 +223,10 @@ def _tail(checker: Checker, path: Path, parent: Names) -> str:
 
 
 def _closed(checker: Checker, path: Path) -> bool:
-    read = Input(path.names[0], path.names[1:])
-    closed = checker.environment.phase == "pod" and not _is_of_the_pod(read)
-    if closed:
-        checker.report("E0405", path.span, "group" if read.root == "group" else "", name=path.dotted)
-    return closed
+    why = _why_closed(checker, Input(path.names[0], path.names[1:]))
+    if why is not None:
+        checker.report(why.code, path.span, why.variant, name=path.dotted)
+    return why is not None
 
 
 def _read(checker: Checker, path: Path, found: InputField) -> Typed | None:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from policysched.language.checking.estimates import ranges
 from policysched.language.checking.exclusion import Range
-from policysched.language.ir.graph import Input, Op, Program, Typed, steps
+from policysched.language.ir.graph import PLACEMENT, Input, Op, Program, Typed, steps
 from policysched.language.ir.types import Gap, Shape
 
 HIGHEST: Final = 100
@@ -31,8 +31,12 @@ class Spread(NamedTuple):
 
 
 def is_same(root: Typed) -> bool:
-    """Return whether a score is the same on all nodes, because no part of it reads a node."""
-    return not any(_reads_nodes(node) for node in steps(root))
+    """Return whether a score is the same everywhere, because no part of it reads a node or a placement."""
+    return not any(_reads_nodes(node) or _reads_placement(node) for node in steps(root))
+
+
+def _reads_placement(node: Typed) -> bool:
+    return node.data == PLACEMENT if node.inner else isinstance(node.data, Input) and node.data.root == "placement"
 
 
 def _reads_nodes(node: Typed) -> bool:

@@ -22,6 +22,7 @@ from policysched.language.ir.graph import (
     ITEM_AGGREGATES,
     MAX_PARTS,
     MAX_TEXT,
+    PLACEMENT,
     POD_AGGREGATES,
     Constant,
     Input,
@@ -49,6 +50,10 @@ class ScalarFrame(Protocol):
     @property
     def nodes(self) -> Sequence[ScalarFrame]:
         """Frames of all nodes, including the node of this frame."""
+
+    @property
+    def placement(self) -> Sequence[ScalarFrame]:
+        """Frames of the nodes of the placement that a placement rule is evaluated for."""
 
     @property
     def pods(self) -> Sequence[ScalarFrame]:
@@ -220,7 +225,8 @@ def _over_rows(node: Typed, args: list[Scalar], frame: ScalarFrame, kept: _Kept)
         return None
     place = (node, args[0] if args else None)
     if place not in kept:
-        rows = [one for one in frame.nodes if [_evaluate(key, one, kept) for key in node.args] == args]
+        around = frame.placement if node.data == PLACEMENT else frame.nodes
+        rows = [one for one in around if [_evaluate(key, one, kept) for key in node.args] == args]
         kept[place] = _reduced(node, rows, kept)
     return kept[place]
 

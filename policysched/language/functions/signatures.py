@@ -24,7 +24,7 @@ LONGEST_QUOTE: Final = 60
 """Longest quote of an expression in a help text; longer expressions are left out. Units: characters."""
 Bounds: TypeAlias = dict[Typed, tuple[float, float]]
 """Smallest and largest value of each graph."""
-Phase: TypeAlias = Literal["pod", "filter", "score", "preemption", "let"]
+Phase: TypeAlias = Literal["pod", "filter", "score", "preemption", "let", "group", "placement"]
 """Kind of policy field that contains an expression; it decides which inputs the expression may read."""
 
 
@@ -33,7 +33,8 @@ class Environment:
     """What an expression may refer to: the kind of its field, `let` definitions and metrics.
 
     Attributes:
-        phase: `pod` for `appliesTo` and `when`, otherwise the kind of text.
+        phase: `pod` for `appliesTo` and `when`; `group` for the `when` of a placement rule, `placement` for its other
+            texts; otherwise the kind of text.
         lets: The defined names in order; None if a definition has an error.
         later: Names that are defined after this text.
         metrics: The declared metrics and their units.
@@ -59,6 +60,7 @@ class Checker(abc.ABC):
     Attributes:
         peers: Whether the current part is evaluated for placed pods.
         reducing: Whether it is evaluated on other rows than the requested ones.
+        placing: Whether it is evaluated for a placement, or for each node of a placement.
         item: The type of the list items for which it is evaluated; None outside of lists.
         meant: Suggestion for the current comparison, if one of its sides is an unknown name.
     """
@@ -70,8 +72,19 @@ class Checker(abc.ABC):
         self._parts: list[Span] = []
         self.peers = False
         self.reducing = False
+        self.placing = environment.phase == "placement"
         self.item: Type | None = None
         self.meant = ""
+
+    @property
+    def early(self) -> str:
+        """The variant of the message about values that a `when` cannot read."""
+        return "placement" if self.environment.phase == "group" else ""
+
+    @property
+    def is_over_nodes(self) -> bool:
+        """Whether the current part is evaluated for nodes, so that it can read `node.*` and `metrics.*`."""
+        return self.environment.phase != "placement" or self.reducing
 
     @abc.abstractmethod
     def check(self, expr: Expr, unit: Unit | None = None) -> Typed | None:
@@ -103,12 +116,17 @@ class Checker(abc.ABC):
         return given if all(texts) and len(given) <= LONGEST_QUOTE else "..."
 
     @contextlib.contextmanager
-    def over(self, *, pods: bool = False) -> Iterator[None]:
-        """Within the `with` block, check expressions as evaluated for all nodes, or for placed pods."""
-        before = self.peers, self.reducing
-        self.peers, self.reducing = self.peers or pods, True
+    def over(self, *, pods: bool = False, placement: bool = False) -> Iterator[None]:
+        """Within the `with` block, check expressions as evaluated for nodes, or for placed pods.
+
+        Args:
+            pods: Whether they are evaluated for placed pods.
+            placement: Whether they are evaluated for the nodes of a placement; if not, for all nodes.
+        """
+        before = self.peers, self.reducing, self.placing
+        self.peers, self.reducing, self.placing = self.peers or pods, True, self.placing and placement
         yield
-        self.peers, self.reducing = before
+        self.peers, self.reducing, self.placing = before
 
     @contextlib.contextmanager
     def over_items(self, of: Type) -> Iterator[None]:

@@ -195,16 +195,16 @@ _COUNTING: Final = frozenset({Op.COUNT_NODES, Op.SUM_NODES})
 
 def _aggregate(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     name = call.function.dotted
-    if checker.environment.phase == "pod":
-        return checker.report("E0405", call.function.span, name=name)
+    if checker.environment.phase in {"pod", "group"}:
+        return checker.report("E0405", call.function.span, checker.early, name=name)
+    if call.by is not None and not checker.is_over_nodes:
+        return checker.report("E0406", call.span, name=f"{name}(...) by")
     op = Op(name)
-    node = _aggregated(checker, call, op, unit)
+    node = aggregated(checker, call, op, unit)
     key = _domain(checker, call.by) if call.by is not None else None
     if node is None or (key is None and call.by is not None):
         return None
-    if node.nesting >= MAX_NESTING:
-        return checker.report("E0108", call.function.span, "aggregates", limit=MAX_NESTING)
-    return make(op, (key,) if key else (), _result(op, node.type, key), inner=(node,))
+    return make(op, (key,) if key else (), aggregate_type(op, node.type, key), inner=(node,))
 
 
 def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
@@ -221,9 +221,10 @@ def _extreme(checker: Checker, call: Call, unit: Unit | None) -> Typed | None:
     return checker.report("E0206", call.span, name=name, expected=expected, number=2, form=form)
 
 
-def _aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None) -> Typed | None:
+def aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None, *, placement: bool = False) -> Typed | None:
+    """Return the graph of the argument of an aggregate over all nodes, or over the nodes of a placement."""
     argument = call.arguments[0]
-    with checker.over():
+    with checker.over(placement=placement):
         if op == Op.COUNT_NODES:
             node = checker.condition(argument)
         else:
@@ -231,6 +232,8 @@ def _aggregated(checker: Checker, call: Call, op: Op, unit: Unit | None) -> Type
     if node is not None and node.type.shape is not Shape.NODES:
         variant = "pods" if node.type.shape is Shape.PODS else ""
         return checker.report("E0403", argument.span, variant, name=call.function.dotted)
+    if node is not None and node.nesting >= MAX_NESTING:
+        return checker.report("E0108", call.function.span, "aggregates", limit=MAX_NESTING)
     return node
 
 
@@ -247,7 +250,7 @@ def _domain(checker: Checker, path: Path) -> Typed | None:
     return key
 
 
-def _result(op: Op, values: Type, key: Typed | None) -> Type:
+def aggregate_type(op: Op, values: Type, key: Typed | None) -> Type:
     """Return the type of an aggregate: without `by` it can be over no nodes and thus be missing."""
     unit = Unit.NUMBER if op == Op.COUNT_NODES else values.unit
     gap = Gap.NONE if op in _COUNTING else values.gap
@@ -309,8 +312,10 @@ def _extreme_pod(checker: Checker, call: Call, unit: Unit | None) -> Typed | Non
 
 
 def _may_read_pods(checker: Checker, function: Path) -> bool:
-    if checker.environment.phase == "pod":
-        checker.report("E0405", function.span, name=function.dotted)
+    if checker.environment.phase in {"pod", "group"}:
+        checker.report("E0405", function.span, checker.early, name=function.dotted)
+    elif not checker.is_over_nodes:
+        checker.report("E0406", function.span, name=function.dotted)
     elif checker.peers:
         checker.report("E0402", function.span, name=function.dotted)
     else:

@@ -144,6 +144,8 @@ ANY_KEY: Final = "*"
 TIME: Final = Input("clock", ("now",))
 # The item of a list, inside `any`, `all`, `min` and `max` over lists.
 ITEM: Final = Input("item", ("item",))
+PLACEMENT: Final = "placement"
+"""The `data` of an aggregate over the nodes of a placement; other aggregates are over all nodes."""
 # The input of every aggregate over pods: that pods are placed. Frames do not provide it under this name either.
 PLACED: Final = Input("node", ("pods",))
 Constant: TypeAlias = str | float | bool | tuple[str, ...] | tuple[float, ...] | None

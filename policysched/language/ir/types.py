@@ -353,6 +353,8 @@ FIELDS: Final[Mapping[Names, InputField]] = {
     **_resources("group", "requests", Shape.SCALAR, of="members"),
     ("cluster", "nodes"): InputField(NUMBER, "number of nodes"),
     ("cluster", "pods"): InputField(NUMBER, "number of placed pods"),
+    ("placement", "name"): InputField(STRING, "name: the value of the topology key; empty without a key"),
+    ("placement", "size"): InputField(NUMBER, "number of its nodes"),
     **_pods("peer", Shape.PODS, ("labels", "annotations", "namespace_labels")),
     **{("victim", name): InputField(_shaped(STRING, Shape.PODS), _OF_PODS[name]) for name in ("name", "namespace")},
     **{
@@ -380,12 +382,17 @@ FIELDS: Final[Mapping[Names, InputField]] = {
 POD_FUNCTIONS: Final[tuple[Names, ...]] = tuple(
     ("node", "pods", name) for name in ("count", "any", "all", "sum", "min", "max")
 )
-ROOTS: Final = frozenset({"node", "pod", "group", "cluster", "peer", "victim", "metrics"})
+PLACEMENT_FUNCTIONS: Final[tuple[Names, ...]] = tuple(
+    ("placement", "nodes", name) for name in ("count", "any", "all", "sum", "avg", "min", "max")
+)
+"""Functions over the nodes of a placement."""
+METHODS: Final = (*POD_FUNCTIONS, *PLACEMENT_FUNCTIONS)
+ROOTS: Final = frozenset({"node", "pod", "group", "placement", "cluster", "peer", "victim", "metrics"})
 
 
 def _groups() -> dict[Names, tuple[str, ...]]:
     children: dict[Names, dict[str, None]] = {}
-    for names in (*FIELDS, *POD_FUNCTIONS):
+    for names in (*FIELDS, *METHODS):
         for size in range(1, len(names)):
             children.setdefault(names[:size], {})[names[size]] = None
     return {names: tuple(found) for names, found in children.items()}

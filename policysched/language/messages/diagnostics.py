@@ -33,8 +33,8 @@ class Message:
         message: The usual sentence; empty for a code that the language itself never reports.
         help: Advice; empty if there is none.
         text: A text with this diagnostic.
-        place: Field of that text: `filter`, `appliesTo`, `score`, `cases` (one per line), `let` (`name = text` per
-            line) or `policy`, for codes that need several texts.
+        place: Field of that text: `filter`, `placement`, `appliesTo`, `score`, `cases` (one per line), `let`
+            (`name = text` per line) or `policy`, for codes that need several texts.
         variants: Other sentences of the code, each with its help.
     """
 

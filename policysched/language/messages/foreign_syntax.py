@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from policysched.language.ir.types import CHOICES, EFFECTS, FIELDS, GROUPS, POD_FUNCTIONS, Names
+from policysched.language.ir.types import CHOICES, EFFECTS, FIELDS, GROUPS, METHODS, Names
 from policysched.language.messages.foreign_calls import SIZES, STRING, is_list, of_cluster, of_list, operand
 from policysched.language.messages.suggestions import did_you_mean, table
 
@@ -114,13 +114,15 @@ def call(names: Names, known: Collection[str], given: str = "...", beside: str =
 
 def _of_group(names: Names, name: str, given: str) -> str:
     """Return the suggestion for an unknown function of `node.pods`, `node.taints`, `pod.tolerations` or `cluster.*`."""
-    calls = [one[-1] for one in (*POD_FUNCTIONS, *FIELDS) if one[:-1] == names and is_called(one)]
+    calls = [one[-1] for one in (*METHODS, *FIELDS) if one[:-1] == names and is_called(one)]
     near = difflib.get_close_matches(name, calls, n=1)
     if names[:1] == ("cluster",) and (said := of_cluster(names[-1], name, given)):
         return said
     if names == ("node", "pods"):
         meant = f"write `node.pods.{near[0]}({given})`" if near else group(names)
         return table("of_pods").get(name) or meant
+    if names == ("placement", "nodes"):
+        return f"write `placement.nodes.{near[0]}({given})`" if near else group(names)
     key = _key_in(given)
     if names == ("pod", "tolerations") and key in EFFECTS:
         return f'write `{written((*names, "effect"))} == "{key}"`, with the key of the toleration'
@@ -128,9 +130,9 @@ def _of_group(names: Names, name: str, given: str) -> str:
 
 
 def is_called(names: Names) -> bool:
-    """Return whether a field is called with a key, or is a function over the pods of a node."""
+    """Return whether a field is called with a key, or is a function over the pods of a node or over a placement."""
     found = FIELDS.get(names)
-    return names in POD_FUNCTIONS or (found is not None and found.called)
+    return names in METHODS or (found is not None and found.called)
 
 
 def name(first: str, known: Collection[str], metrics: Collection[str], roots: Names) -> str:
@@ -149,6 +151,7 @@ def name(first: str, known: Collection[str], metrics: Collection[str], roots: Na
     if first in _ELSE:
         return "write `else`"
     fields: list[Names] = [(root, first) for root in roots if (root, first) in FIELDS]
+    fields = fields or [names for names in (("group", first),) if names in FIELDS]
     found = fields or [names for root in roots for names in _deeper((root,), first)]
     devices = [path for root in roots for path in _devices((root,), first)]
     return _or(devices or [written(one) for one in found]) or did_you_mean(first, known)
@@ -317,9 +320,9 @@ def without_root(path: Names) -> str:
 
 def group(names: Names, key: str = "") -> str:
     """Return the suggestion for a path that is no field but the beginning of longer fields."""
-    if names == ("node", "pods"):
-        *most, last = (f".{one[-1]}(...)" for one in POD_FUNCTIONS)
-        return f"write node.pods{', '.join(most)} or {last}; the number of pods is `node.requested.pods`"
+    if methods := [f".{one[-1]}(...)" for one in METHODS if one[:-1] == names]:
+        number = "pods is `node.requested.pods`" if names[0] == "node" else "nodes is `placement.size`"
+        return f"write {'.'.join(names)}{', '.join(methods[:-1])} or {methods[-1]}; the number of {number}"
     called = [(*names, one) for one in GROUPS[names]]
     if all(one in FIELDS and FIELDS[one].called for one in called):
         return _or(written(one, key or "...") for one in called if not key or one not in CHOICES)

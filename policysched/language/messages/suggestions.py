@@ -340,8 +340,10 @@ def constant(phase: str, value: str, expr: Expr) -> str:
     quoted = next((text for text in map(_quoted_name, walk(expr)) if text), "")
     if quoted:
         return f"write `{quoted}` without quotes"
-    if phase == "pod":
+    if phase in {"pod", "group"}:
         return table("constant")[value]
+    if phase == "placement":
+        return f"the filter rejects {'no' if value == 'true' else 'every'} placement"
     if phase == "preemption":
         return "the condition protects no pod" if value == "true" else "the condition protects every pod"
     return "the filter rejects no node" if value == "true" else "the filter rejects every node"

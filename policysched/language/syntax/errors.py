@@ -16,7 +16,7 @@ from lark import Token
 
 from policysched.language.functions import FUNCTIONS
 from policysched.language.ir.tree import Span
-from policysched.language.ir.types import FIELDS, GROUPS, POD_FUNCTIONS, ROOTS, Names
+from policysched.language.ir.types import FIELDS, GROUPS, METHODS, ROOTS, Names
 from policysched.language.messages import foreign_syntax
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.foreign_syntax import LISTS, snake
@@ -120,7 +120,7 @@ _SYMBOLS: Final = re.compile(r"[=!<>~%&|^?:;@$*/+-]+")
 _TIME: Final = re.compile(r"\d:\d")
 _QUOTE_TIMES: Final = 'write times in quotes, as in "22:00"'
 _KNOWN: Final = {*KEYWORDS, *ROOTS, *(name for names in FIELDS for name in names)}
-_PATHS: Final = (FIELDS, GROUPS, POD_FUNCTIONS)
+_PATHS: Final = (FIELDS, GROUPS, METHODS)
 _TOP: Final = ("node", "pod", "cluster")
 _WORD: Final = re.compile(r"\w+")
 _IS_NOTHING: Final = re.compile(r"is\s++(not\s++)?+(\w++)")

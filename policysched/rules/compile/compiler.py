@@ -26,16 +26,17 @@ from policysched.language.checking.compile import (
 from policysched.language.checking.doubts import required
 from policysched.language.checking.estimates import Cost
 from policysched.language.checking.impossible import is_template
-from policysched.language.functions.signatures import Environment
+from policysched.language.functions.signatures import Environment, Phase
 from policysched.language.ir.graph import Program
 from policysched.language.ir.tree import Span
 from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.model.objects import LabelSelector
-from policysched.model.policy import FilterRule, Policy, PolicySpec, ScoreRule
-from policysched.model.selection.name_validation import is_label_name
+from policysched.model.policy import FilterRule, PlacementRules, Policy, PolicySpec, ScoreRule
+from policysched.model.selection.name_validation import is_label_name, is_qualified_name
 from policysched.model.selection.selectors import LabelMatcher, SelectorError, compile_selector, contradicted
 from policysched.rules.compile.policy import (
     CompiledFilter,
+    CompiledPlacement,
     CompiledPolicy,
     CompiledScore,
     compiled_filter,
@@ -56,6 +57,7 @@ MAX_VALUES = 8192
 """Largest number of values in the requirements of a policy's selectors; a policy with more is rejected."""
 _VALUES = "write at least one value, as in `values: [a]`, or use the operator `Exists` or `DoesNotExist`"
 _SCHEDULERS = "write the `schedulerName` of the pods, or remove `schedulerNames` to match all"
+_KEYS = "write the key of a node label, as in `topology.kubernetes.io/zone`"
 _OPERATORS = "write `In`, `NotIn`, `Exists` or `DoesNotExist`"
 
 
@@ -140,11 +142,8 @@ class _Compilation:
         self._require_labels("pod.namespace_labels", spec.namespace_selector if namespaces is not None else None)
         applies_to = self._condition(spec.applies_to, "appliesTo", "pod")
         self._lets = _where(applies_to, self._lets)
-        filters = [self._filter(index, rule) for index, rule in enumerate(spec.filters)]
-        scores = [self._score(index, rule) for index, rule in enumerate(spec.scores)]
-        guard = self._preemption()
-        kept_filters = tuple(rule for rule in filters if rule is not None)
-        kept_scores = tuple(rule for rule in scores if rule is not None)
+        filters, scores = self._filters(spec.filters), self._scores(spec.scores)
+        guard, placement = self._preemption(), self._placement()
         return self._finish(
             CompiledPolicy(
                 self._policy.key,
@@ -153,15 +152,16 @@ class _Compilation:
                 pods,
                 namespaces,
                 applies_to,
-                kept_filters,
-                kept_scores,
+                filters,
+                scores,
                 preemption=guard,
+                placement=placement,
             )
         )
 
     def _finish(self, compiled: CompiledPolicy) -> CompilationResult:
         self._warn_of_parts_without_effect(compiled)
-        cost = policy_cost(compiled.programs, compiled.guard_programs)
+        cost = policy_cost((*compiled.programs, *compiled.placement_programs), compiled.guard_programs)
         over = check_cost(cost)
         if over is not None:
             self._report("spec", over)
@@ -181,7 +181,7 @@ class _Compilation:
                 found = diagnose("W0709", let.name, Span(0, len(let.name)), name=let.name)
                 self._report(f"spec.let[{index}].name", found)
         self._warn_of_metrics(compiled)
-        if not spec.filters and not spec.scores and spec.preemption is None:
+        if not spec.filters and not spec.scores and spec.preemption is None and spec.placement is None:
             self._report("spec", diagnose("W0710", "", Span(0, 0)))
         for name, selector in (("podSelector", spec.pod_selector), ("namespaceSelector", spec.namespace_selector)):
             key = None if selector is None else contradicted(selector)
@@ -218,7 +218,7 @@ class _Compilation:
         counts = (
             ("requirements in its selectors", requirement_count(spec), MAX_REQUIREMENTS),
             ("values in its selectors", _values(selectors), MAX_VALUES),
-            ("rules", len(spec.filters) + len(spec.scores), MAX_RULES),
+            ("rules", len(spec.filters) + len(spec.scores) + len(_placement_rules(spec)), MAX_RULES),
             ("`let` names", len(spec.let), MAX_LETS),
             ("metrics", len(spec.metrics), MAX_METRICS),
             ("characters in its expressions", sum(map(len, _texts(spec))), MAX_CHARACTERS),
@@ -249,6 +249,9 @@ class _Compilation:
                 self._report(f"spec.{place}", diagnose("W0714", text, Span(0, len(text)), "template"))
         self._unique("filters", [rule.name for rule in spec.filters])
         self._unique("scores", [rule.name for rule in spec.scores])
+        if spec.placement is not None:
+            self._unique("placement.filters", [rule.name for rule in spec.placement.filters])
+            self._unique("placement.scores", [rule.name for rule in spec.placement.scores])
         if spec.preemption is not None and not is_label_name(spec.preemption.name):
             self._report("spec.preemption.name", _misnamed("rules", spec.preemption.name))
 
@@ -260,11 +263,33 @@ class _Compilation:
             elif name in names[:index]:
                 self._report(place, finding("E0208", f'two {kind} have the name "{name}"', len(name)))
 
-    def _filter(self, index: int, rule: FilterRule) -> CompiledFilter | None:
-        field = f"filters[{index}]"
-        when = self._condition(rule.when, f"{field}.when", "pod")
-        require = self._condition(rule.require, f"{field}.require", "filter", when)
-        return None if require is None else compiled_filter(rule.name, when, require, rule.message)
+    def _filters(self, rules: Sequence[FilterRule], within: str = "") -> tuple[CompiledFilter, ...]:
+        """Compile filters of `spec`, or of `spec.placement` if `within` is `placement.`."""
+        made = []
+        phases = ("group", "placement") if within else ("pod", "filter")
+        for index, rule in enumerate(rules):
+            field = f"{within}filters[{index}]"
+            when = self._condition(rule.when, f"{field}.when", phases[0])
+            require = self._condition(rule.require, f"{field}.require", phases[1], when)
+            if require is not None:
+                made.append(compiled_filter(rule.name, when, require, rule.message))
+        return tuple(made)
+
+    def _scores(self, rules: Sequence[ScoreRule], within: str = "") -> tuple[CompiledScore, ...]:
+        """Compile scores of `spec`, or of `spec.placement` if `within` is `placement.`."""
+        made = (self._score(f"{within}scores[{index}]", rule) for index, rule in enumerate(rules))
+        return tuple(rule for rule in made if rule is not None)
+
+    def _placement(self) -> CompiledPlacement | None:
+        """Compile `spec.placement`, the rules about placements of pod groups."""
+        rules = self._spec.placement
+        if rules is None:
+            return None
+        if rules.topology_key and not is_qualified_name(rules.topology_key):
+            text = f'"{rules.topology_key}" is not the key of a label'
+            self._report("spec.placement.topologyKey", finding("E0312", text, len(rules.topology_key), _KEYS))
+        filters, scores = (self._filters(rules.filters, "placement."), self._scores(rules.scores, "placement."))
+        return CompiledPlacement(rules.topology_key, filters, scores)
 
     def _preemption(self) -> CompiledFilter | None:
         """Compile `spec.preemption`, the condition that victims of preemption must meet."""
@@ -274,11 +299,12 @@ class _Compilation:
         require = self._condition(rule.require, "preemption.require", "preemption")
         return None if require is None else compiled_filter(rule.name, None, require, rule.message)
 
-    def _score(self, index: int, rule: ScoreRule) -> CompiledScore | None:
-        field = f"scores[{index}]"
-        when = self._condition(rule.when, f"{field}.when", "pod")
+    def _score(self, field: str, rule: ScoreRule) -> CompiledScore | None:
+        of_placement = field.startswith("placement.")
+        when = self._condition(rule.when, f"{field}.when", "group" if of_placement else "pod")
         takes_maximum = rule.normalize == "Max"
-        environment = replace(self._lets, phase="score", normalized=takes_maximum)
+        phase: Phase = "placement" if of_placement else "score"
+        environment = replace(self._lets, phase=phase, normalized=takes_maximum)
         value = self._value(rule, field, _where(when, environment))
         if value is None:
             return None
@@ -312,7 +338,7 @@ class _Compilation:
         return compiled
 
     def _cases(self, lines: tuple[str, ...], environment: Environment) -> Compiled:
-        key = (lines, environment.normalized, environment.present)
+        key = (lines, environment.phase, environment.normalized, environment.present)
         compiled = self._reused(key)
         if compiled is None:
             own = replace(environment, used=set())
@@ -392,18 +418,25 @@ def _texts(spec: PolicySpec) -> Iterator[str]:
     yield "" if spec.preemption is None else spec.preemption.require
     for let in spec.let:
         yield str(let.value)
-    for rule in spec.filters:
+    placement = spec.placement or PlacementRules()
+    for rule in (*spec.filters, *placement.filters):
         yield from (rule.when or "", rule.require)
-    for score in spec.scores:
+    for score in (*spec.scores, *placement.scores):
         yield from (score.when or "", "" if score.value is None else str(score.value), *score.cases)
+
+
+def _placement_rules(spec: PolicySpec) -> Sequence[FilterRule | ScoreRule]:
+    return () if spec.placement is None else (*spec.placement.filters, *spec.placement.scores)
 
 
 def _plain_texts(spec: PolicySpec) -> Iterator[tuple[str, str]]:
     """Yield the texts of a policy that are neither expressions nor names of rules, each with its field."""
     for index, own in enumerate(spec.scheduler_names):
         yield f"schedulerNames[{index}]", own
-    for index, rule in enumerate(spec.filters):
-        yield f"filters[{index}].message", rule.message or ""
+    placement = spec.placement or PlacementRules()
+    for place, rules in (("filters", spec.filters), ("placement.filters", placement.filters)):
+        for index, rule in enumerate(rules):
+            yield f"{place}[{index}].message", rule.message or ""
     yield "preemption.message", "" if spec.preemption is None else spec.preemption.message or ""
     for index, metric in enumerate(spec.metrics):
         yield from ((f"metrics[{index}].query", metric.query), (f"metrics[{index}].nodeLabel", metric.node_label))

@@ -184,6 +184,22 @@ class CompiledScore:
         return self.takes_maximum or self.value.root.normalizes
 
 
+@dataclass(frozen=True, slots=True)
+class CompiledPlacement:
+    """The compiled rules of a policy about placements of pod groups."""
+
+    topology_key: str
+    filters: tuple[CompiledFilter, ...]
+    scores: tuple[CompiledScore, ...]
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs of the rules, with the conditions under which they apply."""
+        whens = (*(rule.when for rule in self.filters), *(rule.when for rule in self.scores))
+        values = (*(rule.written for rule in self.filters), *(rule.value for rule in self.scores))
+        return tuple(one for one in (*whens, *values) if one is not None)
+
+
 @dataclass(frozen=True)
 class CompiledPolicy:
     """One compiled generation of a policy."""
@@ -200,6 +216,8 @@ class CompiledPolicy:
     """The cost of the policy in a decision that includes preemption; 0 if the policy is not enforced."""
     preemption: CompiledFilter | None = None
     """The condition that a victim of preemption must meet."""
+    placement: CompiledPlacement | None = None
+    """The rules about placements of pod groups."""
 
     @property
     def conditions(self) -> tuple[Program, ...]:
@@ -225,13 +243,19 @@ class CompiledPolicy:
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """All inputs that the policy's expressions read, in the order of its fields."""
-        programs = (*self.programs, *self.guard_programs)
+        programs = (*self.programs, *self.guard_programs, *self.placement_programs)
         return tuple(dict.fromkeys(item for program in programs for item in program.inputs))
 
     @property
     def rules_count(self) -> int:
-        """Number of rules: filters, scores and the condition on victims."""
-        return len(self.filters) + len(self.scores) + len(self.guard_programs)
+        """Number of rules: filters, scores, the condition on victims, and rules about placements."""
+        placement = () if self.placement is None else (*self.placement.filters, *self.placement.scores)
+        return len(self.filters) + len(self.scores) + len(self.guard_programs) + len(placement)
+
+    @property
+    def placement_programs(self) -> tuple[Program, ...]:
+        """The programs that the cycle of a pod group runs for each placement."""
+        return () if self.placement is None else self.placement.programs
 
     @property
     def guard_programs(self) -> tuple[Program, ...]:
@@ -247,10 +271,11 @@ def units_of(policy: CompiledPolicy) -> int:
     if policy.spec.mode != "Enforce":
         return 0
     scores = (NORMALIZED_UNITS if rule.normalizes else SCORE_UNITS for rule in policy.scores)
+    programs = (*policy.programs, *policy.placement_programs)
     rules = FILTER_UNITS * (len(policy.filters) + len(policy.guard_programs)) + sum(scores)
     guards = (program.root for program in policy.guard_programs)
     return (
-        total_of((program.root for program in policy.programs), guards)
+        total_of((program.root for program in programs), guards)
         + rules
         + requirement_count(policy.spec) // REQUIREMENTS_PER_UNIT
     )

@@ -132,7 +132,7 @@ class PolicyGuard(VictimGuard):
         read = [item for part in failing for item in part.inputs if item.root == "victim" and item.key != ANY_KEY]
         shown = list(dict.fromkeys(read))[:MOST_VALUES]
         return ", ".join(
-            f"{item.text} is {_shown(peer_value(placed, item, cluster), units.get(item))}" for item in shown
+            f"{item.text} is {shown_value(peer_value(placed, item, cluster), units.get(item))}" for item in shown
         )
 
 
@@ -168,7 +168,8 @@ def _parts(root: Typed) -> Iterator[Typed]:
         yield from _parts(part)
 
 
-def _shown(value: Scalar, unit: Unit | None) -> str:
+def shown_value(value: Scalar, unit: Unit | None) -> str:
+    """Return a value as a reason shows it, in a unit of the language."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     if isinstance(value, str):

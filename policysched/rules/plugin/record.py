@@ -53,7 +53,7 @@ def describe(active: ActivePolicy, pod: Pod, cluster: Cluster, feasible: Mask) -
         scores.answers(rows)
         chosen = np.flatnonzero(feasible).tolist()
         for score, values in scores.by_rule(feasible):
-            told[score.rule.name] = {names[row]: _number(score.rule, values, row) for row in chosen}
+            told[score.rule.name] = {names[row]: score_number(score.rule, values, row) for row in chosen}
     said |= {"filters": {name: nodes for name, nodes in rejected.items() if nodes}, "scores": told or None} | protected
     return {key: value for key, value in said.items() if value not in ({}, None)}
 
@@ -96,7 +96,8 @@ def _rejected(rule: FilterRow, codes: Any, rows: Sequence[int], names: Sequence[
     return {names[row]: "missing" if rule.is_unknown(int(codes[row])) else "false" for row in rows}
 
 
-def _number(rule: CompiledScore, values: Values, row: int) -> float | None:
+def score_number(rule: CompiledScore, values: Values, row: int) -> float | None:
+    """Return the number of a score rule for one of its values; None if the value is missing without a `missing` arm."""
     value = float(values[row])
     if math.isnan(value):
         if not rule.has_missing_arm:

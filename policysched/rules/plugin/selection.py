@@ -72,9 +72,15 @@ class Selection:
         if self._policy.applies_to is None and all(row.rule.when is None for row in rows):
             return tuple(rows)
         frame = context.plain(context.inputs(pod))
-        if not _holds(self._policy.applies_to, frame, unknown=unknown):
+        if not holds(self._policy.applies_to, frame, unknown=unknown):
             return ()
-        return tuple(row for row in rows if _holds(row.rule.when, frame, unknown=unknown))
+        return tuple(row for row in rows if holds(row.rule.when, frame, unknown=unknown))
+
+    def selects(self, pod: Pod, context: EvaluationContext, *, unknown: bool) -> bool:
+        """Return whether the policy applies to a pod; `unknown` is the result for an unknown `appliesTo`."""
+        if self.unselected(pod, context.cluster):
+            return False
+        return holds(self._policy.applies_to, context.plain(context.inputs(pod)), unknown=unknown)
 
     def awaits(self, pod: Pod, context: EvaluationContext) -> Status | None:
         """Return a rejection while the rules for a pod depend on labels of an unknown namespace, else None."""
@@ -94,7 +100,7 @@ class Selection:
         policy, frame = self._policy, context.plain(context.inputs(pod))
 
         def may_hold(program: Program | None) -> bool:
-            return (not is_known and _reads_labels(program, "pod")) or _holds(program, frame, unknown=True)
+            return (not is_known and _reads_labels(program, "pod")) or holds(program, frame, unknown=True)
 
         if not may_hold(policy.applies_to):
             return None
@@ -122,7 +128,8 @@ def _reads_labels(program: Program | None, *roots: str) -> bool:
     return program is not None and any(item.root in roots and item.path[0] == LABELS for item in program.inputs)
 
 
-def _holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:
+def holds(program: Program | None, frame: RuleFrame, *, unknown: bool) -> bool:
+    """Return whether a condition is true, or absent; `unknown` is the result for an unknown condition."""
     if program is None:
         return True
     true, lacking = evaluate_columns(program.root, frame)

@@ -5,7 +5,7 @@ Policies are in the order in which their filters report: by descending priority,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
@@ -18,6 +18,7 @@ from policysched.rules.group_values import group_version
 from policysched.rules.inputs import value_beyond_class
 from policysched.rules.plugin.active_policy import ActivePolicy, Results
 from policysched.rules.plugin.guard import PolicyGuard, guard_of
+from policysched.rules.plugin.placements import PolicyPlacements
 from policysched.rules.plugin.policies import PolicyFilters, score_plugins
 
 
@@ -61,7 +62,8 @@ class PolicySet:
             for plugin in (*filters, *(one for one, _ in scores)):
                 plugin.evaluate(cluster)
         guards = [_guards(self.active, mode) if profile.policies_filter else () for mode in ("Enforce", "Shadow")]
-        return profile.with_policies(filters, scores, _extra_key([*dict.fromkeys((*filtering, *scoring))]), *guards)
+        made = profile.with_policies(filters, scores, _extra_key([*dict.fromkeys((*filtering, *scoring))]), *guards)
+        return _with_placements(made, [PolicyPlacements(one) for one in enforced if one.policy.placement is not None])
 
     def acting(self, profile: Profile) -> tuple[ActivePolicy, ...]:
         """Return the policies for the decision records of a profile, without filters or scores that it disables."""
@@ -73,6 +75,20 @@ class PolicySet:
         if profile.policies_filter:
             return tuple(ActivePolicy(replace(policy, scores=()), self.results) for policy in policies)
         return tuple(ActivePolicy(replace(policy, filters=(), preemption=None), self.results) for policy in policies)
+
+
+def _with_placements(profile: Profile, plugins: Sequence[PolicyPlacements]) -> Profile:
+    """Return a copy of a profile with the placement rules of policies after the profile's plugins."""
+    restricting = [one for one in plugins if profile.policies_filter]
+    scoring = [one for one in plugins if profile.policies_score and one.rules.scores]
+    if not restricting and not scoring:
+        return profile
+    return replace(
+        profile,
+        placement_generate=(*profile.placement_generate, *(one for one in restricting if one.rules.topology_key)),
+        placement_feasible=(*profile.placement_feasible, *(one for one in restricting if one.rules.filters)),
+        placement_scores=(*profile.placement_scores, *((one, one.weight) for one in scoring)),
+    )
 
 
 def _following(before: ActivePolicy | None, policy: CompiledPolicy, results: Results) -> ActivePolicy:

@@ -12,7 +12,7 @@ a value after `!=` or `not in` is no reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -41,7 +41,7 @@ from policysched.language.messages.diagnostics import Diagnostic, diagnose
 from policysched.language.messages.suggestions import did_you_mean, shown
 from policysched.language.syntax.parser import parse
 from policysched.model.objects import Node
-from policysched.model.policy import PolicyKey, PolicySpec
+from policysched.model.policy import FilterRule, PlacementRules, PolicyKey, PolicySpec, ScoreRule
 from policysched.model.requests import allocatable
 from policysched.rules.amounts import RESOURCE_NAMES
 from policysched.rules.compile.policy import CompiledPolicy, MetricInput
@@ -94,15 +94,23 @@ def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
     """Yield each text that may read nodes, with its field and its grammar rule: `expr` or `case`."""
     for index, let in enumerate(spec.let):
         yield f"spec.let[{index}].value", str(let.value), "expr"
-    for index, rule in enumerate(spec.filters):
-        yield f"spec.filters[{index}].require", rule.require, "expr"
     if spec.preemption is not None:
         yield "spec.preemption.require", spec.preemption.require, "expr"
-    for index, score in enumerate(spec.scores):
+    placement = spec.placement or PlacementRules()
+    yield from _rule_texts("spec", spec.filters, spec.scores)
+    yield from _rule_texts("spec.placement", placement.filters, placement.scores)
+
+
+def _rule_texts(
+    place: str, filters: Sequence[FilterRule], scores: Sequence[ScoreRule]
+) -> Iterator[tuple[str, str, str]]:
+    for index, rule in enumerate(filters):
+        yield f"{place}.filters[{index}].require", rule.require, "expr"
+    for index, score in enumerate(scores):
         if score.value is not None:
-            yield f"spec.scores[{index}].value", str(score.value), "expr"
+            yield f"{place}.scores[{index}].value", str(score.value), "expr"
         for line, case in enumerate(score.cases):
-            yield f"spec.scores[{index}].cases[{line}]", case, "case"
+            yield f"{place}.scores[{index}].cases[{line}]", case, "case"
 
 
 @lru_cache(maxsize=MOST_TEXTS)
@@ -196,11 +204,13 @@ def count_inputs(policy: CompiledPolicy, cluster: Cluster) -> Coverage:
 
 
 def absent(policy: CompiledPolicy, cluster: Cluster) -> tuple[Diagnostic, ...]:
-    """Warn of inputs and values that no node has (W0705); without nodes there are no warnings."""
-    if not cluster.nodes.count:
-        return ()
-    bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
+    """Warn of inputs and values that no node has (W0705), if there are nodes, and of placement rules without effect."""
     found: dict[Diagnostic, None] = {}
+    if policy.placement is not None and not cluster.release.topology_aware:
+        found[replace(diagnose("W0715", "", Span(0, 0)), field="spec.placement")] = None
+    if not cluster.nodes.count:
+        return tuple(found)
+    bound = {item.path: item for item in policy.inputs if isinstance(item, MetricInput)}
     names = NodeNames(cluster)
     for reference in references(policy.spec):
         item = bound.get(reference.item.path, reference.item)

@@ -38,6 +38,8 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 ABOUT_NODES = "W0705"
 """The diagnostic code of warnings about missing inputs on the cluster's nodes."""
+_OF_INSTALLATIONS = frozenset((ABOUT_NODES, "W0715"))
+"""The codes of warnings that depend on the installation: on the nodes that it knows, and on its feature gates."""
 
 Status = dict[str, Any]
 
@@ -86,8 +88,8 @@ def differs(policy: Policy, status: Status, *, about_nodes: bool = False) -> boo
     Args:
         policy: The object.
         status: The new status.
-        about_nodes: Whether to compare warnings about nodes. By default they are ignored: installations see a change
-            of nodes at different times, and each would overwrite the warnings of the other.
+        about_nodes: Whether to compare warnings about nodes and feature gates. By default they are ignored:
+            installations see a change of nodes at different times, and each would overwrite the other's warnings.
     """
     written = msgspec.to_builtins(policy.status)
     return _comparable(written, about_nodes) != _comparable(status, about_nodes)
@@ -101,7 +103,7 @@ def _comparable(status: Status, about_nodes: bool) -> Status:
         if not about_nodes and condition.get("type") == "Compiled":
             # the rest of the message contains the number of warnings, also of those about nodes
             condition["message"] = condition.get("message", "").partition(",")[0]
-    said = [one for one in told.pop("diagnostics", ()) if about_nodes or one.get("code") != ABOUT_NODES]
+    said = [one for one in told.pop("diagnostics", ()) if about_nodes or one.get("code") not in _OF_INSTALLATIONS]
     return told | {"diagnostics": said}
 
 

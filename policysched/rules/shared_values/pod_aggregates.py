@@ -182,6 +182,7 @@ class PodAlone:
     now: Any = property(_never_read)
     feasible: Any = property(_never_read)
     nodes: Any = property(_never_read)
+    placement: Any = property(_never_read)
     pods: Any = property(_never_read)
 
 

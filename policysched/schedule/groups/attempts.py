@@ -162,7 +162,7 @@ class GroupAttempts:
         """Run the cycle of a group, and PodGroupPostFilter if the group does not fit."""
         if log.isEnabledFor(V3):
             log.log(V3, "Attempting to schedule pod group", {"podGroupType": "podgroup", "podGroup": group.key})
-        profile = self._profiles[members[0].profile]
+        profile = self._attempts.engine_of(members[0].profile).profile
         decision = await run_cycle(group, partial(self._scheduled, group.key), members, self._steps(profile))
         if decision.verdict.result is not AttemptResult.UNSCHEDULABLE:
             return GroupResult(group.metadata.name, decision, decision.verdict.message, self._names_group)
@@ -172,16 +172,15 @@ class GroupAttempts:
         self, group: PodGroup, members: Sequence[QueuedPod], decision: GroupDecision
     ) -> GroupResult:
         """Run PodGroupPostFilter for a rejected group, and start the writes of its result."""
-        name, profile = members[0].profile, self._profiles[members[0].profile]
-        scheduled = partial(self._scheduled, group.key)
-        rejected = RejectedPodGroup(group, scheduled, members, self._attempts.engine_of(name), self._steps(profile))
+        engine, scheduled = self._attempts.engine_of(members[0].profile), partial(self._scheduled, group.key)
+        profile = engine.profile
+        rejected = RejectedPodGroup(group, scheduled, members, engine, self._steps(profile))
         run = partial(
             self._binder.at, POD_GROUP_POST_FILTER, profile, post_filtered, profile, rejected, self._binder.timing
         )
         result = await rejected.answers.run(run, partial(self._is_current, members)) or NOT_ANSWERED
         if result.victims:
-            guards = self._attempts.engine_of(name).profile.shadow_guards
-            self._attempts.shadows.look(guards, members[0].pod, self._cluster, result.victims)
+            self._attempts.shadows.look(profile.shadow_guards, members[0].pod, self._cluster, result.victims)
         if self._observers and result.disruption is not None:
             notify(self._observers, lambda one: one.on_group_preemption(group, result))
         if result.act is not None:

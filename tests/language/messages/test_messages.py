@@ -430,6 +430,9 @@ VARIANTS = [
     ("W0708", "filter", "node.free.cpu - pod.requests.cpu - 500 > 2"),
     ("W0708", "score", "(node.free.cpu + 1000) / 100m"),
     ("W0708", "score", "scale(node.free.cpu, 0, 1000)"),
+    ("E0405", "appliesTo", "group.placed > 1"),
+    ("E0405", "group", "pod.priority > 1"),
+    ("E0406", "placement", "pod.priority > 1"),
 ]
 
 
@@ -463,7 +466,7 @@ ELSEWHERE: dict[str, tuple[str, list[tuple[str, dict[str, str]]]]] = {
             ("space", {"character": "U+00A0 (no-break space)", "more": " and 2 more"}),
         ],
     ),
-    **dict.fromkeys(("W0709", "W0710", "W0712"), ("a", [("", {"name": "a"})])),
+    **dict.fromkeys(("W0709", "W0710", "W0712", "W0715"), ("a", [("", {"name": "a"})])),
     "W0711": ("0", [("", {}), ("policy", {})]),
     "W0713": ("", [("", {"name": "pod", "key": "team"})]),
 }

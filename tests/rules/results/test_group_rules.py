@@ -130,7 +130,7 @@ class View:
     def __init__(self, plain: Plain, of: Pod, one: Node, views: Sequence[View], peer: Pod | None = None) -> None:
         self.plain, self.of, self.one, self.peer = plain, of, one, peer
         self.nodes: Any = views
-        self.feasible = views
+        self.feasible = self.placement = self.nodes
 
     @property
     def here(self) -> list[Pod]:
