@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import statistics
 import sys
 import time
 from collections import deque
@@ -106,6 +107,8 @@ class Outcome:
     double: int
     by_scheduler: tuple[int, ...]
     """Double-booked pods by scheduler, in the order of `schedulers`."""
+    delay_ms: float
+    """Median time from the creation of a pod to its event at a client; more for a busy machine. Units: ms."""
 
     @property
     def per_10_000(self) -> float:
@@ -115,6 +118,7 @@ class Outcome:
 
 class _Metadata(msgspec.Struct):
     name: str
+    resourceVersion: str = ""  # noqa: N815
 
 
 class _Spec(msgspec.Struct):
@@ -154,6 +158,9 @@ class Race:
         self._client, self._watcher, self._profiles, self._most = client, watcher, profiles, most
         self.bookings = Bookings(PLACES)
         self._deletions: set[asyncio.Task[None]] = set()
+        self._created: dict[str, float] = {}
+        self.delays: list[float] = []
+        """Times from the request that creates a pod to its event. Units: seconds."""
         self.last_binding = 0.0
 
     async def follow(self) -> None:
@@ -162,13 +169,17 @@ class Race:
         for one in found.items:
             self._take("ADDED", one)
         version = found.metadata["resourceVersion"]
-        async for line in self._watcher.lines(f"{PODS}?watch=true&resourceVersion={version}"):
-            event = _event(line)
-            self._take(event.type, event.object)
+        while True:  # the API server ends watches of slow clients
+            async for line in self._watcher.lines(f"{PODS}?watch=true&resourceVersion={version}"):
+                event = _event(line)
+                version = event.object.metadata.resourceVersion
+                self._take(event.type, event.object)
 
     def _take(self, kind: str, one: _Pod) -> None:
         before = len(self.bookings.bound)
         name = one.metadata.name
+        if kind == "ADDED" and name in self._created:
+            self.delays.append(time.monotonic() - self._created.pop(name))
         if self.bookings.take(kind, name, one.spec.nodeName):
             self._delete(name)
         if len(self.bookings.bound) > before:
@@ -197,6 +208,7 @@ class Race:
         async with asyncio.TaskGroup() as group:
             for index in range(pods):
                 await asyncio.sleep(max(0.0, began + index / rate - time.monotonic()))
+                self._created[pod_name(index)] = time.monotonic()
                 group.create_task(self._client.create(new_pod(index, self._profiles)))
         return began
 
@@ -219,8 +231,8 @@ def standing(nodes: int) -> Iterator[Json]:
         yield pod(f"old-{number:06}", requests={"cpu": "1"}, nodeName=f"node-{number % nodes:04}")
 
 
-async def run(kubeconfig: Path, profiles: Sequence[str], nodes: int, pods: int, rate: int) -> tuple[Bookings, float]:
-    """Measure running schedulers; return the bookings and the bindings per second.
+async def run(kubeconfig: Path, profiles: Sequence[str], nodes: int, pods: int, rate: int) -> tuple[Race, float]:
+    """Measure running schedulers; return the race and the bindings per second.
 
     Raises:
         TimeoutError: a scheduler binds nothing.
@@ -236,9 +248,11 @@ async def run(kubeconfig: Path, profiles: Sequence[str], nodes: int, pods: int, 
             raise TimeoutError(f"a scheduler binds no pod within {PATIENCE:.0f} s")
         began = await race.feed(pods, rate)
         await race.wait_for([pod_name(index) for index in range(pods)], STALL)
+        if following.done():
+            following.result()  # raises the error that ended it
         following.cancel()
         bound = sum(name.startswith("new-") for name in race.bookings.bound)
-        return race.bookings, bound / max(1e-9, race.last_binding - began)
+        return race, bound / max(1e-9, race.last_binding - began)
 
 
 def measure(schedulers: Sequence[str], plane: ControlPlane, nodes: int, pods: int, rate: int) -> Outcome:
@@ -247,11 +261,12 @@ def measure(schedulers: Sequence[str], plane: ControlPlane, nodes: int, pods: in
     with ExitStack() as stack:
         for name, profile in zip(schedulers, profiles, strict=True):
             stack.enter_context(RunningScheduler(name, plane, profile))
-        bookings, reached = asyncio.run(run(plane.kubeconfig(), profiles, nodes, pods, rate))
+        race, reached = asyncio.run(run(plane.kubeconfig(), profiles, nodes, pods, rate))
+    bookings, delay = race.bookings, 1000 * statistics.median(race.delays)
     numbers = [int(name.removeprefix("new-")) for name in bookings.double if name.startswith("new-")]
     by_scheduler = tuple(sum(one % len(profiles) == place for one in numbers) for place in range(len(profiles)))
     bound = sum(name.startswith("new-") for name in bookings.bound)
-    return Outcome(tuple(schedulers), rate, reached, pods, bound, len(numbers), by_scheduler)
+    return Outcome(tuple(schedulers), rate, reached, pods, bound, len(numbers), by_scheduler, round(delay, 1))
 
 
 async def _load(kubeconfig: Path, nodes: int) -> None:
@@ -275,7 +290,7 @@ def measure_all(pairs: Sequence[Sequence[str]], rates: Sequence[int], nodes: int
 
 def report(outcomes: Sequence[Outcome]) -> None:
     """Print one line for each pair and rate."""
-    heads = ["schedulers", "pods/s", "reached", "bound", "double-booked", "per 10,000"]
+    heads = ["schedulers", "pods/s", "reached", "bound", "double-booked", "per 10,000", "delay, ms"]
     rows = [
         [
             " + ".join(one.schedulers),
@@ -284,6 +299,7 @@ def report(outcomes: Sequence[Outcome]) -> None:
             f"{one.bound:,}",
             " + ".join(map(str, one.by_scheduler)),
             f"{one.per_10_000:.1f}",
+            f"{one.delay_ms:.0f}",
         ]
         for one in outcomes
     ]

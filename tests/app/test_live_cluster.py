@@ -75,6 +75,21 @@ async def test_live_cluster_is_read_page_by_page(
     assert kinds.count(("SchedulingPolicy", "policysched.io/v1beta1")) == 1
 
 
+async def test_live_cluster_is_read_without_managed_fields(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = Transport.request
+
+    async def managed(self: Transport, method: str, path: str, *rest: Any, **more: Any) -> bytes:
+        answer = json.loads(await request(self, method, path, *rest, **more))
+        for one in answer["items"]:
+            one["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": {"f:spec": {}}}]
+        return json.dumps(answer).encode()
+
+    monkeypatch.setattr(Transport, "request", managed)
+    read = await read_cluster(kubeconfig, kinds=[NODES])
+    assert [one["metadata"].get("managedFields") for one in read] == [None] * 3
+    assert all(one["status"]["allocatable"] for one in read)
+
+
 async def test_live_cluster_without_our_resource_is_read(sandbox: Sandbox, kubeconfig: Path) -> None:
     connection = Connection(sandbox.url, SystemClock())
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/schedulingpolicies.policysched.io"
