@@ -20,7 +20,7 @@ import yaml
 from tests.controlplane.api import MERGE_PATCH, Json, RefusedError
 from tests.controlplane.loading import until
 from tests.e2e.objects import DEFINITION, only
-from tests.e2e.test_api_versions import ALPHA, BETA, DEFINITIONS, NAME, of_version, path
+from tests.e2e.test_api_versions import ALPHA, BETA, DEFINITIONS, NAME, of_version, path, store_all_as
 from tests.faults.faults import Fault
 from tests.faults.scene import Scene
 from tests.faults.schedulers import UnderTest
@@ -110,12 +110,6 @@ class UpgradeScene(Scene):
         self.api.create(self._policy(BETA))
         self.forbid(BETA)
 
-    def migrate(self) -> None:
-        """Store all policies in the new version."""
-        for one in self.api.call("GET", path(BETA))["items"]:
-            self.api.call("PUT", path(BETA, one["metadata"]["name"]), one)
-        self.api.call("PATCH", f"{DEFINITIONS}/{NAME}/status", {"status": {"storedVersions": [BETA]}}, MERGE_PATCH)
-
     def roll(self, tree: Path | None) -> None:
         """Replace each replica by one of another version, as a Deployment does, with new pods at each change."""
         share = max(self.size.pods // 10, 1)
@@ -156,7 +150,7 @@ def _up_and_back(scene: Scene) -> str:
     scene.serve_both()
     scene.roll(None)
     scene.edit(ALPHA, BETA, "new")
-    scene.migrate()
+    store_all_as(scene.api, BETA)
     scene.roll(scene.older)
     scene.edit(BETA, ALPHA, "old")
     return f"{older_commit()[:8]} to this version and back"
