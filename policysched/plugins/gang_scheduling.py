@@ -131,15 +131,18 @@ class WaitingGangScheduling(GangScheduling, PermitPlugin):
     """GangScheduling that also lets the members of a gang wait at Permit until enough of them have a node."""
 
     def permit(self, assumed: AssumedPod, handle: Handle) -> Wait | None:
-        """Wait until the minimum count of members has a node, then allow all waiting members."""
+        """Wait until the minimum count of members has a node, then allow all waiting members.
+
+        The other members are in flight with this one, so none of them has to be activated.
+        """
         groups = assumed.cluster.pod_groups
         state = None if groups is None else groups.of_pod(assumed.pod)
         if state is None or state.group is None or state.group.spec.scheduling_policy.gang is None:
             return None
         if state.scheduled_count < state.group.min_count:
-            handle.activate(tuple(state.unscheduled))
             return Wait(LONGEST_WAIT)
-        for identity in state.assumed:
-            if identity in handle.waiting:
+        held = handle.waiting.keys() & state.assumed.keys()
+        for identity in state.assumed if held else ():
+            if identity in held:
                 handle.waiting[identity].allow(self.name)
         return None

@@ -9,6 +9,7 @@ import pytest
 from policysched.app.configuration.profiles import default_profile
 from policysched.framework import AssumedPod, ReservePlugin, Status, unschedulable
 from policysched.model.release import Release
+from policysched.schedule.queue.group_queue import GroupQueue
 from tests.build import node
 from tests.groups import GATED, GATED_38, group, member
 from tests.schedule.groups.parts import is_clean, members, messages, submit
@@ -54,6 +55,16 @@ async def test_later_members_of_a_scheduled_gang_do_not_wait() -> None:
         await submit(stand, group(least=2), *members(2))
         await stand.settled(member("late", requests={"cpu": 1}))
         assert set(stand.bound) == {"p0", "p1", "late"}
+
+
+async def test_members_do_not_activate_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in flight together; else the work would grow with the square of their number."""
+    activated = list[str]()
+    monkeypatch.setattr(GroupQueue, "activate", lambda _, identities: activated.extend(identities))
+    async with running(node("n1"), release=GATED) as stand:
+        await submit(stand, group(least=3), *members(3))
+        assert set(stand.bound) == {"p0", "p1", "p2"}
+    assert activated == []
 
 
 async def test_basic_groups_do_not_wait() -> None:
