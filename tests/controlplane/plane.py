@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -41,6 +42,7 @@ from tests.controlplane.etcd import Etcd
 from tests.controlplane.identities import Identities
 from tests.controlplane.loading import load, until
 from tests.controlplane.programs import Program, Warden, free_port
+from tests.controlplane.releases import Release
 from tests.controlplane.wiping import wipe
 
 KUBECTL_SECONDS: Final = 60.0
@@ -102,7 +104,7 @@ class ControlPlane:
     def _prepare(self, programs: Mapping[str, Path]) -> None:
         self.logs.mkdir()
         audit_policy(self.folder).write_text(yaml.safe_dump(BINDINGS_ALONE), "utf-8")
-        ports = Ports(*(free_port() for _ in range(4)))
+        self._ports = ports = Ports(*(free_port() for _ in range(4)))
         self.url = f"https://127.0.0.1:{ports.apiserver}"
         self.identities = Identities(self.folder, self.url, self._users)
         self.api = Api(ports.apiserver, self.identities.tls(), self.identities.token())
@@ -159,6 +161,16 @@ class ControlPlane:
         program.start()
         self._programs[name] = program
         return program
+
+    def start_second_apiserver(self, release: Release) -> tuple[Program, str]:
+        """Start an API server of another release on the same etcd; return it with its URL once it is ready."""
+        ports = replace(self._ports, apiserver=free_port())
+        command = apiserver(binary("kube-apiserver", release), self.folder, ports)
+        program = self.start(f"kube-apiserver-{release.version}", [*command, *self._flags])
+        api = Api(ports.apiserver, self.identities.tls(), self.identities.token())
+        program.wait(lambda: api.answers("/readyz"))
+        api.close()
+        return program, f"https://127.0.0.1:{ports.apiserver}"
 
     def stop_apiserver(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Stop the API server and wait until it is gone: connections are refused from then on.

@@ -108,11 +108,15 @@ class Proxy:
         finally:
             self._open.pop(transport, None)
 
+    def target(self) -> str:
+        """Return the URL of the server that gets the next request."""
+        return self.server.url
+
     async def forward(self, request: web.Request, limit: int | None = None) -> web.StreamResponse:
         """Pass a request on, and of the answer all or so many bytes."""
         body = await request.read()
         headers = {name: request.headers[name] for name in ("Content-Type", "Accept") if name in request.headers}
-        url = self.server.url + request.path_qs
+        url = self.target() + request.path_qs
         async with self.server.session.request(request.method, url, data=body, headers=headers) as answer:
             kept = {name: answer.headers[name] for name in ("Content-Type", "Retry-After") if name in answer.headers}
             if not is_watch(request):

@@ -15,6 +15,7 @@ import yaml
 
 from tests.controlplane.api import Api, RefusedError
 from tests.controlplane.build import binary
+from tests.controlplane.releases import RELEASES, chosen
 from tests.faults.scene import APART, MILLIS, Scene
 
 OTHER: Final = "other-scheduler"
@@ -206,6 +207,29 @@ def _log_full(scene: Scene) -> str:
     return "" if all(one.can_tell for one in scene.schedulers) else "state not asked: it is told in the log"
 
 
+def _servers_upgraded(scene: Scene) -> str:
+    """Start the schedulers on an API server of the older minor, then send requests to both minors, then to the newer.
+
+    The rules of a scheduler are those of the minor at its start, until it ends.
+    """
+    assert scene.proxy is not None
+    older = next(iter(RELEASES.values()))
+    server, url = scene.plane.start_second_apiserver(older)
+    try:
+        scene.proxy.use(targets=[url])
+        for one in scene.schedulers:
+            one.restart()
+        scene.until(lambda: scene.bound() > 0, "the first pod is bound")
+        scene.proxy.use(targets=[url, scene.plane.url], lasting=1.0)
+        scene.churn()
+    finally:
+        scene.proxy.use()
+        server.stop()
+    followed = f"decisions follow Kubernetes {older.version}"
+    assert all(followed in one.log for one in scene.schedulers if one.name == "policysched"), followed
+    return f"{older.version} and {chosen().version} side by side, then {chosen().version}"
+
+
 def _out_of_memory(scene: Scene) -> str:
     """Let it have no more than it has, while large pods come that fit nowhere; then as much as it likes."""
     for one in scene.schedulers:
@@ -242,4 +266,5 @@ FAULTS: Final = (
     Fault("another scheduler on the same nodes", _another_scheduler, shares=True, others=0.5),
     Fault("disk full for logs", _log_full, muted=True),
     Fault("memory limit reached", _out_of_memory),
+    Fault("API servers upgraded to the next minor", _servers_upgraded, proxied=True),
 )

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import random
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -45,6 +45,12 @@ class FaultyProxy(Proxy):
     before: Before | None = None
     """Is asked before a request is passed on, and may do something else first; where it says no, nobody answers."""
 
+    targets: Sequence[str] = ()
+    """URLs of servers; each request goes to a random one. Empty: all requests go to `server`."""
+
+    def target(self) -> str:
+        return random.choice(self.targets) if self.targets else self.server.url
+
     async def _answer_or_strike(self, request: web.Request) -> web.StreamResponse:
         # Clients hang up where they please.
         with contextlib.suppress(ConnectionError):
@@ -77,7 +83,7 @@ class FaultyProxy(Proxy):
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         headers = {"Accept": request.headers.get("Accept", "application/json")}
-        async with self.server.session.get(self.server.url + request.path_qs, headers=headers) as answer:
+        async with self.server.session.get(self.target() + request.path_qs, headers=headers) as answer:
             kept = {name: answer.headers[name] for name in ("Content-Type",) if name in answer.headers}
             response = web.StreamResponse(status=answer.status, headers=kept)
             await response.prepare(request)
@@ -148,6 +154,7 @@ class ProxyThread:
         lasting: float | None = None,
         late: float = 0.0,
         before: Before | None = None,
+        targets: Sequence[str] = (),
     ) -> None:
         """Have requests fail, watches end, or events come late from now on; without arguments all is well again.
 
@@ -156,12 +163,14 @@ class ProxyThread:
             lasting: how long a watch lasts; those that are open end now.
             late: how late events come.
             before: what is asked before each request.
+            targets: URLs of the servers that get the requests; all open connections break if they change.
         """
 
         async def change() -> None:
             self.proxy.chance = None if seed is None else random.Random(seed)
             self.proxy.lasting, self.proxy.late, self.proxy.before = lasting, late, before
-            if lasting is not None:
+            changed, self.proxy.targets = self.proxy.targets != targets, targets
+            if changed or lasting is not None:
                 self.proxy.break_all()
 
         self._do(change())

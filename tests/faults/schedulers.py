@@ -15,7 +15,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from signal import SIGCONT, SIGUSR2, Signals
+from signal import SIGCONT, SIGKILL, SIGUSR2, Signals
 from typing import Final
 
 from tests.controlplane.build import binary
@@ -140,6 +140,12 @@ class UnderTest:
             self._program.stop()
             self._program.start()
             self.restarts += 1
+
+    def restart(self) -> None:
+        """Kill it and start it again."""
+        self._program.stop(SIGKILL)
+        self._program.start()
+        self.restarts += 1
 
     def signal(self, number: Signals) -> None:
         """Send a signal; SIGSTOP and SIGCONT have it stand still for a while."""
