@@ -31,7 +31,7 @@ PROCESSES: Final = "processes"
 SECTIONS: Final = {
     PROCESSES: ("Run", ("run", "webhook", "sandbox", "demo")),
     "decisions": ("Inspect decisions", ("dry-run", "why", "plan", "record", "replay")),
-    "policies": ("Write policies", ("check", "test", "fmt", "convert", "explain", "example")),
+    "policies": ("Write policies", ("check", "test", "fmt", "convert", "explain", "example", "translate")),
     "settings": ("Set up", ("crd", "config", "plugins", "plugin", "completion", "version", "help")),
 }
 """Sections of `--help` in order: name, title and commands.

@@ -47,6 +47,7 @@ def files(write: Write) -> None:
 VALUES = [
     (("dry-run", "--cluster", "nodes.yaml", "--pod", "pod.yaml"), "DryRun"),
     (("why", "web", "--cluster", "cluster.yaml"), "Explanation"),
+    (("translate", "--cluster", "nodes.yaml", "--pod", "pod.yaml", "--policy", "good.yaml"), "Translation"),
     (("plan", "--cluster", "cluster.yaml", "--policy", "good.yaml"), "Plan"),
     (("check", "bad.yaml"), "FindingList"),
     (("test", "tests.yaml"), "TestRun"),
@@ -88,7 +89,7 @@ def _option(name: str, flag: str) -> Any:
 
 
 def test_commands_of_one_sort_have_the_same_formats_and_defaults() -> None:
-    decisions = ("dry-run", "why", "plan", "replay", "test")
+    decisions = ("dry-run", "why", "plan", "replay", "test", "translate")
     assert {value_name(_option(one, "--output")) for one in decisions} == {"table|wide|json|yaml|markdown|github"}
     lists = ("explain", "example", "plugins", "config check")
     assert {value_name(_option(one, "--output")) for one in lists} == {"table|wide|json|yaml"}
@@ -96,7 +97,7 @@ def test_commands_of_one_sort_have_the_same_formats_and_defaults() -> None:
     seeds = {name: default_text(one) for name in COMMANDS if (one := _option(name, "--seed"))}
     assert seeds == dict.fromkeys(("dry-run", "why", "plan"), "0")
     clusters = {name: one.required for name in COMMANDS if (one := _option(name, "--cluster"))}
-    assert clusters == dict.fromkeys(("dry-run", "why", "plan", "record", "check"), False)
+    assert clusters == dict.fromkeys(("dry-run", "why", "plan", "record", "check", "translate"), False)
 
 
 @pytest.mark.usefixtures("files")

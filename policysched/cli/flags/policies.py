@@ -1,4 +1,4 @@
-"""Flags of the commands for policy authors: check, test, fmt, convert, explain, example."""
+"""Flags of the commands for policy authors: check, test, fmt, convert, explain, example, translate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ import typer
 
 from policysched.cli.flags.base import Flags, completed_by
 from policysched.cli.flags.formats import CheckFormat, OutputFormat, TableFormat, TextFormat
-from policysched.cli.flags.shared import ClusterAccess, KubeVersion, ListOutput, Output, Plugin
+from policysched.cli.flags.shared import (
+    ClusterAccess,
+    ClusterOrLive,
+    Config,
+    KubeVersion,
+    ListOutput,
+    Output,
+    Plugin,
+    PoliciesToTry,
+)
 from policysched.model.release import AUTO
 
 
@@ -184,3 +193,30 @@ class ExampleFlags(Flags):
         typer.Option("--force", help="Write into a folder that is not empty; overwrite files of the same name."),
     ] = False
     output: ListOutput = TableFormat.TABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateFlags(Flags):
+    """Translate the filters of policies into the node affinity of a pod.
+
+    Autoscalers do not know policies. With the affinity, an autoscaler adds only nodes whose labels the policies accept.
+    The affinity allows every node that the policies allow; the output lists what it cannot express. Changes nothing in
+    the cluster.
+
+    Example: `policysched translate --pod deployment.yaml --policy policies/ --cluster live`
+
+    Exit codes: 0 success, also if the affinity allows more nodes; 1 a policy has errors, or with --exact the affinity
+    allows more nodes; 2 a file or a flag is invalid.
+    """
+
+    pod: Annotated[
+        str, typer.Option("--pod", metavar="FILE", help="Pod or workload; FILE#KIND/NAME chooses one of several.")
+    ]
+    cluster: ClusterOrLive = None
+    policy: PoliciesToTry = None
+    config: Config = None
+    access: ClusterAccess
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Exit with 1 if the affinity allows nodes that the policies reject.")
+    ] = False
+    output: Output = OutputFormat.TABLE
