@@ -22,8 +22,8 @@ from policysched.visible import visible
 
 FIRST: Final = "tutorial"
 """The first example of the list."""
-LAST: Final = "queues"
-"""The last example of the list."""
+LAST: Final = ("pod-groups", "queues")
+"""The last examples of the list."""
 _GROUPS: Final = ("tour", "cookbook")
 """Folders of `examples/` that contain examples, in the order of the list."""
 _CACHES: Final = "__pycache__"
@@ -63,7 +63,7 @@ class Example:
 
 @cache
 def list_examples() -> tuple[Example, ...]:
-    """Return all examples: the tutorial, then the tour, the cookbook and the queues.
+    """Return all examples: the tutorial, then the tour, the cookbook, pod groups and queues.
 
     Raises:
         PolicyschedError: the installation has no examples.
@@ -137,7 +137,7 @@ def _folders(root: Path) -> Iterator[Path]:
     for group in _GROUPS:
         if (root / group).is_dir():
             yield from sorted(one for one in (root / group).iterdir() if one.is_dir() and one.name != _CACHES)
-    yield root / LAST
+    yield from (root / name for name in LAST)
 
 
 def _example(root: Path, folder: Path) -> Example:

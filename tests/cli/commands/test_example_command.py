@@ -12,7 +12,7 @@ from policysched.app import examples
 from tests.cli.conftest import Command
 from tests.examples.cases import EXAMPLES
 
-GROUPS = ("tutorial", "tour/*", "cookbook/*", "queues")
+GROUPS = ("tutorial", "tour/*", "cookbook/*", "pod-groups", "queues")
 FOLDERS = [str(one.relative_to(EXAMPLES)) for group in GROUPS for one in sorted(EXAMPLES.glob(group)) if one.is_dir()]
 
 
