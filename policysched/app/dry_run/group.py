@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.reading import ConfigurationInput
 from policysched.app.dry_run.dry_run import Measure, Numbers, Observe, Simulation, simulate_pods, unlisted
 from policysched.app.dry_run.results import GroupReport
@@ -75,27 +76,32 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
         if observe is not None:
             observe(decision, acting)
 
-    record = asyncio.run(_recorded(made, (*waiting, *new), seed, look))
+    if made.configuration is None or not made.configuration.extenders:
+        engine, rng = made.engine(seed)
+        record = make_group_record(engine, (*waiting, *new), rng, acting, made.stated, look)
+    else:
+        record = asyncio.run(_with_extenders(made, (*waiting, *new), seed, made.configuration, look))
     report = GroupReport(record, made.diagnostics, made.problems, (*made.notes, *made.admission_notes))
     return report.with_not_applied(made.not_applied)
 
 
-async def _recorded(
-    made: Simulation, pods: Sequence[Pod], seed: int | None, look: Callable[[Decision], None]
+async def _with_extenders(
+    made: Simulation,
+    pods: Sequence[Pod],
+    seed: int | None,
+    configuration: Configuration,
+    look: Callable[[Decision], None],
 ) -> Record:
     """Return the record of a group, calling the configured extenders.
 
     Raises:
         UsageError: an extender's URL or certificate is invalid, or its answers change all the time.
     """
-    acting = made.policies.acting(made.profile)
-    if made.configuration is None or not made.configuration.extenders:
-        engine, rng = made.engine(seed)
-        return make_group_record(engine, pods, rng, acting, made.stated, look)
     from policysched.app.configuration.extenders import make_extenders  # noqa: PLC0415 - few have extenders
     from policysched.app.dry_run.with_extenders import GivenTexts  # noqa: PLC0415 - as above
 
-    extenders = make_extenders(made.configuration, GivenTexts(made.raws, made.objects))
+    acting = made.policies.acting(made.profile)
+    extenders = make_extenders(configuration, GivenTexts(made.raws, made.objects))
     try:
         engine, rng = made.engine(seed, tuple(extenders))
         answers = ExtenderAnswers(engine, rng, len(pods))
