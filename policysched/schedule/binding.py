@@ -45,6 +45,7 @@ from policysched.framework import (
 from policysched.framework.binding import Undo
 from policysched.framework.profile import Profile
 from policysched.model.objects import Pod, PodCondition
+from policysched.model.pod_requirements import pod_priority
 from policysched.schedule.binding_points import (
     answer_of,
     awaited_answer,
@@ -415,10 +416,17 @@ class Binder:
             await self._conditions.write(pod, PodStatusChange(condition, nominated))
 
     def _renominate(self, pod: Pod, node: str) -> None:
-        """Set the nominated node of a member of a queued pod group before the watch returns the change."""
-        queued = self._queue.get(pod_id(pod))
-        if queued is not None and queued.pod is pod and queued.stage is Stage.IN_GROUP:
-            queued.pod = replace(pod, status=replace(pod.status, nominated_node_name=node))
+        """Set the nominated node of a member of a queued pod group before the watch returns the change.
+
+        The watch shows no difference then: if the nomination ends, pods that may use its resources are retried here.
+        """
+        queued, before = self._queue.get(pod_id(pod)), pod.status.nominated_node_name
+        if queued is None or queued.pod is not pod or queued.stage is not Stage.IN_GROUP:
+            return
+        queued.pod = replace(pod, status=replace(pod.status, nominated_node_name=node))
+        if before and not node:
+            row = self._cluster.nodes.row_of.get(before, -1)
+            self._queue.move(departure(pod, before, row), at_most=pod_priority(pod))
 
     def _ended(
         self, queued: QueuedPod, result: AttemptResult, node: str, message: str = "", *, is_news: bool = True

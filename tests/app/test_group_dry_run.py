@@ -19,7 +19,7 @@ from policysched.errors import UsageError
 from policysched.model.objects import Node, Pod, PodGroup, PodStatus
 from policysched.model.release import Release
 from tests.build import node, pod
-from tests.groups import GATED_38, group, member
+from tests.groups import GATED_38, TOPOLOGY_38, group, member
 from tests.schedule.groups.parts import CLAIMS_DONE, NO_VICTIMS, PARENT, RELEASES, below, conditions, messages, submit
 from tests.schedule.stand import running
 
@@ -287,3 +287,41 @@ def _bound(record: dict[str, Any]) -> dict[str, str]:
     if record["result"] != "Scheduled":
         return {}
     return {one["pod"].removeprefix("default/"): one["node"] for one in record["members"] if "node" in one}
+
+
+RACK = "example.com/rack"
+RACKS = [node(f"{rack}-{number}", labels={RACK: rack}) for rack in "ab" for number in ((1,) if rack == "a" else (1, 2))]
+
+
+def test_group_with_a_topology_is_on_one_rack() -> None:
+    report = decided(group(least=6, key=RACK), members(6), *RACKS, release=TOPOLOGY_38)
+    told = report.to_dict()
+    assert {name[0] for name in nodes_of(report).values()} == {"b"}
+    assert told["placement"] == "b"
+    assert told["placements"] == {
+        "a": {
+            "nodes": 1, "fitting": 4, "fits": False,
+            "message": below(6, 4, 1, 1),
+        },
+        "b": {"nodes": 2, "fitting": 6, "fits": True},
+    }  # fmt: skip
+
+
+def test_group_that_fits_no_rack_has_the_decision_of_the_first() -> None:
+    told = decided(group(least=9, key=RACK), members(9), *RACKS, release=TOPOLOGY_38).to_dict()
+    assert "placement" not in told
+    assert [one["fits"] for one in told["placements"].values()] == [False, False]
+    [failed] = [one for one in told["members"] if "decision" in one]
+    assert failed["decision"]["fitError"] == FIT_ERROR
+    assert list(failed["decision"]["rejected"]) == ["a-1"]
+
+
+def test_scores_of_placements_are_told() -> None:
+    told = decided(group(least=2, key=RACK), members(2), *RACKS, release=TOPOLOGY_38).to_dict()
+    assert told["placement"] == "a"
+    assert {name: one["scores"]["PodGroupPodsCount"] for name, one in told["placements"].items()} == {
+        "a": 100,
+        "b": 100,
+    }
+    scores = [one["scores"]["NodeResourcesFit"] for one in told["placements"].values()]
+    assert scores[0] > scores[1]

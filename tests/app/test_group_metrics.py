@@ -18,7 +18,7 @@ from policysched.state.cluster import Cluster
 from tests.app.test_scheduler_metrics import shown
 from tests.app.test_timing_metrics import Ticking
 from tests.build import node, pod
-from tests.groups import GATED, GATED_38, group, member
+from tests.groups import GATED, GATED_38, TOPOLOGY, TOPOLOGY_38, group, member
 from tests.plugins.inter_pod_affinity.build import label
 from tests.plugins.preempting import budget
 from tests.schedule.groups.parts import members, submit
@@ -139,3 +139,23 @@ async def test_durations_of_the_points_of_groups_are_recorded() -> None:
     assert found["PlacementFeasible", "Unschedulable"] == 1
     assert found["PodGroupPostFilter", "Unschedulable"] == 1
     await scheduler.attempts.finish(1)
+
+
+@pytest.mark.parametrize(
+    ("release", "entity"), [(TOPOLOGY, ""), (TOPOLOGY_38, 'entity="podgroup",')], ids=["1.37", "1.38"]
+)
+async def test_placements_are_counted(release: Release, entity: str) -> None:
+    metrics, key = GroupMetrics(release), "example.com/rack"
+    nodes = [node(f"n{number}", labels={key: f"r{number}"}, allocatable={"cpu": str(number)}) for number in (1, 2, 3)]
+    async with running(*nodes, release=release, observers=[metrics]) as stand:
+        await submit(stand, group(least=2, key=key), *members(2))
+        lines = shown(metrics)
+    assert f'scheduler_generated_placements_total{{{entity}profile="{ME}"}} 3.0' in lines
+    for result, count in (("feasible", 2), ("infeasible", 1)):
+        labels = f'{{{entity}profile="{ME}",result="{result}"}}'
+        assert f"scheduler_placement_evaluations_total{labels} {count}.0" in lines
+        assert f"scheduler_placement_evaluation_duration_seconds_count{labels} {count}.0" in lines
+
+
+def test_without_topologies_placements_have_no_metrics() -> None:
+    assert not any("placement" in line for line in shown(GroupMetrics(GATED_38)))

@@ -2,8 +2,10 @@
 
 Nodes never tie: the plugin `ranks` distinguishes nodes that are equal for all other plugins, whose weights it leaves
 the last word by a factor. All pods and groups of a script have one priority, except members that are meant to be
-refused for theirs: so no pod preempts another. Steps have moments of their own, off the whole seconds at which queues
-work. DynamicResources is off at PodGroupPostFilter: kube-scheduler's fails where no member got as far as that plugin.
+refused for theirs: so no pod preempts another. Members are nominated only above the priority 0, that of the empty pods
+as which kube-scheduler counts nominated members of the group under way. Steps have moments of their own, off the whole
+seconds at which queues work. DynamicResources is off at PodGroupPostFilter: kube-scheduler's fails where no member got
+as far as that plugin.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ CLAIMING: Final = 0.2
 kube-scheduler waits in its cycle for what Unreserve writes to claims. Members that share a claim conflict there.
 """
 FEW_STEPS: Final = 40
-"""The scripts with fewer steps record the calls of Filter too, with the pods that are on the node then."""
+"""The scripts with fewer steps record the calls of Filter too, with the pods that are on the node then.
+
+Unless members are nominated: kube-scheduler drops what Filter writes about a node that has a nominated pod.
+"""
 ODD: Final[dict[str, Thing]] = {
     "priority": {"more": 1},
     "policy": {"preemptionPolicy": "Never"},
@@ -191,6 +196,8 @@ class _Maker:
         self.members: dict[str, list[Thing]] = {}
         """The members of each group, as they were written last."""
         self.groups: dict[str, Thing] = {}
+        self.domains: dict[str, dict[str, str]] = {}
+        """The labels of nodes, which stay with topologies."""
         self.claims = rng.random() < CLAIMING
         """Whether nodes have devices, and groups claims for them."""
 
@@ -208,7 +215,8 @@ class _Maker:
             rng.choice(HAPPENINGS)(self, spare)
         until = round(self.at + rng.choice((40.0, 90.0)), 4)
         script = written_script(name, ranks, self.steps, until=until, recorded=rng.random() < 0.4)
-        if len(self.steps) < FEW_STEPS and len(script["plugins"]) > 1:
+        nominated = any("nominatedNodeName" in one["set"].get("status", {}) for one in self.steps if "set" in one)
+        if len(self.steps) < FEW_STEPS and len(script["plugins"]) > 1 and not nominated:
             script["config"]["profiles"][0]["plugins"]["filter"] = {"enabled": [{"name": "recorder-a"}]}
         script["config"]["profiles"][0]["plugins"]["podGroupPostFilter"] = {"disabled": [{"name": "DynamicResources"}]}
         if len(script["plugins"]) > 1 and not self.claims and rng.random() < 0.6:
@@ -246,8 +254,10 @@ class _Maker:
     def node(self, name: str) -> Thing:
         rng = self.rng
         made: Thing = written_node(name, **({ZONE: rng.choice("ab")} if rng.random() < 0.9 else {}))
-        if self.generators and rng.random() < 0.9:
-            made["metadata"]["labels"][RACK] = rng.choices(RACKS, (9, 9, 6, 3, 1))[0]
+        if self.generators:
+            if rng.random() < 0.9:
+                made["metadata"]["labels"][RACK] = rng.choices(RACKS, (9, 9, 6, 3, 1))[0]
+            made["metadata"]["labels"] = self.domains.setdefault(name, made["metadata"]["labels"])
         amounts = {"cpu": rng.choice(("1", "2", "4", "8")), "memory": "16Gi", "pods": rng.choice(("4", "20", "40"))}
         made["status"] = {"allocatable": amounts, "capacity": amounts}
         made["spec"] = {"taints": [TAINT]} if rng.random() < 0.15 else {}
@@ -348,17 +358,25 @@ class _Maker:
             self.claim(name)
             made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
             made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
-        elif not drawn["port"] and self.rng.random() < 0.04:
+        elif not drawn["port"] and self.may_be_placed(name) and self.rng.random() < (0.2 if self.generators else 0.04):
             made["spec"]["nodeName"] = self.some_node()
-        if self.generators and "nodeName" not in made["spec"] and self.rng.random() < 0.1:
+        if self.generators and self.priority and "nodeName" not in made["spec"] and self.rng.random() < 0.2:
             made["status"] = {"nominatedNodeName": self.some_node()}
         return made
+
+    def may_be_placed(self, name: str) -> bool:
+        """Return whether a member may come with a node: with topologies, only the first member of a group.
+
+        kube-scheduler names any one of several members that have no common domain.
+        """
+        return not self.generators or name.endswith("-0")
 
     def odd(self, pod: Thing) -> None:
         """Give a member something that no other member has."""
         rng, spec = self.rng, pod["spec"]
         spec["containers"][0].pop("ports", None)  # two pods with one host port on a node are counted differently
-        what = rng.choice((*ODD, "placed", "terminating", "scheduler"))
+        pod.pop("status", None)  # kube-scheduler counts nominated pods as empty ones if they are not in its queue
+        what = rng.choice((*ODD, "terminating", *(() if self.generators else ("placed", "scheduler"))))
         if what == "placed":
             spec["nodeName"] = self.some_node()
         elif what == "terminating":
@@ -441,7 +459,7 @@ def _node(maker: _Maker, spare: list[str]) -> None:
     if spare and maker.rng.random() < 0.6:
         maker.nodes.append(spare.pop())
         maker.bring(maker.node(maker.nodes[-1]))
-    elif len(maker.nodes) > 1 and maker.rng.random() < 0.3:
+    elif len(maker.nodes) > 1 and maker.rng.random() < 0.3 and not maker.generators:
         maker.remove("Node", maker.nodes.pop(maker.rng.randrange(len(maker.nodes))))
     elif maker.nodes:
         maker.bring(maker.node(maker.rng.choice(maker.nodes)))

@@ -63,7 +63,7 @@ def _headline(record: Record) -> Iterator[Text]:
 
 def _placement(name: str, told: Record, record: Record) -> list[str]:
     """Return the cells of a placement after its name."""
-    result = told.get("message", "fits") if name != record["placement"] else "chosen"
+    result = told.get("message", "fits") if name != record.get("placement") else "chosen"
     score = str(sum(told["scores"].values())) if "scores" in told else ""
     return [str(told["nodes"]), str(told["fitting"]), score, result]
 

@@ -33,7 +33,8 @@ class DryRunFlags(Flags):
     Prints the selected node, the scores and the rejected nodes. Changes nothing in the cluster.
 
     If the PodGroup that the pod names is in the file or the cluster, decides about all pods of the file and all pending
-    pods of the group, as with --feature-gates=GenericWorkload=true.
+    pods of the group, as with --feature-gates=GenericWorkload=true. If the group has a topology constraint, also as
+    with TopologyAwareWorkloadScheduling=true.
 
     Example: `policysched dry-run --cluster live --policy policy.yaml --pod pod.yaml`
 

@@ -61,6 +61,7 @@ WORKLOAD: Final = "GenericWorkload"
 TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
 """The gate that places pod groups by topology; it needs the gate `WORKLOAD`."""
 GROUP_GATES: Final = (WORKLOAD, TOPOLOGY)
+"""The gates that schedule pods by pod groups, and pod groups by topology."""
 
 
 @dataclass(frozen=True, slots=True)

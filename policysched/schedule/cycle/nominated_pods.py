@@ -47,7 +47,7 @@ def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
         return evaluation
     nodes, first = evaluation.cluster.nodes, evaluation.first
     rows = np.fromiter(evaluation.nominated_pods, np.intp, len(evaluation.nominated_pods))
-    rows = rows[nodes.present.data[rows]]
+    rows = rows[first[rows] != ABSENT]
     if evaluation.narrowing:
         rows = rows[first[rows] != NARROWED]
     rejections = _rejections(evaluation, rows)

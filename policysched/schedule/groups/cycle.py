@@ -33,6 +33,7 @@ from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 from policysched.schedule.timing import PLACEMENT_FEASIBLE
 from policysched.state.cluster import Cluster
 from policysched.state.nominated.columns import Nomination
+from policysched.state.placed.pods import pod_id
 from policysched.state.tables.amounts import PodResources
 
 log = logging.getLogger(__name__)
@@ -158,8 +159,29 @@ class GroupCycle:
     def __init__(self, group: PodGroup, members: Sequence[QueuedPod], steps: Steps) -> None:
         self.steps, self.members, self._cluster = steps, members, steps.cluster
         self.context = PodGroupContext(group, [one.pod for one in members], steps.cluster, CycleState())
-        self._placed: list[tuple[QueuedPod, AssumedPod, Nomination | None]] = []
-        """The members in place, with their nominations before."""
+        self._placed: list[tuple[QueuedPod, AssumedPod]] = []
+        """The members in place."""
+        self._nominations: list[Nomination] = []
+        """The nominations that were removed for the duration of the cycle."""
+
+    def begin(self) -> None:
+        """Remove the nominations of members: members need no room for each other, because the cycle places them all."""
+        nominations = self._cluster.nominations
+        if nominations:
+            removed = (nominations.discard(one.identity) for one in self.members)
+            self._nominations = [one for one in removed if one is not None]
+
+    def end(self) -> None:
+        """Restore the nominations of members that still wait for a node and got no other nomination meanwhile."""
+        cluster, state = self._cluster, None
+        if self._nominations and cluster.pod_groups is not None:
+            state = cluster.pod_groups.get(self.context.group.key)
+        waiting = () if state is None else state.unscheduled
+        for one in self._nominations:
+            identity = pod_id(one.pod)
+            if identity in waiting and cluster.nominations.get(identity) is None:
+                cluster.nominations.set(one.pod, one.node)
+        self._nominations = []
 
     async def run(self, scheduled: Callable[[], int], placement: CandidatePlacement) -> TriedPlacement:
         """Decide about the members one after another; the members that fit are in place afterwards.
@@ -242,9 +264,9 @@ class GroupCycle:
 
     def _place(self, member: QueuedPod, placement: MemberPlacement, row: int) -> Failure | None:
         """Assume a member on its node and run Reserve; return the failure of Reserve, or None."""
-        assumed, nomination = placement.assumed, self._cluster.nominations.get(member.identity)
+        assumed = placement.assumed
         self._cluster.assume(assumed.pod, row, placement.resources)
-        self._placed.append((member, assumed, nomination))
+        self._placed.append((member, assumed))
         status = self.steps.reserve(assumed)
         if status is None:
             return None
@@ -262,7 +284,7 @@ class GroupCycle:
 
     def _is_in_place(self, *, is_smaller: bool) -> bool:
         """Return whether no placed member and none of their nodes was deleted, while extenders were called."""
-        return not is_smaller and all(self._stays(member, assumed) for member, assumed, _ in self._placed)
+        return not is_smaller and all(self._stays(member, assumed) for member, assumed in self._placed)
 
     def _stays(self, member: QueuedPod, assumed: AssumedPod) -> bool:
         nodes = self._cluster.nodes
@@ -274,22 +296,20 @@ class GroupCycle:
         profile = self.steps.profile
         if profile.permits or not self._placed:
             return False
-        return not any(profile.reserving(assumed.pod, self._cluster) for _, assumed, _ in self._placed)
+        return not any(profile.reserving(assumed.pod, self._cluster) for _, assumed in self._placed)
 
     def undo(self) -> None:
         """Remove the assumed members from their nodes, in reverse order."""
         while self._placed:
             self._remove(*self._placed.pop())
 
-    def _remove(self, member: QueuedPod, assumed: AssumedPod, nomination: Nomination | None) -> None:
-        """Remove a member from its node, and restore its nomination.
+    def _remove(self, member: QueuedPod, assumed: AssumedPod) -> None:
+        """Remove a member from its node.
 
         Nothing was written to the API server for the member: the requests that Unreserve returns are dropped.
         """
         self.steps.unreserve(assumed)
-        change = self._cluster.forget(member.identity)
-        if nomination is not None and not change.nothing:
-            self._cluster.nominations.set(nomination.pod, nomination.node)
+        self._cluster.forget(member.identity)
 
 
 def _answer(

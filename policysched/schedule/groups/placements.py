@@ -55,12 +55,14 @@ async def run_cycle(
     """
     cycle = GroupCycle(group, members, steps)
     stays = False
+    cycle.begin()
     try:
         decision = await decide_group(cycle, scheduled)
         stays = decision.verdict.fits and cycle.may_stay()
     finally:
         if not stays:
             cycle.undo()
+        cycle.end()
     return replace(decision, stays=stays)
 
 

@@ -95,7 +95,8 @@ def _placements(decision: GroupDecision) -> Record:
     if not tried:
         return {}
     told = {one.placement.name: _placement(one) for one in tried[:MOST_EXPLAINED]}
-    return {"placement": "" if decision.chosen is None else decision.chosen.placement.name, "placements": told}
+    chosen = {} if decision.chosen is None else {"placement": decision.chosen.placement.name}
+    return {**chosen, "placements": told}
 
 
 def _placement(one: TriedPlacement) -> Record:

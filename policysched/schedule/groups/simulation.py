@@ -131,6 +131,7 @@ class _Simulation:
 
     def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int]) -> None:
         """Remove pods and run the cycle of the group; the members that fit stay in place."""
+        self._cycle.begin()
         members = self._cycle.members
         self.reads_other_nodes = any(_reads_other_nodes(self._engine.find(member.pod)) for member in members)
         self._remove(pods)
@@ -149,6 +150,7 @@ class _Simulation:
         self._cycle.undo()
         for placed in self._removed.values():
             self._cluster.put_back(placed)
+        self._cycle.end()
 
     def restore(self, pods: Sequence[PlacedPod]) -> bool:
         """Restore removed pods and return True if all placed members still fit, else remove the pods again."""

@@ -82,6 +82,21 @@ def test_dry_run_of_a_gang_prints_what_stands_against_it(command: Command) -> No
 
 
 @pytest.mark.usefixtures("cluster")
+def test_dry_run_of_a_gang_with_a_topology_prints_the_placements(command: Command, write: Write) -> None:
+    racks = [{**_node(name), "metadata": {"name": name, "labels": {"rack": name[0]}}} for name in ("a1", "b1", "b2")]
+    spec = {"schedulingPolicy": {"gang": {"minCount": 3}}, "schedulingConstraints": {"topology": [{"key": "rack"}]}}
+    write("racks.yaml", yaml.dump_all(racks))
+    pods = [_pod(f"train-{number}") for number in range(3)]
+    write("racked.yaml", yaml.dump_all([{**GROUP, "spec": spec}, *pods]))
+    done = command(*_asked("racks.yaml", "racked.yaml", "--kube-version", "1.38"))
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert lines[0] == "pod group default/train fits: 3 of 3 pods get nodes (profile policysched)"
+    assert "b 2 3 chosen" in lines
+    [other] = [line for line in lines if line.startswith("a 1 2 scheduling policy's minimum threshold (3)")]
+    assert other
+
+
+@pytest.mark.usefixtures("cluster")
 def test_dry_run_of_a_job_places_all_its_pods(command: Command) -> None:
     done = command(*_asked("two.yaml", "job.yaml"))
     assert done.out.startswith("pod group default/train fits: 3 of 3 pods get nodes")

@@ -332,3 +332,19 @@ def test_scores_of_a_higher_tier_decide_first() -> None:
     low, high = Thirds({}), Thirds({}, tier=1)
     assert best_of([scored(low, 0, 9, 9), scored(high, 5, 5, 1)]) == [1]
     assert best_of([scored(low, 9, 9, 0)]) == [0, 1]
+
+
+@BOTH
+async def test_members_need_no_room_for_nominated_members_of_their_group(release: Release) -> None:
+    """The cycle places all members, so that nominations of others would count them twice."""
+    async with running(*racks(a=1), release=release) as stand:
+        await submit(stand, group(least=2, priority=1), *nominated(members(2, priority=1, requests={"cpu": 2}), "a-1"))
+        assert stand.bound == {"p0": "a-1", "p1": "a-1"}
+
+
+async def test_nominations_of_a_rejected_group_stay() -> None:
+    async with running(*racks(a=1), release=TOPOLOGY_38) as stand:
+        pods = nominated(members(2, priority=1, requests={"cpu": 9}), "a-1")
+        await submit(stand, group(least=2, priority=1), *pods)
+        kept = [stand.scheduler.cluster.nominations.get(f"default.p{number}") for number in range(2)]
+        assert [one.node for one in kept if one is not None] == ["a-1", "a-1"]
