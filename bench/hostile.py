@@ -251,9 +251,11 @@ def bound(api: Api, scheduler: Scheduler, name: str, seconds: float) -> float | 
 
 
 def removed(api: Api, obj: Object) -> None:
-    """Delete an object without grace period."""
-    metadata = obj["metadata"]
-    api.delete(obj["kind"], metadata["name"], metadata.get("namespace", "default"), gracePeriodSeconds=0)
+    """Delete an object without grace period; no controller removes the finalizer of a pod group."""
+    kind, name, namespace = obj["kind"], obj["metadata"]["name"], obj["metadata"].get("namespace", "default")
+    if kind == GROUPS:
+        api.patch(kind, name, {"metadata": {"finalizers": None}}, namespace)
+    api.delete(kind, name, namespace, gracePeriodSeconds=0)
 
 
 def clear(api: Api) -> None:

@@ -204,13 +204,20 @@ class VictimRanks:
         self._rows: dict[int, set[int]] = {}
         self._condemned: dict[str, tuple[int, ...]] = {}
         """The numbers of the victims that are not left because of a member, by identity of the member."""
+        self._ranks: NDArray[np.intp] | None = None
+        """The ranks by row, not necessarily dense; None if the cost of a row with victims changed."""
         for number, victim in enumerate(victims):
             rows = self._rows[number] = {placed.row for placed in victim.pods}
             for row in rows:
                 self._left.setdefault(row, {})[number] = victim
 
     def ranks(self) -> NDArray[np.intp]:
-        """Return the ranks by row; nodes whose victims cost the same have one rank."""
+        """Return the ranks by row; nodes whose victims cost the same have one rank. The array is not to be kept."""
+        if self._ranks is None:
+            self._ranks = self._computed()
+        return self._ranks
+
+    def _computed(self) -> NDArray[np.intp]:
         costs = {row: _cost(tuple(left.values())) for row, left in self._left.items() if left}
         ranks = {cost: rank for rank, cost in enumerate(sorted(set(costs.values())), 1)}
         found = np.zeros(self._capacity, np.intp)
@@ -224,10 +231,17 @@ class VictimRanks:
         for number in condemned:
             for other in self._rows[number]:
                 del self._left[other][number]
+        changed = {other for number in condemned for other in self._rows[number]}
+        if any(self._left[other] for other in changed):
+            self._ranks = None
+        elif self._ranks is not None:
+            self._ranks[list(changed)] = 0
 
     def remove(self, member: str) -> None:
         """Leave the victims that `place` condemned for a member."""
-        for number in self._condemned.pop(member, ()):
+        condemned = self._condemned.pop(member, ())
+        self._ranks = None if condemned else self._ranks
+        for number in condemned:
             for row in self._rows[number]:
                 self._left[row][number] = self._victims[number]
 

@@ -27,6 +27,7 @@ from policysched.model.objects import (
 )
 from policysched.model.release import Release
 from policysched.plugins.default_preemption import for_groups
+from policysched.plugins.default_preemption.for_groups import Victim, VictimRanks
 from policysched.plugins.default_preemption.plugin import DefaultPreemption
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.groups.cycle import Steps
@@ -404,3 +405,33 @@ def preempt(
         of, lambda: state.scheduled_count, queued, Engine(around, profile, random.Random(0)), steps
     )
     return (plugin or plugin_of(around, profile)).pod_group_post_filter(rejected)
+
+
+def test_ranks_after_placements_have_the_order_of_computed_ranks() -> None:
+    chance = random.Random(7)
+    for _ in range(60):
+        olds = [
+            member(f"o{number}", chance.choice("uvw"), on=f"n{chance.randrange(5)}", priority=chance.randrange(3))
+            for number in range(9)
+        ]
+        around = world(*(node(f"n{number}") for number in range(5)), *olds)
+        by_group = [[around.pods.by_id[pod_id(one)] for one in olds if of(one) == name] for name in "uvw"]
+        victims = [Victim(tuple(pods), chance.randrange(3), is_group=True, violations=0) for pods in by_group if pods]
+        victims += [Victim((one,), 0, is_group=False, violations=0) for one in by_group[0]]
+        ranks, placed = VictimRanks(around, victims), list[str]()
+        for number in range(12):
+            name = chance.choice(placed) if placed and chance.random() < 0.4 else ""
+            if name:
+                ranks.remove(name)
+                placed.remove(name)
+            else:
+                placed.append(f"m{number}")
+                ranks.place(placed[-1], chance.randrange(5))
+            before, exact = ranks.ranks()[:5], ranks._computed()[:5]
+            assert (before[:, None] < before).tolist() == (exact[:, None] < exact).tolist()
+            assert ((before == 0) == (exact == 0)).all()
+
+
+def of(one: Pod) -> str:
+    stated = one.spec.scheduling_group
+    return "" if stated is None else stated.pod_group_name
