@@ -19,11 +19,12 @@ from policysched.app.why.obstacles import find_conditions
 from policysched.app.why.repairs import grouped
 from policysched.app.why.results import GroupExplanation, GroupRepair, Repair, RepairKind
 from policysched.app.why.variants import VariantEvaluator
+from policysched.framework import RowNumbers
 from policysched.model.decode import decode_node
 from policysched.model.defaults import fill_node
 from policysched.model.objects import Pod, PodGroup
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.groups.dry_run import GroupDryRun, creation_key, with_min_count
+from policysched.schedule.groups.dry_run import GroupDryRun, MostMembers, creation_key, with_min_count
 from policysched.schedule.groups.record import RESULTS
 from policysched.schedule.observer import AttemptResult
 from policysched.state.placed.pods import pod_id
@@ -56,7 +57,8 @@ class GroupExplainer:
         self._identities = [pod_id(pod) for pod in simulation.pods]
         self._decided = self._dry_run().decide()
         self._group: PodGroup = self._decided.group
-        self._fitting = 0
+        self._most = MostMembers(None, ())
+        """The members that fit at the same time."""
 
     @property
     def interrupted(self) -> bool:
@@ -66,15 +68,24 @@ class GroupExplainer:
     @contextmanager
     def with_earlier_members(self, pod: Pod) -> Iterator[None]:
         """Keep, inside this context, the members that are evaluated before a pod on the nodes that they get."""
-        with self._dry_run().with_earlier_members(pod_id(pod)):
+        with self._dry_run().with_earlier_members(pod_id(pod), self._most.placement):
             yield
+
+    @property
+    def rows(self) -> RowNumbers | None:
+        """The rows of the placement on which the most pods fit; None if it has all nodes."""
+        placement = self._most.placement
+        return None if placement is None else placement.limit(self._variants.cluster)
 
     def explanation(self) -> GroupExplanation:
         """Return the explanation of the group."""
         decided, group = self._decided, self._group
         tried = decided.outcome is not None
         waits = decided.result is AttemptResult.UNSCHEDULABLE
-        self._fitting = self._dry_run().fitting() if tried and waits else len(decided.nodes)
+        if decided.outcome is not None:
+            chosen = decided.outcome.decision.chosen
+            found = MostMembers(None if chosen is None else chosen.placement, decided.outcome.decision.members)
+            self._most = self._dry_run().most() if waits else found
         repairs = self._variants.until_interrupted(self._repairs()) if waits else ()
         return GroupExplanation(
             group=group.key,
@@ -84,7 +95,8 @@ class GroupExplainer:
             min_count=group.min_count,
             placed=decided.placed,
             pods=len(decided.members),
-            fitting=self._fitting if tried else None,
+            fitting=self._most.count if tried else None,
+            placement=self._most.name,
             repairs=tuple(repairs),
         )
 
@@ -94,28 +106,19 @@ class GroupExplainer:
         if decided.result is AttemptResult.ERROR:
             return f"{of}: scheduling failed: {decided.message}"
         if decided.result is AttemptResult.SCHEDULED:
-            return f"{of} fits: {self._fitting} of {counted(pods, 'pod')} get nodes{had}"
+            return f"{of} fits: {len(decided.nodes)} of {counted(pods, 'pod')} get nodes{had}"
         if decided.outcome is None:
             return f"{of} waits: {counted(pods + decided.placed, 'pod')}, minCount is {self._group.min_count}"
-        fit = f"{self._fitting} of {counted(pods, 'pod')} fit at the same time{had}"
+        where = f" in {self._most.name}" if self._most.name else ""
+        fit = f"{self._most.count} of {counted(pods, 'pod')} fit at the same time{where}{had}"
         return f"{of} does not fit: {fit}, minCount is {self._group.min_count}{self._first_failure()}"
 
     def _first_failure(self) -> str:
         """Return the reason of the first member that fits no node."""
-        first = self._failing()
-        if first is None:
+        failed = self._most.failed
+        if failed is None or failed.failure is None:
             return ""
-        message = next(
-            one.failure.message
-            for one in (self._decided.outcome.decision.members if self._decided.outcome else ())
-            if one.queued.identity == first and one.failure is not None
-        )
-        return f"; {self._simulation.pods[self._identities.index(first)].key}: {message}"
-
-    def _failing(self) -> str | None:
-        """Return the identity of the first member that fits no node; None if there is none."""
-        evaluated = () if self._decided.outcome is None else self._decided.outcome.decision.members
-        return next((one.queued.identity for one in evaluated if one.failure is not None), None)
+        return f"; {failed.queued.pod.key}: {failed.failure.message}"
 
     def _repairs(self) -> Iterator[GroupRepair]:
         """Yield the confirmed repairs."""
@@ -125,11 +128,11 @@ class GroupExplainer:
             yield from self._more_pods(self._group.min_count - existing)
             return
         yield from self._evictions()
-        yield from self._smaller_minimum(self._fitting + self._decided.placed)
-        yield from self._more_nodes(max(1, self._group.min_count - self._decided.placed - self._fitting))
-        failing = self._failing()
-        if failing is not None:
-            yield from self._of_member(failing)
+        fit = self._most.count + self._decided.placed
+        yield from self._smaller_minimum(fit)
+        yield from self._more_nodes(max(1, self._group.min_count - fit))
+        if self._most.failed is not None:
+            yield from self._of_member(self._most.failed.queued.identity)
 
     def _smaller_minimum(self, count: int) -> Iterator[GroupRepair]:
         least = self._group.min_count
@@ -194,8 +197,16 @@ class GroupExplainer:
                 cluster.remove_node(one.metadata.name)
 
     def _shapes(self) -> Iterable[Object]:
-        """Return one node of each kind, first of nodes that members get, then of the most frequent kinds."""
-        nodes, used = self._variants.nodes, {*self._decided.nodes.values()}
+        """Return one node of each kind, first of nodes that members get, then of the most frequent kinds.
+
+        If the group has to be in one placement, the nodes are those of the placement on which the most members fit.
+        """
+        rows, cluster = self.rows, self._variants.cluster
+        nodes = self._variants.nodes
+        if rows is not None:
+            inside = {cluster.nodes.names[row] for row in rows.tolist()}
+            nodes = {name: node for name, node in nodes.items() if name in inside}
+        used = {one.placement.assumed.node for one in self._most.members if one.placement is not None}
         kinds: dict[str, list[str]] = {}
         for name in sorted(nodes, key=lambda name: (name not in used, name)):
             kinds.setdefault(_kind(nodes[name]), []).append(name)
@@ -219,8 +230,9 @@ class GroupExplainer:
         place = self._identities.index(identity)
         raw, pod = self._simulation.raws[place], self._simulation.pods[place]
         own = VariantEvaluator(replace(self._simulation, raws=[raw], pods=[pod]), self._seed)
-        with self._dry_run().with_earlier_members(identity):
-            found = grouped(own, raw, find_conditions(own, raw, own.engine.decide(pod)))
+        own.rows = self.rows
+        with self._dry_run().with_earlier_members(identity, self._most.placement):
+            found = grouped(own, raw, find_conditions(own, raw, own.engine.decide(pod, rows=own.rows)))
         seen = set()
         for repair in [one for group in found.groups for one in group.repairs][:MOST_OF_MEMBER]:
             text, placed = self._applied(repair, place)

@@ -101,7 +101,7 @@ def find_conditions(variants: VariantEvaluator, raw: Object, decision: Decision)
         return [_pre_filter_rejection(variants, raw, decision)]
     found: list[ExcludingCondition] = []
     evaluation, size = decision.evaluation, variants.size
-    present: Mask = variants.cluster.nodes.present.data[:size]
+    present = variants.present
     explained = np.zeros(size, np.bool_)
     finder = _RejectionSplitter(variants, raw, pod)
     for results in [one for one in evaluation.filter_parts() if one.place >= FIRST_PLACE]:

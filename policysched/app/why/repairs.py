@@ -52,7 +52,7 @@ def grouped(variants: VariantEvaluator, raw: Object, found: Sequence[ExcludingCo
     matrix = np.array([one.rows for one in found])
     names = variants.cluster.nodes.names
     counts = matrix.sum(axis=0)
-    conditions = _conditions(found, matrix, counts, variants.cluster.nodes.count)
+    conditions = _conditions(found, matrix, counts, int(variants.present.sum()))
     reported: Mask = counts > 0
     if only:
         reported &= np.arange(counts.size) == variants.cluster.nodes.row_of.get(only, -1)

@@ -223,6 +223,8 @@ class GroupExplanation:
     """Number of members without a node."""
     fitting: int | None = None
     """Number of members that fit at the same time; None if no member is tried."""
+    placement: str = ""
+    """Name of the placement, such as a rack, on which so many members fit; empty if all nodes can be used."""
     repairs: tuple[GroupRepair, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -230,6 +232,7 @@ class GroupExplanation:
         fields = {
             "group": self.group, "result": self.result, "summary": self.summary, "message": self.message,
             "minCount": self.min_count, "placed": self.placed, "pods": self.pods, "fitting": self.fitting,
+            "placement": self.placement,
             "repairs": [one.to_dict() for one in self.repairs],
         }  # fmt: skip
         return {key: value for key, value in fields.items() if value not in ("", [], None)}

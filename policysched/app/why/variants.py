@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from policysched.app.dry_run.dry_run import Simulation
-from policysched.framework import SKIP, Codes, FilterPlugin, Mask, Narrow, Status, plugin_name
+from policysched.framework import SKIP, Codes, FilterPlugin, Mask, Narrow, RowNumbers, Status, plugin_name
 from policysched.framework.profile import Profile
 from policysched.model.decode import decode_node, decode_pod
 from policysched.model.defaults import fill_node, fill_pod
@@ -41,6 +41,8 @@ class VariantEvaluator:
         self.simulation = simulation
         self.cluster = simulation.cluster
         self.engine, self.rng = simulation.engine(seed)
+        self.rows: RowNumbers | None = None
+        """The rows to which a placement limits the pod; None for all nodes."""
         self.interrupted = False
         """Whether Ctrl-C ended the evaluation; results so far are reported."""
 
@@ -52,6 +54,12 @@ class VariantEvaluator:
             yield from found
         except KeyboardInterrupt:
             self.interrupted = True
+
+    @property
+    def present(self) -> Mask:
+        """Whether each row is a node that the pod can use. Shapes: (N,)."""
+        present: Mask = self.cluster.nodes.present.data[: self.size]
+        return present if self.rows is None else present & np.isin(np.arange(self.size), self.rows)
 
     @property
     def size(self) -> int:
@@ -74,7 +82,7 @@ class VariantEvaluator:
         Shapes: (N,).
         """
         engine = self.without(without_rules) if without_rules else self.engine
-        found = engine.find(pod)
+        found = engine.find(pod, rows=self.rows)
         if found.rejection is not None or found.filter_failure is not None:
             none: Mask = np.zeros(self.size, np.bool_)
             return none

@@ -112,7 +112,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
     variants = VariantEvaluator(simulation, seed)
     explainer = _DecisionExplainer(variants, _spec(found).get("nodeName") or "", node, is_member=waits)
     if waits:
-        explained = _member_explanation(explainer, simulation, seed)
+        explained = _member_explanation(explainer, variants, seed)
     else:
         told = None if group is None else placed_group(group, all_members(given, group.key))
         explained = replace(explainer.explanation(), pod_group=told)
@@ -130,12 +130,13 @@ def _group_of(pod: Object, objects: Sequence[Object], release: Release) -> tuple
     return POD_GROUPS.decode(found), grouped_release
 
 
-def _member_explanation(explainer: _DecisionExplainer, simulation: Simulation, seed: int | None) -> Explanation:
+def _member_explanation(explainer: _DecisionExplainer, variants: VariantEvaluator, seed: int | None) -> Explanation:
     """Explain a pending pod of a pod group: the group first, then the pod after the earlier members."""
-    refuse_extenders(simulation)
-    group = GroupExplainer(simulation, seed)
+    refuse_extenders(variants.simulation)
+    group = GroupExplainer(variants.simulation, seed)
     told = group.explanation()
-    with group.with_earlier_members(simulation.pod):
+    variants.rows = group.rows
+    with group.with_earlier_members(variants.simulation.pod):
         explained = explainer.explanation()
     return replace(explained, pod_group=told, interrupted=group.interrupted)
 
@@ -299,7 +300,7 @@ class _DecisionExplainer:
             State.PLACEABLE,
             "",
             node=self._node,
-            nodes=decision.cluster.nodes.count,
+            nodes=decision.evaluation.node_count,
         )
         if decision.failed:
             text = f"pod {pod.key}: scheduling failed: {decision.error()}"
@@ -318,7 +319,7 @@ class _DecisionExplainer:
     def _evaluated(self) -> tuple[Decision, PostFilterResult | None]:
         variants = self._variants
         if self._is_member:
-            return variants.engine.decide(self._simulation.pod), None
+            return variants.engine.decide(self._simulation.pod, rows=variants.rows), None
         return self._simulation.decide(variants.engine, variants.rng)
 
     def _unschedulable(self, begun: Explanation, answer: _Answer, conditions: Sequence[Any]) -> Explanation:

@@ -22,7 +22,7 @@ from policysched.schedule.binding_points import reserve, unreserve
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import at_once
-from policysched.schedule.groups.cycle import GroupCycle, GroupDecision, Steps
+from policysched.schedule.groups.cycle import Evaluated, GroupCycle, GroupDecision, Steps
 from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.outcomes import GroupResult, post_filtered, rejection
 from policysched.schedule.groups.placement_points import all_nodes
@@ -80,6 +80,30 @@ class DecidedGroup:
     def victims(self) -> Sequence[Pod]:
         """The pods that would be evicted for the group."""
         return () if self.outcome is None else self.outcome.victims
+
+
+@dataclass(frozen=True, slots=True)
+class MostMembers:
+    """The placement on which the most members of a pod group fit, with the results of all members."""
+
+    placement: CandidatePlacement | None
+    """None without topology-aware scheduling."""
+    members: Sequence[Evaluated]
+
+    @property
+    def count(self) -> int:
+        """Number of members that fit."""
+        return sum(one.placement is not None for one in self.members)
+
+    @property
+    def name(self) -> str:
+        """Name of the placement; empty if it has all nodes."""
+        return "" if self.placement is None else self.placement.name
+
+    @property
+    def failed(self) -> Evaluated | None:
+        """The first member that fits no node."""
+        return next((one for one in self.members if one.failure is not None), None)
 
 
 class GroupDryRun:
@@ -141,13 +165,12 @@ class GroupDryRun:
         with self._counted() as state, self._shared_claims():
             return None if state.group is None else self._outcome(state.group)
 
-    def fitting(self) -> int:
-        """Return the number of members that fit at the same time, whatever the minimum number of the group is."""
+    def most(self) -> MostMembers:
+        """Return the largest number of members that fit at the same time, whatever the minimum number is."""
         with self._counted() as state, self._shared_claims():
-            if state.group is None:
-                return 0
-            decision = self._cycle(with_min_count(state.group, 1), self._steps())
-            return sum(one.placement is not None for one in decision.members)
+            decision = self._cycle(with_min_count(state.group or PodGroup(), 1), self._steps())
+        tried = [MostMembers(one.placement, one.members) for one in decision.tried]
+        return max(tried or [MostMembers(None, decision.members)], key=lambda one: one.count)
 
     @contextmanager
     def with_earlier_members(self, identity: str, placement: CandidatePlacement | None = None) -> Iterator[None]:

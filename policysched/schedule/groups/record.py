@@ -65,7 +65,7 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     dry_run = GroupDryRun(engine, pods, rng, None, stated, look, answers)
     decided = dry_run.decide()
     tried = decided.outcome is not None
-    fitting = dry_run.fitting() if tried and decided.result is AttemptResult.UNSCHEDULABLE else None
+    fitting = dry_run.most().count if tried and decided.result is AttemptResult.UNSCHEDULABLE else None
     reported = None if decided.outcome is None else decided.outcome.decision.reported
     own = records.get("" if reported is None else reported.placement.name, {})
     return _record(decided, engine, own, fitting)

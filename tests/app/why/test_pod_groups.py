@@ -197,3 +197,48 @@ def test_extenders_are_refused() -> None:
     }
     with pytest.raises(UsageError, match="cannot call the extenders"):
         policysched.why([node("n1"), group(1), *members(1)], f"{GROUP}-0", config=config)
+
+
+def racks(*counts: int) -> list[Object]:
+    """Nodes of racks a, b, …, each with a number of nodes of 4 CPUs."""
+    names = ((rack, number) for rack, count in zip("abc", counts, strict=False) for number in range(count))
+    return [node(f"{rack}{number}", labels={"rack": rack}) for rack, number in names]
+
+
+def in_a_rack(least: int) -> Object:
+    return group(least, schedulingConstraints={"topology": [{"key": "rack"}]})
+
+
+@pytest.mark.parametrize("minor", ["1.37", "1.38"])
+def test_a_gang_that_needs_one_rack_is_explained_in_the_rack_with_the_most_room(minor: str) -> None:
+    objects = [*racks(2, 3), in_a_rack(4), *members(4, 3)]
+    told = policysched.why(objects, f"{GROUP}-3", seed=1, kube_version=minor)
+    assert told.pod_group is not None
+    assert (told.pod_group.placement, told.pod_group.fitting) == ("b", 3)
+    assert "3 of 4 pods fit at the same time in b, minCount is 4; default/train-3: 0/3 nodes" in told.pod_group.summary
+    assert repairs(told)["1 more node like b0"] == ("node", 4)
+    assert "1 more node like a0" not in repairs(told)
+    assert told.summary == "pod default/train-3 fits none of 3 nodes: 3 nodes lack only 2 cpu"
+    more = node("b9", labels={"rack": "b"})
+    assert fits([*racks(2, 3), more, in_a_rack(4)], members(4, 3), kube_version=minor) == 4
+
+
+def test_a_gang_that_fits_a_rack_is_explained_in_the_chosen_rack() -> None:
+    told = policysched.why([*racks(1, 3), in_a_rack(3), *members(3, 3)], f"{GROUP}-2", seed=1)
+    assert told.pod_group is not None
+    assert (told.pod_group.result, told.pod_group.placement) == ("Scheduled", "b")
+    assert (told.nodes, told.feasible) == (3, 1)
+
+
+def test_a_placement_rule_of_a_policy_can_leave_no_rack() -> None:
+    rule = policy(
+        "large",
+        placement={
+            "topologyKey": "rack",
+            "filters": [{"name": "size", "require": "placement.size > 3", "message": "rack too small"}],
+        },
+    )
+    told = policysched.why([*racks(2, 3), group(1), *members(1, 3)], f"{GROUP}-0", policies=[rule], kube_version="1.38")
+    assert told.pod_group is not None
+    assert (told.pod_group.result, told.pod_group.fitting) == ("Unschedulable", 0)
+    assert "rack too small" in told.pod_group.message
