@@ -13,11 +13,14 @@ import msgspec
 import pytest
 
 from policysched.app.demo.devices import claiming_pod, device_objects
+from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.dry_run.group import dry_run_group
+from policysched.app.dry_run.group_tables import group_parts
 from policysched.app.dry_run.results import GroupReport
 from policysched.errors import UsageError
 from policysched.model.objects import Node, Pod, PodGroup, PodStatus
 from policysched.model.release import Release
+from tests.app.showing import lines
 from tests.build import node, pod
 from tests.groups import GATED_38, TOPOLOGY_38, group, member
 from tests.schedule.groups.parts import CLAIMS_DONE, NO_VICTIMS, PARENT, RELEASES, below, conditions, messages, submit
@@ -165,6 +168,69 @@ def test_rules_of_policies_are_in_the_decisions_of_members() -> None:
     assert nodes_of(decided(group(least=2), members(2), *nodes, policies=[policy])) == {"p0": "n1", "p1": "n1"}
     told = decided(group(least=5), members(5), *nodes, policies=[policy]).to_dict()
     assert told["members"][4]["decision"]["rejected"]["n2"]["reasons"] == ["policy ssd/only: no SSD"]
+
+
+RACK_POLICY: dict[str, Any] = {
+    "apiVersion": "policysched.io/v1beta1",
+    "kind": "SchedulingPolicy",
+    "metadata": {"name": "racks"},
+    "spec": {
+        "placement": {
+            "topologyKey": "rack",
+            "filters": [
+                {
+                    "name": "holds-all",
+                    "require": "placement.size > 0 and placement.nodes.sum(node.free.cpu) >= group.requests.cpu",
+                }
+            ],
+            "scores": [{"name": "fullest", "value": "100 - scale(placement.nodes.sum(node.free.cpu), 0, 40)"}],
+        }
+    },
+}
+
+
+def test_placement_rules_are_explained_by_clause_and_score() -> None:
+    nodes = [node(f"r{rack}-{place}", labels={"rack": f"r{rack}"}) for rack in range(3) for place in range(rack + 1)]
+    told = decided(group(least=7), members(7), *nodes, policies=[RACK_POLICY]).to_dict()
+    assert (told["result"], told["placement"], len(told["placements"])) == ("Scheduled", "r1", 3)
+    assert {one["node"] for one in told["members"]} == {"r1-0", "r1-1"}
+    clause = "placement.nodes.sum(node.free.cpu) >= group.requests.cpu"
+    values = {"placement.nodes.sum(node.free.cpu)": "4", "group.requests.cpu": "7"}
+    assert told["placements"]["r0"]["policies"]["racks"] == {
+        "mode": "Enforce",
+        "filters": {"holds-all": {"result": "false", "clauses": {clause: values}}},
+    }
+    assert told["placements"]["r1"]["policies"]["racks"] == {"mode": "Enforce", "scores": {"fullest": 80}}
+    assert told["placements"]["r2"]["policies"]["racks"]["scores"] == {"fullest": 70}
+    assert "notApplied" not in told
+    shown = [line for part in group_parts(told) for line in lines(part)]
+    values_shown = "(placement.nodes.sum(node.free.cpu) is 4, group.requests.cpu is 7)"
+    assert f"r0 racks holds-all rejects: {clause} {values_shown}" in shown
+    assert "r1 racks fullest gives 80" in shown
+
+
+def test_placement_rules_in_mode_shadow_are_explained_without_effect() -> None:
+    nodes = [node(f"r{rack}", labels={"rack": f"r{rack}"}) for rack in range(2)]
+    rule = {"name": "second", "require": 'placement.name == "r1"'}
+    shadow = {"mode": "Shadow", "placement": {"filters": [rule]}}
+    policy = RACK_POLICY | {"metadata": {"name": "shadow"}, "spec": shadow}
+    told = decided(group(least=2), members(2), *nodes, policies=[RACK_POLICY, policy]).to_dict()
+    assert told["placements"]["r0"]["fits"]
+    assert told["placements"]["r0"]["policies"]["shadow"]["filters"] == {
+        "second": {"result": "false", "clauses": {'placement.name == "r1"': {"placement.name": '"r0"'}}}
+    }
+    assert "shadow" not in told["placements"]["r1"]["policies"]
+    shown = [line for part in group_parts(told) for line in lines(part)]
+    assert 'r0 shadow second rejects: placement.name == "r1" (placement.name is "r0") (Shadow)' in shown
+
+
+def test_policy_with_placement_rules_only_is_named_if_it_does_not_apply() -> None:
+    nodes = [node(f"r{rack}", labels={"rack": f"r{rack}"}) for rack in range(2)]
+    spec = RACK_POLICY["spec"] | {"appliesTo": "pod.priority > 5"}
+    told = decided(group(least=2), members(2), *nodes, policies=[RACK_POLICY | {"spec": spec}]).to_dict()
+    assert told["notApplied"] == {"racks": "appliesTo is false: pod.priority > 5"}
+    alone = dry_run([raw(nodes[0])], raw(pod("alone")), [RACK_POLICY]).to_dict()
+    assert alone["notApplied"] == {"racks": "the policy has rules for pod groups only"}
 
 
 def test_members_do_not_get_the_same_device() -> None:

@@ -35,6 +35,7 @@ PROFILES = {
     "tour/04-gpu-models": "policysched",
     "tour/05-load-aware": "policysched",
     "tour/09-devices": "policysched",
+    "tour/11-gang-in-a-rack": "policysched",
 }
 
 

@@ -28,6 +28,7 @@ def group_parts(record: Record) -> Iterator[RenderableType]:
     if "placements" in record:
         rows = [[name, *_placement(name, one, record)] for name, one in record["placements"].items()]
         yield plain_table("Placements", ["placement", "nodes", "pods that fit", "score", "result"], rows)
+        yield from _placement_rules(record["placements"])
     first = next((one for one in told if "decision" in one), None)
     if record.get("victims"):
         victims = record["victims"]
@@ -66,6 +67,33 @@ def _placement(name: str, told: Record, record: Record) -> list[str]:
     result = told.get("message", "fits") if name != record.get("placement") else "chosen"
     score = str(sum(told["scores"].values())) if "scores" in told else ""
     return [str(told["nodes"]), str(told["fitting"]), score, result]
+
+
+def _placement_rules(placements: Record) -> Iterator[RenderableType]:
+    """Yield the table of policies' rules about placements, if there are any."""
+    rows = [
+        [placement, policy, rule, result]
+        for placement, told in placements.items()
+        for policy, results in told.get("policies", {}).items()
+        for rule, result in _rule_results(results)
+    ]
+    if rows:
+        yield plain_table("Placement rules", ["placement", "policy", "rule", "result"], rows)
+
+
+def _rule_results(results: Record) -> Iterator[tuple[str, str]]:
+    """Yield the name and the result of each rule of a policy for a placement."""
+    shadow = " (Shadow)" if results["mode"] == "Shadow" else ""
+    for rule, told in results.get("filters", {}).items():
+        clauses = (_clause(text, values) for text, values in told["clauses"].items())
+        yield rule, f"rejects: {', '.join(clauses)}{shadow}"
+    for rule, number in results.get("scores", {}).items():
+        yield rule, ("no value" if number is None else f"gives {number:g}") + shadow
+
+
+def _clause(text: str, values: Record) -> str:
+    shown = ", ".join(f"{name} is {value}" for name, value in values.items())
+    return f"{text} ({shown})" if shown else text
 
 
 def _rank(member: Record) -> int:

@@ -37,7 +37,10 @@ Record = dict[str, Any]
 
 
 def describe_placements(
-    policies: Sequence[ActivePolicy], context: PodGroupContext, placements: Sequence[CandidatePlacement]
+    policies: Sequence[ActivePolicy],
+    context: PodGroupContext,
+    placements: Sequence[CandidatePlacement],
+    fits: Sequence[bool],
 ) -> list[Record]:
     """Describe the results of placement rules for each of some placements, by policy.
 
@@ -45,6 +48,7 @@ def describe_placements(
         policies: The policies, including Shadow ones.
         context: The pod group; no pod of the attempt has a node.
         placements: The placements.
+        fits: Whether the group fits each placement; scores are described for these placements.
     """
     found: list[Record] = [{} for _ in placements]
     for active in policies:
@@ -54,32 +58,31 @@ def describe_placements(
         attempt = plugin.attempt(context)
         if attempt is None:
             continue
-        for told, one in zip(found, _described(plugin, attempt, active, placements), strict=True):
-            if one:
-                told[active.policy.key] = {"mode": active.policy.spec.mode, **one}
+        feasible = [one for one, there in enumerate(fits) if there]
+        scores = plugin.values(attempt, [placements[one] for one in feasible])
+        for index, placement in enumerate(placements):
+            rejecting = _rejecting(plugin, attempt, active.policy.spec, placement)
+            at = feasible.index(index) if fits[index] else -1
+            values = {row.rule.name: score_number(row.rule, own, at) for row, own in scores if fits[index]}
+            told = {key: value for key, value in (("filters", rejecting), ("scores", values)) if value}
+            if told:
+                found[index][active.policy.key] = {"mode": active.policy.spec.mode, **told}
     return found
 
 
-def _described(
-    plugin: PolicyPlacements,
-    attempt: AppliedPlacementRules,
-    active: ActivePolicy,
-    placements: Sequence[CandidatePlacement],
-) -> Iterator[Record]:
-    """Yield the results of one policy's rules for each placement: rejecting filters, and scores."""
-    scores = plugin.values(attempt, placements)
-    for index, placement in enumerate(placements):
-        codes = plugin.filter_codes(attempt, placement) if placement.rows.size else []
-        rejecting = {
-            row.rule.name: {
-                "result": "missing" if row.is_unknown(code) else "false",
-                "clauses": dict(_clauses(active.policy.spec, row.rule, attempt, placement)),
-            }
-            for row, code in codes
-            if code != FINE
+def _rejecting(
+    plugin: PolicyPlacements, attempt: AppliedPlacementRules, spec: PolicySpec, placement: CandidatePlacement
+) -> Record:
+    """Return the filters that reject a placement, each with the clauses that are not true."""
+    codes = plugin.filter_codes(attempt, placement) if placement.rows.size else []
+    return {
+        row.rule.name: {
+            "result": "missing" if row.is_unknown(code) else "false",
+            "clauses": dict(_clauses(spec, row.rule, attempt, placement)),
         }
-        values = {row.rule.name: score_number(row.rule, own, index) for row, own in scores}
-        yield {key: value for key, value in (("filters", rejecting), ("scores", values)) if value}
+        for row, code in codes
+        if code != FINE
+    }
 
 
 def _clauses(

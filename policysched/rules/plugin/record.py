@@ -17,6 +17,7 @@ from policysched.rules.plugin.guard import guard_of, possible_victims
 from policysched.rules.results.normalized import NormalizedScores
 from policysched.rules.results.rule_rows import FINE, FilterRow, Values
 from policysched.rules.shared_values.context import EvaluationContext
+from policysched.state.pod_groups import group_key
 
 LONGEST: Final = 80
 """Largest number of characters of an expression in a reason; a longer expression is cut."""
@@ -64,7 +65,7 @@ def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
         return "mode is Disabled"
     active = ActivePolicy(policy)
     if not policy.filters and not policy.scores and policy.preemption is None:
-        return "the policy has no filters and no scores"
+        return _why_no_placement_rules(active, pod, cluster)
     context = active.context(cluster)
     if active.filter_matrix(pod, cluster) is not None:
         return ""
@@ -74,6 +75,16 @@ def why_not_applied(policy: CompiledPolicy, pod: Pod, cluster: Cluster) -> str:
     if guard is not None and guard.applies_to(pod, context):
         return ""
     return active.selection.unselected(pod, cluster) or _condition_not_true(active, pod, context)
+
+
+def _why_no_placement_rules(active: ActivePolicy, pod: Pod, cluster: Cluster) -> str:
+    """Return why a policy without other rules has no placement rules for a pod; empty if it has."""
+    if active.policy.placement is None:
+        return "the policy has no filters and no scores"
+    context = active.context(cluster)
+    if not active.selection.selects(pod, context, unknown=True):
+        return active.selection.unselected(pod, cluster) or _condition_not_true(active, pod, context)
+    return "" if group_key(pod) else "the policy has rules for pod groups only"
 
 
 def _protected(active: ActivePolicy, pod: Pod, cluster: Cluster) -> dict[str, Any]:

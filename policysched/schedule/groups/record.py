@@ -68,7 +68,12 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     fitting = dry_run.most().count if tried and decided.result is AttemptResult.UNSCHEDULABLE else None
     reported = None if decided.outcome is None else decided.outcome.decision.reported
     own = records.get("" if reported is None else reported.placement.name, {})
-    return _record(decided, engine, own, fitting)
+    told = _record(decided, engine, own, fitting)
+    if decided.outcome is not None and "placements" in told:
+        listed = _listed(decided.outcome.decision)
+        for one, by_policy in zip(listed, dry_run.placement_rules(policies, listed), strict=True):
+            told["placements"][one.placement.name] |= {"policies": by_policy} if by_policy else {}
+    return told
 
 
 def _record(decided: DecidedGroup, engine: Engine, records: Mapping[str, Record], fitting: int | None) -> Record:
@@ -91,12 +96,16 @@ def _record(decided: DecidedGroup, engine: Engine, records: Mapping[str, Record]
 
 def _placements(decision: GroupDecision) -> Record:
     """Return the chosen placement, and the result of each placement that was tried; empty without a constraint."""
-    tried = [one for one in decision.tried if one.placement.name]
-    if not tried:
+    told = {one.placement.name: _placement(one) for one in _listed(decision)}
+    if not told:
         return {}
-    told = {one.placement.name: _placement(one) for one in tried[:MOST_EXPLAINED]}
     chosen = {} if decision.chosen is None else {"placement": decision.chosen.placement.name}
     return {**chosen, "placements": told}
+
+
+def _listed(decision: GroupDecision) -> list[TriedPlacement]:
+    """Return the placements of a decision that a record lists."""
+    return [one for one in decision.tried if one.placement.name][:MOST_EXPLAINED]
 
 
 def _placement(one: TriedPlacement) -> Record:

@@ -182,7 +182,9 @@ def test_description_splits_filters_into_clauses_with_values() -> None:
         compiled(let=let, placement={"filters": filtering(require), "scores": scoring("placement.size * 2")})
     )
     shadow = ActivePolicy(compiled("q", mode="Shadow", placement={"filters": filtering('placement.name == "x"')}))
-    none, both = describe_placements([active, shadow], of, [placement(of, "n0", "n3"), placement(of, "n2")])
+    none, both = describe_placements(
+        [active, shadow], of, [placement(of, "n0", "n3"), placement(of, "n2")], [True, False]
+    )
     assert none == {
         "p": {"mode": "Enforce", "scores": {"s": 4}},
         "q": {
