@@ -117,7 +117,7 @@ class Proxy:
         body = await request.read()
         headers = {name: request.headers[name] for name in ("Content-Type", "Accept") if name in request.headers}
         url = self.target() + request.path_qs
-        async with self.server.session.request(request.method, url, data=body, headers=headers) as answer:
+        async with self.server.session.request(request.method, url, data=body or None, headers=headers) as answer:
             kept = {name: answer.headers[name] for name in ("Content-Type", "Retry-After") if name in answer.headers}
             if not is_watch(request):
                 whole = await answer.read()

@@ -266,5 +266,10 @@ FAULTS: Final = (
     Fault("another scheduler on the same nodes", _another_scheduler, shares=True, others=0.5),
     Fault("disk full for logs", _log_full, muted=True),
     Fault("memory limit reached", _out_of_memory),
-    Fault("API servers upgraded to the next minor", _servers_upgraded, proxied=True),
+    Fault(
+        "API servers upgraded to the next minor",
+        _servers_upgraded,
+        proxied=True,
+        not_tried=(("kube-scheduler", "not tried: it does not support API servers of an older minor"),),
+    ),
 )
