@@ -200,12 +200,15 @@ class Reflector(Generic[T]):
         self._clear_problem()
 
     def _use(self, kind: ApiKind[T]) -> None:
-        """Watch the kind in another API version."""
+        """Watch the kind in this API version, and log a change of the version."""
         if kind == self._served:
             return
         self._served, self._beginnings = kind, _beginnings(kind)
-        lacking = f", not {self.watched.api_version}; {self.watched.remedy}" if kind != self.watched else ""
-        log.warning("%s: the API server serves %s%s", kind.plural, kind.api_version, lacking)
+        said = f"{kind.plural}: the API server serves {kind.api_version}"
+        if kind == self.watched:
+            log.info("%s", said)
+        else:
+            log.warning("%s, not %s; %s", said, self.watched.api_version, kind.remedy)
 
     async def _take_list(self, kind: ApiKind[T], limit: int) -> str:
         """Process a list page by page, with at most `limit` objects per page, and return its resourceVersion.

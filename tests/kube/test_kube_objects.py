@@ -193,6 +193,7 @@ async def test_older_version_is_listed_and_watched_where_the_newest_is_not_serve
 async def test_newest_version_is_watched_once_the_older_is_no_longer_served(
     kube: Kube, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     absent = refuse(404, "NotFound", "no such thing")
     kube.server.on("GET", POLICIES.path, absent, answer(page(of_version(API_VERSION, node("p", 2)), kind=KIND)))
     kube.server.on("GET", ALPHA.path, answer(page(of_version(ALPHA.api_version, node("p", 1)), kind=KIND)), absent)
