@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
 
@@ -96,7 +96,7 @@ class ReplayedState:
             UsageError: the record follows a Kubernetes minor that is not known, or it cannot be used as in `swap`.
         """
         release = self._release_of(given)
-        self._recorded_release = RELEASES.get(given.reference, release)
+        self._recorded_release = _with_gates(RELEASES.get(given.reference, release), given.gates)
         self.cluster = made = Cluster(release=release)
         _lay_out(made, given.rows)
         made.time.move(given.seconds)
@@ -124,11 +124,7 @@ class ReplayedState:
         if self._kube_version == AUTO and given.reference not in RELEASES:
             raise UsageError(f'the record follows Kubernetes "{given.reference}"; known are {", ".join(RELEASES)}')
         release = RELEASES[given.reference] if self._kube_version == AUTO else release_named(self._kube_version)
-        if not given.gates or with_pod_groups(release) is None:
-            return release
-        known = {one.name for one in fields(release)}
-        gates: dict[str, Any] = {name: True for name in given.gates if name in known}
-        return replace(release, **gates)
+        return _with_gates(release, given.gates)
 
     def swap(self, configuration: dict[str, Any], policies: list[Any]) -> None:
         """Put a configuration and policies in force.
@@ -183,6 +179,20 @@ class ReplayedState:
             log.debug("%s fails, as it did when it was recorded: the scheduler went on", name, exc_info=True)
             return error
         return None
+
+
+def _with_gates(release: Release, gates: Sequence[str]) -> Release:
+    """Return a release with the feature gates of a record, if the release can have them.
+
+    Args:
+        release: The release.
+        gates: Names of fields of the release.
+    """
+    if not gates or with_pod_groups(release) is None:
+        return release
+    known = {one.name for one in fields(release)}
+    values: dict[str, Any] = {name: True for name in gates if name in known}
+    return replace(release, **values)
 
 
 def _lay_out(made: Cluster, rows: list[str]) -> None:

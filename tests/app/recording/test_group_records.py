@@ -17,7 +17,7 @@ from policysched.schedule.groups.dry_run import GroupDryRun
 from policysched.schedule.groups.outcomes import GroupResult
 from tests.app.recording.recorded import completed, recording, replayed
 from tests.build import node, pod
-from tests.groups import GATED, GATED_38, group, member
+from tests.groups import GATED, GATED_38, TOPOLOGY, TOPOLOGY_38, group, member
 from tests.plugins.dynamic_resources.objects import claim, claiming, gpu_class, resource_slice
 from tests.schedule.groups.parts import members, of_group, submit
 from tests.schedule.soak import ME
@@ -89,3 +89,21 @@ async def test_waiting_members_and_the_gate_are_in_a_snapshot(tmp_path: Path) ->
     known = groups.get("default/g")
     assert known is not None
     assert (known.scheduled_count, known.count) == (3, 3)
+
+
+@pytest.mark.parametrize("release", [TOPOLOGY, TOPOLOGY_38], ids=["1.37", "1.38"])
+async def test_placements_are_drawn_and_chosen_as_recorded(tmp_path: Path, release: Release) -> None:
+    """Six equal racks: the order of the placements and the rack of equal ones are random."""
+    profile = default_profile(ME, release=release)
+    configuration = completed({"schedulerName": ME}, release=release)
+    async with recording(tmp_path, profile, configuration, release) as stand:
+        for number in range(12):
+            stand.scheduler.take(node(f"n{number}", labels={"rack": f"r{number // 2}"}))
+        for name in ("g", "h", "i"):
+            pods = [member(f"{name}{number}", name, requests={"cpu": 1}) for number in range(4)]
+            await submit(stand, group(name, least=4, key="rack"), *pods)
+        await submit(stand, group("large", least=9, key="rack"), *members(9, "large"))
+        assert len(stand.bound) == 12
+    found = replayed(tmp_path)
+    assert ([one.to_dict() for one in found.differences], found.failures) == ([], [])
+    assert found.groups == 4
