@@ -76,3 +76,12 @@ def test_without_a_group_the_numbers_are_zero_and_the_rest_is_missing() -> None:
     low = on(pod("low", 4, priority=-1), "n1")
     record = policysched.dry_run([node("n1"), low], pod("web", 1), [guarded(condition)]).to_dict()
     assert record["nominated"]["victims"] == ["default/low"]
+
+
+def test_why_knows_the_groups_of_victims() -> None:
+    objects = [node("n1"), group(4, priority=-1), *_members(4, 0), pod("web", 1)]
+    protected = policysched.why(objects, "web", policies=[guarded(ABOVE)])
+    assert protected.preemption is None
+    assert "victim.group.placed is 4" in " ".join(protected.notes)
+    free = [node("n1"), group(3, priority=-1), *_members(4, 0), pod("web", 1)]
+    assert policysched.why(free, "web", policies=[guarded(ABOVE)]).preemption is not None

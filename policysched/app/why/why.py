@@ -45,7 +45,7 @@ from policysched.errors import UsageError
 from policysched.framework import PostFilterResult
 from policysched.framework.registry import PluginRegistry
 from policysched.model.decode import decode_pod
-from policysched.model.kinds import FINISHED, POD_GROUPS
+from policysched.model.kinds import FINISHED, POD_GROUPS, kind_of
 from policysched.model.objects import Pod, PodGroup
 from policysched.model.pod_requirements import is_static
 from policysched.model.policy import KIND
@@ -123,11 +123,11 @@ def why(  # noqa: PLR0913 - what a decision depends on
 
 def _group_of(pod: Object, objects: Sequence[Object], release: Release) -> tuple[PodGroup | None, Release]:
     """Return the pod group of a pod, if its object exists and the release schedules groups; and the release to use."""
-    key, grouped_release = group_named_by(pod), release_of_groups(objects, release)
-    found = next((one for one in objects if is_group(one, key)), None)
-    if key is None or found is None or grouped_release is None:
+    groups, grouped = [one for one in objects if kind_of(one) is POD_GROUPS], release_of_groups(objects, release)
+    if grouped is None or not groups:
         return None, release
-    return POD_GROUPS.decode(found), grouped_release
+    found = next((one for one in groups if is_group(one, group_named_by(pod))), None)
+    return None if found is None else POD_GROUPS.decode(found), grouped
 
 
 def _member_explanation(explainer: _DecisionExplainer, variants: VariantEvaluator, seed: int | None) -> Explanation:
