@@ -5,7 +5,7 @@ for each binding, the oldest placed pod is deleted, so that about 5 % of the pla
 its binding is stored when its node has no free place. A kubelet would reject the pod. There are no kubelets, so the
 bench deletes it. The watch of the API server has the order of bindings and deletions.
 
-    python -m bench.races [--nodes 500] [--pods 10000] [--rates 50 200 500] [--pairs KIND+KIND …] [-o json]
+    python -m bench.races [--nodes 500] [--seconds 60] [--rates 50 200 500] [--pairs KIND+KIND …] [-o json]
 
 Requires the Kubernetes programs that `make test` builds.
 """
@@ -202,6 +202,14 @@ class Race:
         while not self.bookings.bound.issuperset(names) and time.monotonic() < self.last_binding + seconds:
             await asyncio.sleep(0.05)
 
+    async def finish(self) -> None:
+        """Wait for the requested deletions.
+
+        Raises:
+            RequestError: the API server rejected a deletion.
+        """
+        await asyncio.gather(*self._deletions)
+
     async def feed(self, pods: int, rate: float) -> float:
         """Create pods at a rate, for each scheduler in turn; return the time of the first. Units: seconds."""
         began = time.monotonic()
@@ -250,6 +258,7 @@ async def run(kubeconfig: Path, profiles: Sequence[str], nodes: int, pods: int, 
         await race.wait_for([pod_name(index) for index in range(pods)], STALL)
         if following.done():
             following.result()  # raises the error that ended it
+        await race.finish()
         following.cancel()
         bound = sum(name.startswith("new-") for name in race.bookings.bound)
         return race, bound / max(1e-9, race.last_binding - began)
@@ -276,7 +285,7 @@ async def _load(kubeconfig: Path, nodes: int) -> None:
         await client.create_all(objects[nodes:])
 
 
-def measure_all(pairs: Sequence[Sequence[str]], rates: Sequence[int], nodes: int, pods: int) -> Iterator[Outcome]:
+def measure_all(pairs: Sequence[Sequence[str]], rates: Sequence[int], nodes: int, seconds: float) -> Iterator[Outcome]:
     """Run each pair at each rate on a fresh copy of the same objects."""
     with bare_plane() as plane:
         asyncio.run(_load(plane.kubeconfig(), nodes))
@@ -285,7 +294,7 @@ def measure_all(pairs: Sequence[Sequence[str]], rates: Sequence[int], nodes: int
         for schedulers in pairs:
             for rate in rates:
                 plane.restore(kept)
-                yield measure(schedulers, plane, nodes, pods, rate)
+                yield measure(schedulers, plane, nodes, int(rate * seconds), rate)
 
 
 def report(outcomes: Sequence[Outcome]) -> None:
@@ -312,7 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m bench.races", description="Count pods that two schedulers place on full nodes."
     )
     parser.add_argument("--nodes", type=int, default=500, help=f"nodes, with {PLACES} places each")
-    parser.add_argument("--pods", type=int, default=10_000, help="new pods in each run")
+    parser.add_argument("--seconds", type=float, default=60, help="how long pods are created in each run")
     parser.add_argument("--rates", type=int, nargs="+", default=[50, 200, 500], help="new pods per second")
     parser.add_argument(
         "--pairs", nargs="+", metavar="KIND+KIND", help=f"{KUBE} or {OURS}; one name runs one scheduler"
@@ -321,7 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     pairs = [one.split("+") for one in given.pairs] if given.pairs else PAIRS
     outcomes = []
-    for one in measure_all(pairs, given.rates, given.nodes, given.pods):
+    for one in measure_all(pairs, given.rates, given.nodes, given.seconds):
         outcomes.append(one)
         print(asdict(one), file=sys.stderr, flush=True)
     if given.output == "json":

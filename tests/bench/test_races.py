@@ -38,7 +38,7 @@ def test_standing_pods_leave_places_free_on_every_node() -> None:
 
 @pytest.mark.controlplane
 def test_one_scheduler_double_books_nothing_and_two_schedulers_place_all_pods() -> None:
-    [alone, both] = measure_all([[OURS], [OURS, KUBE]], [50], nodes=10, pods=40)
+    [alone, both] = measure_all([[OURS], [OURS, KUBE]], [50], nodes=10, seconds=0.8)
     assert (alone.bound, alone.double) == (40, 0)
     assert both.bound == 40
     assert sum(both.by_scheduler) == both.double
