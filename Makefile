@@ -10,7 +10,7 @@ QUICK := tests/language tests/model tests/rules tests/framework tests/state
 LOCK := pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
     --custom-compile-command "make lock"
 
-.PHONY: demo test test-fast quick e2e faults ladder check bench bench-cluster docs pages chart release-files grammar lock clean
+.PHONY: demo test test-fast quick e2e faults queues ladder check bench bench-cluster docs pages chart release-files grammar lock clean
 demo: $(VENV)/.installed
 	$(BIN)/policysched demo
 
@@ -28,16 +28,23 @@ test-fast: $(VENV)/.dev
 	POLICYSCHED_LIFE=5000 $(BIN)/python -m pytest -n 2 -m "not kubectl and not oracle and not controlplane"
 
 # Runs Kubernetes' own scheduling specs on a control plane whose scheduler is policysched, in nine minutes.
-# E2E takes arguments, such as E2E="--scheduler kube-scheduler", E2E="--suite devices" or E2E="--focus SchedulerPreemption".
+# E2E takes arguments, such as E2E="--scheduler kube-scheduler", E2E="--suite devices", E2E="--suite groups" or
+# E2E="--focus SchedulerPreemption".
 e2e: $(VENV)/.dev
 	$(BIN)/python -m tests.controlplane.build
 	$(BIN)/python -m tests.conformance_suite $(E2E)
 
 # Injects faults of servers, networks and neighbours while 500 pods are scheduled, in ten minutes for each scheduler.
-# FAULTS takes arguments, such as FAULTS="--scheduler both -o json", FAULTS="--devices" or FAULTS="--fault killed".
+# FAULTS takes arguments, such as FAULTS="--scheduler both -o json", FAULTS="--devices", FAULTS="--groups" or
+# FAULTS="--fault killed".
 faults: $(VENV)/.dev
 	$(BIN)/python -m tests.controlplane.build
 	$(BIN)/python -m tests.faults $(FAULTS)
+
+# Builds Kueue and JobSet from their Go modules and runs them beside policysched, in a minute after the build.
+queues: $(VENV)/.dev
+	$(BIN)/python -m tests.controlplane.build
+	POLICYSCHED_QUEUES=1 $(BIN)/python -m pytest tests/queues
 
 # Compares kube-scheduler's decisions with those of all newer Kubernetes versions, in an hour for each; needs the Go of
 # each version. LADDER takes arguments, such as LADDER="v1.39.0-alpha.1 --from v1.38.0 --cases 2000".

@@ -9,21 +9,27 @@ when its scheduler was killed may lack the condition, as nothing is left to be t
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
 from tests.controlplane.api import Json
 from tests.controlplane.commands import POD_GROUPS
 from tests.controlplane.loading import until
-from tests.faults.scene import Scene, Size
+from tests.faults.scene import PATIENCE, Scene, Size
 from tests.faults.schedulers import NAME
 
 API: Final = "scheduling.k8s.io/v1beta1"
-ALL: Final = Size(nodes=100, a_node=20, seconds=6.0)
+ALL: Final = Size(nodes=70, a_node=20, seconds=6.0)
 LARGEST: Final = 64
 """How many pods a group has at most, where the cluster has room for four of them."""
 SMALLEST: Final = 2
+_LISTED: Final = 4_000.0
+"""How many pods are listed in a second to see whether something holds."""
+_A_SECOND: Final = 10.0
+"""How many pods are bound in a second at least."""
 _PATH: Final = f"/apis/{API}/namespaces/default/podgroups"
 
 
@@ -40,12 +46,21 @@ class GroupScene(Scene):
         """The minCount of all groups that were ever made."""
         self._numbers = count()
 
+    def until(self, holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+        """Wait until something holds; look the less often the more pods a list has, and with more patience."""
+
+        def look() -> Any:
+            time.sleep(self.size.pods / _LISTED)
+            return holds()
+
+        return super().until(look, what, seconds + self.size.pods / _A_SECOND)
+
     def make_pods(self, count: int, scheduler: str = NAME, **fields: Any) -> list[str]:
         """Make pods in groups, and give their names; a group may have a pod alone where no more are to be made."""
         names: list[str] = []
         most = min(LARGEST, self.size.pods // 4)
         while len(names) < count:
-            size = round(SMALLEST * (most / SMALLEST) ** self.chance.random())
+            size = round(SMALLEST * (most / SMALLEST) ** (self.chance.random() ** 2))
             size = min(size, count - len(names))
             names += self.make_group(size, self.chance.choice((size, size, max(size // 2, 1))), scheduler, **fields)
         return names
