@@ -32,7 +32,7 @@ _MILLI: Final = -3
 _NARROW_DIGITS: Final = 18
 _MOST_DIGITS: Final = 3000
 """Largest number of digits in a quantity; more digits are an error, because conversion takes quadratic time."""
-_MOST_REMEMBERED: Final = 40
+_LONGEST_CACHED: Final = 40
 """Longest text of a quantity whose parsed value is cached."""
 _LARGEST_EXPONENT: Final = 400
 """Largest decimal exponent that is computed; above it every 64-bit result is the same."""
@@ -159,7 +159,7 @@ def parse(amount: str | float) -> Quantity:
     Raises:
         QuantityError: the text is malformed.
     """
-    return _remembered(amount) if not isinstance(amount, str) or len(amount) <= _MOST_REMEMBERED else _parse(amount)
+    return _remembered(amount) if not isinstance(amount, str) or len(amount) <= _LONGEST_CACHED else _parse(amount)
 
 
 def _parse(amount: str | float) -> Quantity:

@@ -1,4 +1,4 @@
-"""Run one plugin: a handle for its methods, one decision, and a configuration that enables the plugin."""
+"""Helpers to test one plugin: a framework handle, a decision with the plugin alone, a configuration that enables it."""
 
 from __future__ import annotations
 

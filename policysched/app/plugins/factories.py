@@ -114,7 +114,11 @@ class CheckedFactory:
         raise self._refusal(f"type of args must be a dataclass, a msgspec struct or a dict, not {annotation}")
 
     def _resolved(self, annotation: Any) -> Any:
-        """Evaluate an annotation that is a text; names imported only for type checkers stay unresolved."""
+        """Return the type of a type annotation that may be a string.
+
+        Raises:
+            UsageError: the string has an unknown name, such as one that is imported only for type checkers.
+        """
         if not isinstance(annotation, str):
             return annotation
         module = sys.modules.get(getattr(self.factory, "__module__", ""))

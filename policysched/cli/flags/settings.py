@@ -16,7 +16,7 @@ from policysched.model.release import AUTO
 
 
 class Shell(enum.StrEnum):
-    """A shell with command completion."""
+    """A shell for which `policysched completion` prints a script."""
 
     BASH = "bash"
     ZSH = "zsh"

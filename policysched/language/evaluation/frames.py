@@ -92,7 +92,7 @@ class FrameStrings:
         return found if found.any() else None
 
     def read(self, codes: Codes) -> Codes:
-        """Return a column of interner codes, converted so that equal strings have equal codes in this frame.
+        """Convert a column of the interner's codes to the codes of this frame, in which equal strings have equal codes.
 
         A string that this frame created before the interner learned it keeps the frame's code. Shapes: (R,) -> (R,).
         """

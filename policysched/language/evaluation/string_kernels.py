@@ -22,7 +22,7 @@ from policysched.language.ir.graph import ANY_LENGTH, INPUT_BITS, MAX_PARTS, MAX
 _DECIMAL: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _LARGEST: Final = math.ldexp(1.0, INPUT_BITS)
 _SHORT: Final = 256
-_MOST_REMEMBERED: Final = 1024
+_LONGEST_CACHED: Final = 1024
 """Longest pattern whose split parts are cached; longer patterns are split at each use. Units: characters."""
 
 
@@ -40,7 +40,7 @@ def matches(text: str, pattern: str) -> bool:
     Cost: linear in both, except for parts of the pattern with `?`: text length × part length / word size. A pattern
     longer than the text is rejected at once.
     """
-    first, rest, last, least = (_remembered_parts if len(pattern) <= _MOST_REMEMBERED else _parts)(pattern)
+    first, rest, last, least = (_remembered_parts if len(pattern) <= _LONGEST_CACHED else _parts)(pattern)
     if least > len(text) or (last is None and least < len(text)) or not _fits(text, 0, first):
         return False
     if last is None:

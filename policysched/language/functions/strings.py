@@ -50,7 +50,7 @@ def compare(left: str, right: str) -> int:
 
 def key(text: str) -> _Key:
     """Return the sort key of a canonical version; keys of short versions are cached."""
-    return _remembered_key(text) if len(text) <= _MOST_REMEMBERED else _key(text)
+    return _remembered_key(text) if len(text) <= _LONGEST_CACHED else _key(text)
 
 
 def _key(text: str) -> _Key:
@@ -59,8 +59,8 @@ def _key(text: str) -> _Key:
     return _ordered_parts(release), not dash, _ordered_parts(pre) if dash else ()
 
 
-_MOST_REMEMBERED: Final = 64
-"""Longest version whose sort key is cached; longer versions are parsed at each use. Units: characters."""
+_LONGEST_CACHED: Final = 64
+"""Maximum length of a version string whose sort key is cached; longer ones are parsed each time. Units: characters."""
 _remembered_key: Final = functools.lru_cache(maxsize=1024)(_key)
 
 

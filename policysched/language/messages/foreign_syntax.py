@@ -330,7 +330,7 @@ def group(names: Names, key: str = "") -> str:
 
 
 def written(names: Names, key: str = "...") -> str:
-    """Return a field in the language's syntax, with its key if it needs one."""
+    """Return how the policy language writes a field, with its key if the field is a map, as in `node.labels["x"]`."""
     found, dotted = FIELDS.get(names), ".".join(names)
     key = key.replace("\\", "\\\\").replace('"', '\\"')
     if found is not None and found.called:

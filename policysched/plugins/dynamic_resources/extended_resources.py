@@ -39,7 +39,7 @@ from policysched.state.tables.nodes import NodeTable
 IN_MEMORY: Final = "<extended-resources>"
 """Name of a special claim that is not created yet, which no claim in a cluster can have."""
 BITS: Final = 24
-"""Number of resources per renumbering of the rows' combinations of resources, which keeps the numbers in an int64."""
+"""Number of resources after which the rows' bit patterns, a bit per missing resource, are replaced by small numbers."""
 Mappings = tuple[ContainerExtendedRequest, ...]
 MOST_BYTES: Final = 3 << 20
 """Largest request that an API server accepts. Units: bytes."""

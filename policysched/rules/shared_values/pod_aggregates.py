@@ -352,7 +352,7 @@ class Reads:
 
     def __init__(self, roots: Iterable[Typed], pod: PodInputs, context: EvaluationContext) -> None:
         self.aspects = int(Aspect.PRESENCE)
-        """The aspects as a bit mask; inputs that only counters read add none."""
+        """Bit mask of the aspects of a row that the expressions read, without those that only pod counters read."""
         counters: dict[Typed, PodCounter] = {}
         for node in walk(roots, lambda node: () if node in counters else parts(node)):
             kept = counter(context, node, pod) if node.op in POD_AGGREGATES else None

@@ -232,7 +232,7 @@ class ClassResults:
             self._score_all(earlier)
 
     def _score_all(self, earlier: EarlierResults | None = None) -> None:
-        """Score all rows for the journal position at which the filters were evaluated."""
+        """Score all rows; afterwards the scores are as current as the results of the filters."""
         nodes, self._scored_position = self.cluster.nodes, self._position
         capacity = nodes.columns.capacity
         for one in [one for one in self.scores if earlier is None or not earlier.reuse_scores(one)]:

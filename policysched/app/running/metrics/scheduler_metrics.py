@@ -42,7 +42,7 @@ PluginNames = tuple[str, ...]
 
 @dataclass(slots=True)
 class _Asked:
-    """Counts of the decisions with one set of plugins, and of the decisions with several feasible nodes."""
+    """How often one set of plugins was called: its filters in all decisions, its scores in those with several nodes."""
 
     profile: str
     names: tuple[PluginNames, PluginNames]

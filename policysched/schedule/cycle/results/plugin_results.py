@@ -49,11 +49,11 @@ from policysched.state.tables.interner import MISSING
 PRESENCE: Final = int(Aspect.PRESENCE)
 PRE_FILTER_RESULT = "PreFilterResult"
 NARROWED: Final = 1
-"""The place, among filters, of the rejections of nodes that PreFilter excluded."""
+"""Number, among the filters, that marks nodes which PreFilter excluded."""
 WITH_NOMINATED_PODS: Final = 2
-"""The place, among filters, of the rejections of nodes whose nominated pods leave no room for the pod."""
+"""Number, among the filters, that marks nodes which fail a filter only with their nominated pods."""
 EXTENDERS: Final = 1 << 14
-"""The place of the rejections of extenders, after all filters of a profile; places fit into 16 bits."""
+"""Number that marks nodes which an extender rejected; above those of a profile's filters, within 16 bits."""
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
 """Largest weight of a score plugin whose results are stored in 32 bits; larger weights need 64 bits."""
 BYTES = 512
