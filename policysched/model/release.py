@@ -155,11 +155,6 @@ class Release:
 
     Source: pkg/scheduler/framework/plugins/topologyaware/topology_placement.go.
     """
-    frees_claims_of_constrained_groups: bool
-    """Whether claims are deallocated for a rejected pod group with scheduling constraints.
-
-    Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (PodGroupPostFilter).
-    """
     members_rank_as_groups: bool
     """Whether a pod of a pod group is a more important victim than other pods of its priority.
 
@@ -408,7 +403,6 @@ V1_36: Final = Release(
     lack_of_victims_is_final=True,
     placement_search_ends_early=False,
     empty_topology_is_domain=True,
-    frees_claims_of_constrained_groups=True,
     members_rank_as_groups=True,
     preemption_policy_comes_first=True,
     preemption_ranks_nodes=False,
@@ -521,7 +515,6 @@ V1_38: Final = replace(
     lack_of_victims_is_final=False,
     placement_search_ends_early=True,
     empty_topology_is_domain=False,
-    frees_claims_of_constrained_groups=False,
     members_rank_as_groups=False,
     preemption_policy_comes_first=False,
     preemption_ranks_nodes=True,

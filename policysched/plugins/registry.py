@@ -142,7 +142,7 @@ def plugin_entries(release: Release = DEFAULT) -> Mapping[str, PluginEntry]:
             partial(
                 dynamic_resources,
                 reports_no_deallocation=release.no_deallocation_is_reported,
-                frees_for_constrained=release.frees_claims_of_constrained_groups or not release.topology_aware,
+                frees_for_constrained=not release.topology_aware,
             ),
             DynamicResourcesArguments,
             weight=2,

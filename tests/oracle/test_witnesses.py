@@ -55,7 +55,6 @@ ELSEWHERE: Mapping[str, str] = {
     "extenders_add_victims": "tests/plugins/test_preemption_extenders.py",
     "empty_topology_is_domain": "tests/plugins/test_pod_group_placements.py",
     "entity_label": "tests/app/test_metrics_of_releases.py",
-    "frees_claims_of_constrained_groups": "tests/plugins/dynamic_resources/test_constrained_groups.py",
     "gangs_wait_at_permit": "tests/schedule/groups/test_permit_of_gangs.py",
     "group_generation_is_renewed": "tests/schedule/groups/test_conditions.py",
     "has_deferred_pod_scheduling": "tests/app/configuration/test_release_differences.py",

@@ -10,24 +10,48 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
-from tests.recorder.group_scripts import REQUIRED, ZONE, Script, Thing, written_group, written_member, written_script
+from tests.recorder.group_scripts import (
+    REQUIRED,
+    ZONE,
+    Script,
+    Thing,
+    constrained,
+    place_by_topology,
+    written_group,
+    written_member,
+    written_script,
+)
 from tests.recorder.scripts import written_node
 
 HIGH = 100_000
 """A priority above that of all placed pods."""
 
 
-def preemption_scripts(seed: int, numbers: Iterable[int], *, of_groups: bool) -> Iterator[Script]:
+def preemption_scripts(
+    seed: int, numbers: Iterable[int], *, of_groups: bool, in_zones: bool = False
+) -> Iterator[Script]:
     """Make scripts; each has random numbers of its own.
 
     Args:
         seed: Where the random numbers begin.
         numbers: Which scripts to make.
         of_groups: Whether groups preempt others; else single pods do.
+        in_zones: Whether most groups that preempt are constrained to one zone.
     """
     for number in numbers:
         name = f"{seed}-{'groups' if of_groups else 'pods'}-{number}"
-        yield _Maker(Random(name)).script(name, of_groups=of_groups)
+        script = _Maker(Random(name)).script(name, of_groups=of_groups)
+        if in_zones:
+            _constrain(script, Random(f"{name}-zones"))
+        yield script
+
+
+def _constrain(script: Script, rng: Random) -> None:
+    place_by_topology(script, dict(zip("ab", rng.sample(range(101), 2), strict=True)))
+    for step in script["steps"]:
+        thing = step["set"]
+        if thing["kind"] == "PodGroup" and thing["metadata"]["name"].startswith("p") and rng.random() < 0.8:
+            thing["spec"] |= constrained(ZONE)
 
 
 class _Maker:

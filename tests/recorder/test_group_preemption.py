@@ -27,9 +27,16 @@ MORE_RUNS = 60
 
 @pytest.mark.oracle
 @WITH_GROUPS
-@pytest.mark.parametrize("of_groups", [False, True], ids=["pods preempt", "groups preempt"])
-def test_random_preemption(orderly: KubeScheduler, tmp_path: Path, *, of_groups: bool) -> None:
-    for script in preemption_scripts(SEED, range(COUNT), of_groups=of_groups):
+@pytest.mark.parametrize(
+    ("of_groups", "in_zones"),
+    [
+        pytest.param(False, False, id="pods preempt"),
+        pytest.param(True, False, id="groups preempt"),
+        pytest.param(True, True, id="groups preempt in zones"),
+    ],
+)
+def test_random_preemption(orderly: KubeScheduler, tmp_path: Path, *, of_groups: bool, in_zones: bool) -> None:
+    for script in preemption_scripts(SEED, range(COUNT), of_groups=of_groups, in_zones=in_zones):
         if disagreement(orderly, script, RUNS) and disagreement(orderly, script, MORE_RUNS):
             small = shrink(script, lambda one: bool(disagreement(orderly, one, RUNS)))
             kept = tmp_path / "script.json"

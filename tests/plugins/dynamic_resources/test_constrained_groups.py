@@ -29,10 +29,11 @@ from tests.schedule.parts import profile
         (TOPOLOGY_38, group(key="zone"), False),
         (TOPOLOGY_38, group(), True),
         (GATED_38, group(key="zone"), True),
-        (TOPOLOGY, group(key="zone"), True),
+        (TOPOLOGY, group(key="zone"), False),
+        (TOPOLOGY, group(), True),
     ],
 )
-def test_claims_of_constrained_groups_stay_from_v1_38_on(release: Release, of: PodGroup, frees: bool) -> None:
+def test_claims_of_constrained_groups_stay(release: Release, of: PodGroup, frees: bool) -> None:
     plugin: Any = plugin_named("DynamicResources", release=release)
     result = plugin.pod_group_post_filter(SimpleNamespace(group=of))
     assert result.status == (GROUP_DONE.status if frees else unschedulable())
