@@ -41,7 +41,7 @@ faults: $(VENV)/.dev
 	$(BIN)/python -m tests.controlplane.build
 	$(BIN)/python -m tests.faults $(FAULTS)
 
-# Builds Kueue and JobSet from their Go modules and runs them beside policysched, in a minute after the build.
+# Builds Kueue and JobSet from their Go modules and runs them beside policysched, in two minutes after the build.
 queues: $(VENV)/.dev
 	$(BIN)/python -m tests.controlplane.build
 	POLICYSCHED_QUEUES=1 $(BIN)/python -m pytest tests/queues

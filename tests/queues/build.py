@@ -1,4 +1,4 @@
-"""Builds Kueue and JobSet from their Go modules, once per version of them; in ten minutes where nothing was built."""
+"""Builds Kueue and JobSet from their Go modules, once per version of them; Kueue has 1,600 packages."""
 
 from __future__ import annotations
 
