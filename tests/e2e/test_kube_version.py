@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
+from policysched.app.recording.entries import Begin
 from policysched.app.recording.file_format import files_of, read_entries
 from policysched.sandbox import Sandbox
 from tests.app.configuration.test_reading import HEAD
@@ -52,7 +54,7 @@ async def test_log_metrics_record_and_dry_runs_name_the_release(
     assert "policysched_kubernetes_skew " in metrics
     assert json.loads(told)["reference"] == minor
     [(_, begin), *_] = read_entries(files_of(tmp_path / "record")[0])
-    assert begin[-1] == minor
+    assert msgspec.convert(begin, Begin).reference == minor
 
 
 @pytest.mark.parametrize("minor", ["1.34", "1.37.9", "latest", ""])

@@ -16,6 +16,8 @@ from tools.reference import metrics
 
 PAGE = ROOT / "docs" / "reference" / "metrics.md"
 TITLES = ("## Metrics of kube-scheduler", "## Metrics of policysched")
+GATES = "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+"""With these gates, all metrics of the page exist."""
 
 
 def listed(text: str) -> set[str]:
@@ -45,7 +47,7 @@ async def test_the_page_lists_what_is_shown(sandbox_server: Server, tmp_path: Pa
     connection = {"kubeconfig": str(sandbox_server.kubeconfig)}
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     config.write_text(json.dumps({**head, "leaderElection": election, "clientConnection": connection}))
-    flags = [f"--config={config}", f"--secure-port={port.number}", "--bind-address=127.0.0.1", ALL_OPEN]
+    flags = [f"--config={config}", f"--secure-port={port.number}", "--bind-address=127.0.0.1", ALL_OPEN, GATES]
     async with spawned(*flags):
         text = (await until(lambda: port.get("/metrics"), lambda answer: answer[0] == 200))[1]
     page = PAGE.read_text("utf-8")

@@ -87,7 +87,7 @@ def _listed(plugins: Any, release: Release) -> dict[str, list[Any]]:
     for point, names in lists.points.items():
         kept = [name for name in names if name != POLICIES]
         if kept:
-            found[point] = [(name, lists.weights[name]) if point == "score" else name for name in kept]
+            found[point] = [(name, lists.weights["score"][name]) if point == "score" else name for name in kept]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -57,9 +58,9 @@ async def made(seconds: float) -> QueuedPod:
     engine = scheduler._engines["default-scheduler"]
     decide = engine.decide
 
-    def slow(one: object) -> object:
+    def slow(*given: Any) -> object:
         clock.at += seconds
-        return decide(one)  # type: ignore[arg-type]
+        return decide(*given)
 
     engine.decide = slow  # type: ignore[assignment]
     scheduler.take(node("n1"))

@@ -49,7 +49,7 @@ KUBE: Final = """## Metrics of kube-scheduler
 
 Names, help texts, labels and buckets are those of kube-scheduler v1.37.2, so existing dashboards work
 (`tests/e2e/test_scheduler_metrics.py` compares them). Metrics marked *gated* exist with the feature gate
-`GenericWorkload`.
+`GenericWorkload`, those about placements with `TopologyAwareWorkloadScheduling` too.
 """
 DURATIONS: Final = """## How durations are measured
 
@@ -149,7 +149,8 @@ class Metric:
 def page() -> str:
     """Return the text of the page."""
     plain = {one.name for one in asyncio.run(_registered(DEFAULT))}
-    metrics = sorted(asyncio.run(_registered(replace(DEFAULT, generic_workload=True))), key=lambda one: one.name)
+    gates = replace(DEFAULT, generic_workload=True, topology_aware=True)
+    metrics = sorted(asyncio.run(_registered(gates)), key=lambda one: one.name)
     resources = [Metric(name, "gauge", RESOURCE_LABELS, text) for name, text in HEADS.items()]
     gated = frozenset(one.name for one in metrics if one.name not in plain)
     kube = _table((one for one in metrics if not one.name.startswith(OWN)), gated)

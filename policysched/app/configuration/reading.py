@@ -9,6 +9,7 @@ Source: kube-scheduler/config/v1/types.go (DecodeNestedObjects), cmd/kube-schedu
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import logging
 import os
@@ -164,8 +165,9 @@ def decode_configuration(given: ConfigurationInput, release: Release = DEFAULT) 
         UsageError: the input is not a configuration.
     """
     source = _source(given)
-    decoded, found = strictly(source.stated, Configuration, kept="args")
-    found += _fields_of_others(source.stated, release)
+    unknown = list(_fields_of_others(source.stated, release))
+    decoded, found = strictly(_without(source.stated, unknown), Configuration, kept="args")
+    found += unknown
     profiles = []
     for index, profile in enumerate(decoded.profiles if decoded is not None else ()):
         made, wrong = _with_arguments(profile, f"profiles[{index}]", release)
@@ -221,6 +223,17 @@ def _fields_of_others(stated: Mapping[str, Any], release: Release) -> Iterator[F
     for place, holder in _holders(stated):
         for field in holder.keys() & minors:
             yield f"{place}{field}", f"unknown field; Kubernetes {minors[field]} has it"
+
+
+def _without(stated: Mapping[str, Any], unknown: Sequence[Fault]) -> Mapping[str, Any]:
+    """Return the configuration without fields that the release does not know, whose values no decoder reads."""
+    if not unknown:
+        return stated
+    kept, fields = copy.deepcopy(dict(stated)), {field for field, _ in unknown}
+    for place, holder in _holders(kept):
+        for name in [one for one in holder if f"{place}{one}" in fields]:
+            del holder[name]  # type: ignore[attr-defined]
+    return kept
 
 
 def _holders(stated: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
