@@ -223,7 +223,9 @@ class Cases:
         if self._is("errors", 0.06):
             found["bad"] = random.choice(({"version": "1.x"}, {"strings": ["a"]}, {"versions": ["1.0.0", "1.x"]}, {}))
         if self._is("alpha", 0.2):
-            found[random.choice(("model", "x.io/root", "numa"))] = random.choice(LISTS)
+            name = random.choice(("model", "x.io/root", "numa"))
+            # With two spellings of one name, the order of a Go map decides which attribute Kubernetes reads.
+            found[f"{driver}/{name}" if f"{driver}/{name}" in found else name] = random.choice(LISTS)
         return found
 
     def _consumed_counters(self) -> list[Json]:

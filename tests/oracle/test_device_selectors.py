@@ -45,7 +45,8 @@ def told(answer: Answer, text: str = "") -> Answer:
     if len(answer) == 1 and DOUBLING.search(text):
         reasons = dict.fromkeys(first.removeprefix(FAILED).split("\nERROR: "))
         return [_NUMBER.sub("_var", "\nERROR: ".join(reasons))]
-    return answer
+    # Kubernetes names a quantity that `add` or `sub` returns as a pointer: the type of its own program.
+    return [one.replace("'*cel.Quantity'", "'cel.Quantity'") if isinstance(one, str) else one for one in answer]
 
 
 def beside(mine: Answer, theirs: Answer) -> Answer:
