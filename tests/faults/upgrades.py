@@ -99,9 +99,12 @@ class UpgradeScene(Scene):
     def _await_policy(self, name: str, version: str) -> None:
         def holds() -> bool:
             found = self.api.call("GET", path(version, name))
-            return bool((found.get("status") or {}).get("activeGeneration") == found["metadata"]["generation"])
+            generation = found["metadata"]["generation"]
+            line = f'policy "{name}" generation {generation} is in force'
+            is_reported = (found.get("status") or {}).get("activeGeneration") == generation
+            return is_reported and all(line in one.log for one in self.schedulers)
 
-        self.until(holds, f"policy {name} is in force")
+        self.until(holds, f"policy {name} is in force in each replica")
 
     def serve_both(self) -> None:
         """Replace the older definition by this version's, and create a policy of the new version."""
