@@ -1,4 +1,4 @@
-"""`Budget`: work, or a number of entries, that code may still use before it has to stop.
+"""`Budget`: a limit on work or entries, and the amount that code has not yet spent.
 
 A budget is passed to the code that spends it. Units are the caller's: steps, characters, entries. A budget measures no
 time, so the same input always stops at the same place.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 
 class BudgetExceededError(Exception):
-    """More was spent than the limit of a budget."""
+    """Error: code spent more than the limit of its budget."""
 
 
 class Budget:
-    """An amount that code spends down from a limit.
+    """A limited amount of work or entries, which code spends until nothing is left.
 
     Args:
         limit: Amount that can be spent.
@@ -23,15 +23,15 @@ class Budget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.left = limit
-        """Amount that is not spent; negative if more was spent than the limit."""
+        """Amount that is not yet spent; negative if code spent more than the limit."""
 
     @property
     def spent(self) -> int:
-        """Amount that was spent."""
+        """Amount that code has spent."""
         return self.limit - self.left
 
     def spend(self, amount: int = 1) -> None:
-        """Spend an amount.
+        """Subtract an amount from the budget.
 
         Raises:
             BudgetExceededError: less than the amount was left.
@@ -41,5 +41,5 @@ class Budget:
             raise BudgetExceededError
 
     def refill(self) -> None:
-        """Restore the whole limit."""
+        """Reset the spent amount to 0."""
         self.left = self.limit

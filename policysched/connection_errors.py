@@ -1,4 +1,4 @@
-"""`describe`: turn exceptions of the HTTP library and of plain requests into a reason and a one-line message."""
+"""`describe`: converts exceptions of the HTTP library and of plain requests into a reason and a one-line message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOST = (aiohttp.ClientError, ssl.SSLError, OSError, TimeoutError)
 
 
 class UnreachableError(OSError):
-    """A connection to `host` and `port` failed with `os_error`."""
+    """Error: a connection to `host` and `port` failed with `os_error`."""
 
     def __init__(self, os_error: OSError, host: str, port: int) -> None:
         super().__init__(os_error.errno, os_error.strerror)
@@ -25,15 +25,15 @@ class UnreachableError(OSError):
 
 
 class NoAnswerError(OSError):
-    """The server closed the connection without a response."""
+    """Error: the server closed the connection without a response."""
 
 
 class BrokenAnswerError(OSError):
-    """The response is incomplete or not HTTP."""
+    """Error: a response is incomplete or not HTTP."""
 
 
 class TooLargeError(BrokenAnswerError):
-    """The response is larger than the limit."""
+    """Error: a response is larger than the limit."""
 
 
 _OUTAGES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
@@ -60,7 +60,7 @@ _OUTAGES: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
         "{url} closed the connection without a response",
     ),
 )
-"""Exceptions, reasons and messages; the first match applies, special before general."""
+"""Exception types with their reasons and messages; the first match applies, subclasses before their bases."""
 _WORDS = {
     errno.ECONNREFUSED: "connection refused by {place}",
     errno.ECONNRESET: "{place} reset the connection",
@@ -70,11 +70,11 @@ _WORDS = {
     errno.ETIMEDOUT: "no response from {place}",
 }
 _CUT = "Response payload is not completed"
-"""How the HTTP library begins its message if the connection ends before the response does."""
+"""Start of the HTTP library's message if the connection ends before the response does."""
 _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"))
 """Reasons of the TLS library for a server that does not use TLS."""
 _CLIENT_CERTIFICATE = ("ALERT_BAD_CERTIFICATE", "ALERT_CERTIFICATE_REQUIRED")
-"""How reasons of the TLS library end if the server requires a client certificate and received none or a bad one."""
+"""Ends of the TLS library's reasons if the server requires a client certificate and received none or a bad one."""
 
 
 def describe(error: BaseException, url: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ _REASONS: Final = {
     "CA_KEY_TOO_SMALL": "the key of an intermediate certificate is too short",
     "CA_MD_TOO_WEAK": "the signature algorithm of the certificate is too weak",
 }
-"""Words for OpenSSL's reasons. A key of another algorithm than the certificate's has NO_CERTIFICATE_ASSIGNED."""
+"""Texts for OpenSSL's reason codes; NO_CERTIFICATE_ASSIGNED: key and certificate have different algorithms."""
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 _END: Final = b"-----END CERTIFICATE-----"
 

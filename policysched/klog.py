@@ -149,7 +149,7 @@ def _severity(record: logging.LogRecord) -> str:
 
 
 def _below(formatter: logging.Formatter, record: logging.LogRecord) -> Iterator[str]:
-    """Return the lines of a record's traceback and stack, with a prefix that distinguishes them from records."""
+    """Return the lines of a record's traceback and stack, each with a prefix that marks it as part of the record."""
     texts = [formatter.formatException(record.exc_info)] if record.exc_info else []
     if record.stack_info:
         texts.append(formatter.formatStack(record.stack_info))

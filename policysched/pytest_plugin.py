@@ -82,7 +82,7 @@ class PolicyTestItem(pytest.Item):
             raise AssertionError("\n".join(visible(line) for line in result.told()))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the differences; a traceback only for other errors."""
+        """Return the text of a failure: the wrong results of a policy test, or the traceback of an unexpected error."""
         return str(excinfo.value) if isinstance(excinfo.value, AssertionError) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:

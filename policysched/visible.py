@@ -25,7 +25,7 @@ start of a line, `##[name]` anywhere."""
 
 
 def is_hidden(character: str) -> bool:
-    """Return whether a character is invisible or moves the text next to it; a plain space is not hidden."""
+    """Return whether a character is invisible or changes the order of text; a plain space is not hidden."""
     return unicodedata.category(character) in _CATEGORIES or _BLANK.match(character) is not None
 
 

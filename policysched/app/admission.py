@@ -66,7 +66,7 @@ class Admission:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about objects that admission plugins need and lack, and about their rejections, one line each."""
+        """Notes, one line each: objects that admission plugins need but do not find, and rejections by the plugins."""
         return tuple(self._notes)
 
     def complete_pod(self, raw: Mapping[str, Any]) -> Object:
@@ -178,7 +178,7 @@ def _of(kind: ApiKind[Any], objects: Iterable[Mapping[str, Any]]) -> Iterable[Ma
 
 
 def _container_defaults(limit_range: LimitRange) -> tuple[ResourceList, ResourceList]:
-    """Return the default limits and requests of containers."""
+    """Return the default limits and requests that a LimitRange sets in containers."""
     limits: ResourceList = {}
     requests: ResourceList = {}
     for item in limit_range.spec.limits:

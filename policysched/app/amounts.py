@@ -20,7 +20,7 @@ _ROUNDED: Final = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, 
 
 
 def quantity(resource: str, amount: int) -> str:
-    """Format an amount exactly. Units: millicores of cpu; other resources as they are."""
+    """Format an amount of a resource exactly. Units of the amount: millicores for cpu, else the resource's unit."""
     return written(amount, _unit(resource))
 
 
@@ -43,7 +43,7 @@ def canonical(amount: Quantity, like: object) -> str:
 
 
 def rounded(resource: str, amount: int) -> str:
-    """Format an amount with about three digits. Units: millicores of cpu; other resources as they are."""
+    """Format an amount of a resource with about three digits. Units of the amount: as in `quantity`."""
     unit = _unit(resource)
     if unit is Unit.CPU and amount >= 10_000:
         return str(round(amount / 1000)) if amount >= 100_000 else f"{amount / 1000:.1f}".removesuffix(".0")

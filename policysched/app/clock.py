@@ -1,4 +1,4 @@
-"""The real clocks of decisions, records and leases."""
+"""The real clocks that decisions, records and leases use."""
 
 from __future__ import annotations
 

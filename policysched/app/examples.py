@@ -21,9 +21,9 @@ from policysched.errors import PolicyschedError, UsageError
 from policysched.visible import visible
 
 FIRST: Final = "tutorial"
-"""The first example of the list."""
+"""Name of the first example in the list."""
 LAST: Final = ("pod-groups", "queues")
-"""The last examples of the list."""
+"""Names of the last examples in the list."""
 _GROUPS: Final = ("tour", "cookbook")
 """Folders of `examples/` that contain examples, in the order of the list."""
 _CACHES: Final = "__pycache__"

@@ -1,4 +1,4 @@
-"""`ReportTable`: a table that can be narrowed."""
+"""`ReportTable`: a table that can be made narrower to fit the output."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
     "VolumeRestrictions": "Restrict",
     "VolumeZone": "Zones",
 }
-"""Short headers of the default plugins."""
+"""Short column headers for the default plugins, by plugin name."""
 _LONGEST: Final = 12
 """Longest name of a policy or plugin that is used whole as a short header. Units: characters."""
 
 
 class ReportTable(Table):
-    """A table whose first column, the names, is always shown whole.
+    """A table for reports; when it is made narrower, its first column (the names) stays whole.
 
     Attributes:
         sums_up: Headers of columns that become part of one line below the table if all their cells are equal.
@@ -49,7 +49,7 @@ class ReportTable(Table):
 
 
 def short_names(plugins: Collection[str]) -> dict[str, str]:
-    """Return short headers for plugins and policies; unknown long names are numbered."""
+    """Return short column headers by name of plugin or policy; a long name without a short header gets a number."""
     found: dict[str, str] = {}
     for plugin in plugins:
         name = SHORT_NAMES.get(plugin) or plugin.partition("/")[2] or plugin

@@ -32,9 +32,9 @@ class ApiFault(NamedTuple):
     """Path of the field in the object."""
     reason: str
     is_unknown: bool = False
-    """Whether the field does not exist; then the error's position is that of the field's key."""
+    """Whether the field does not exist; then the position of the error is the position of the field's key."""
     meant: str = ""
-    """Name of the nearest field, if the field does not exist."""
+    """Name of the existing field with the most similar name, if the field does not exist."""
 
 
 def schema_of(raw: Mapping[str, Any]) -> Schema | None:

@@ -27,7 +27,7 @@ from policysched.reading.folders import expand
 LARGEST: Final = 1 << 18
 """Largest file that is checked. Units: bytes."""
 MOST: Final = 10
-"""Largest number of warnings; further ones are dropped."""
+"""Largest number of warnings; further warnings are dropped."""
 _REQUIRED: Final = "required value"
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 Object = Mapping[str, Any]
@@ -92,7 +92,7 @@ def _names_read(kind: str) -> frozenset[str]:
 
 
 def _collect(info: Any, names: dict[type, list[str]]) -> None:
-    """Add the field names of a type and its parts to a dict by struct."""
+    """Add the field names of a struct, and of all structs in its fields, to a dict by struct."""
     if isinstance(info, inspect.StructType):
         if info.cls not in names:
             names[info.cls] = [one.encode_name for one in info.fields]

@@ -96,7 +96,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An error or warning about a policy, with the policy and the position in the file if it has one."""
+    """An error or warning about a policy, with the policy and, if known, the position in the file."""
 
     policy: PolicyKey
     diagnostic: Diagnostic
@@ -121,7 +121,7 @@ class Finding:
 
     @property
     def field(self) -> str:
-        """The field of the policy."""
+        """Path of the field of the policy."""
         return self.diagnostic.field
 
     @property

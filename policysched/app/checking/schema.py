@@ -56,7 +56,7 @@ _BOOLEANS: Final = frozenset({"true", "false"})
 _NO_CASE: Final = "false → 0"
 _ANY_SCORE: Final = "node.allocatable.pods"
 _ANY_CONDITION: Final = "node.ready"
-"""A score and a condition that cause no findings, as placeholders."""
+"""A condition without findings; like `_ANY_SCORE`, it replaces a broken expression while the rest is checked."""
 _SCORE: Final = re.compile(r"spec\.scores\[\d+\]\.\w+")
 _CASE: Final = "a case has the form `guard → number`"
 _AS_CASE: Final = re.compile(r"->|→")
@@ -67,7 +67,7 @@ _GUARDS: Final = ("when", "if", "guard", "condition", "expression", "require")
 MOST: Final = 100
 """Largest number of fields of an object with findings; findings about further fields are dropped."""
 _LONGEST: Final = 60
-"""Longest part of a user's text in a help. Units: characters."""
+"""Longest part of a user's text in a help message. Units: characters."""
 Object = Mapping[str, Any]
 
 
@@ -86,7 +86,7 @@ def _words() -> Mapping[str, Mapping[str, str]]:
 
 
 def is_meant(policy: Object) -> bool:
-    """Return whether an object is probably meant as a SchedulingPolicy, whatever its kind."""
+    """Return whether a user probably intends an object to be a SchedulingPolicy, whatever its kind."""
     kind, version = policy.get("kind"), policy.get("apiVersion")
     if kind == KIND:
         return True
@@ -129,7 +129,7 @@ def _faults_of_fields(policy: Object, unknown: list[str], causes: list[Cause]) -
 
 
 def mended(policy: Object, found: list[Diagnostic]) -> dict[str, Any]:
-    """Return a policy with violations of the schema repaired as far as possible, so that the rest can be checked.
+    """Return a policy in which violations of the schema are repaired as far as possible, to check its other fields.
 
     Numbers and booleans become texts, optional fields are removed, and required fields get placeholders. Findings about
     or inside of placeholders are dropped.
@@ -168,7 +168,7 @@ def _mend_field(parent: dict[str, Any], name: str, fault: Diagnostic, item: Any)
 
 
 def _let_of(field: str, item: object) -> dict[str, str] | None:
-    """Return the `let` item that a text was meant as; None if the text is no `let` item."""
+    """Return the `let` item (name and expression) that a user wrote as one text; None if the text is no `let` item."""
     line = _LINE.fullmatch(item) if field.startswith("spec.let[") and isinstance(item, str) else None
     return {"name": line[1], "value": line[2]} if line else None
 
@@ -270,7 +270,7 @@ def _as_list(field: str, value: Any) -> str:
 
 
 def _as_item(field: str, text: str) -> str | None:
-    """Return the object that a text was meant as; None if unknown."""
+    """Return advice how to write a list item as an object instead of as a text; None if no advice is known."""
     if not 0 < len(text) < _LONGEST or "'" in text:
         return None
     if field.startswith("spec.filters["):
@@ -319,7 +319,7 @@ def _value(value: Any, field: str) -> Any:
 
 
 def _meant(field: str) -> str:
-    """Return the field that an unknown field was probably meant as; empty if uncertain."""
+    """Return the existing field that a user probably intended with an unknown field; empty if uncertain."""
     return _words().get(_where(field), {}).get(_last(field), "") or _close(field)
 
 
@@ -329,7 +329,7 @@ def _denied(field: str) -> str:
 
 
 def _where(field: str) -> str:
-    """Return the path of a field under `spec` without list indexes."""
+    """Return the path below `spec` of the object that contains a field, without list indexes."""
     return re.sub(r"\[\d+\]", "[]", field).removeprefix("spec.").rpartition(".")[0]
 
 
@@ -339,7 +339,7 @@ def _close(field: str) -> str:
 
 
 def _schema_of(field: str) -> dict[str, Any]:
-    """Return the schema of a field; empty if there is none."""
+    """Return the schema of a field; empty if the field does not exist."""
     schema: dict[str, Any] = policy_schema()
     for name in re.sub(r"\[\d+\]", "[]", field).replace("[]", ".[]").split("."):
         schema = schema.get("items", {}) if name == "[]" else schema.get("properties", {}).get(name, {})
@@ -347,7 +347,7 @@ def _schema_of(field: str) -> dict[str, Any]:
 
 
 def _nearest(text: str, names: Iterable[str]) -> str:
-    """Return the most similar name, ignoring case; empty if there is none."""
+    """Return the name most similar to a text, ignoring case; empty if no name is similar."""
     folded = {name.lower(): name for name in names}
     close = difflib.get_close_matches(text[:_LONGEST].lower(), folded, 1)
     return folded[close[0]] if close else ""

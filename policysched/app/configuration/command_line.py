@@ -15,9 +15,9 @@ from policysched.app.configuration.model import ClientConnection, Configuration,
 from policysched.model.release import DEFAULT, Release
 
 UNLIMITED: Final = -1
-"""Requests per second without a configuration file and flag: unlimited."""
+"""QPS value for unlimited requests; the default if neither a configuration file nor a flag sets QPS."""
 ConfigurationFlags = Mapping[str, Any]
-"""Values of flags that a file would otherwise define, by flag names with `_` for `-`."""
+"""Values of flags that replace settings of a configuration file, by flag name with `_` for `-`."""
 _CONNECTION: Final = {
     "kubeconfig": "kubeconfig",
     "kube_api_qps": "qps",
@@ -30,7 +30,7 @@ _PROFILING: Final = {"profiling": "enable_profiling", "contention_profiling": "e
 def configuration_without_file(
     scheduler_names: Sequence[str], election: ElectionFlags, flags: ConfigurationFlags, release: Release = DEFAULT
 ) -> Configuration:
-    """Return the completed configuration of a process without a file.
+    """Return the completed configuration of a process that has no configuration file.
 
     Raises:
         UsageError: flags contradict each other.

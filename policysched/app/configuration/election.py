@@ -18,11 +18,11 @@ from policysched.kube.election.elector import ElectionTiming
 from policysched.reading.durations import nanoseconds
 
 LEASE: Final = "policysched"
-"""Default name of the lease without a configuration file."""
+"""Default name of the lease if the process has no configuration file."""
 OF_KUBE_SCHEDULER: Final = "kube-scheduler"
-"""Name of the lease of kube-scheduler, the default in a configuration file."""
+"""Name of kube-scheduler's lease, which is the default in a configuration file."""
 ElectionFlags = Mapping[str, Any]
-"""Fields of `LeaderElection` that flags set, with their values."""
+"""Values of flags that set leader election, by field of `LeaderElection`."""
 NO_FLAGS: Final[ElectionFlags] = MappingProxyType({})
 NO_ELECTION: Final[ElectionFlags] = MappingProxyType({"leader_elect": False})
 _LENGTHS: Final = ("lease_duration", "renew_deadline", "retry_period")
@@ -53,12 +53,12 @@ def _check_length(flag: str, value: str) -> None:
 
 
 def with_flags(configuration: Configuration, flags: ElectionFlags) -> Configuration:
-    """Override a configuration with flags."""
+    """Return a configuration in which flags override the leader election settings."""
     return replace(configuration, leader_election=replace(configuration.leader_election, **flags))
 
 
 def election_without_file(flags: ElectionFlags) -> LeaderElection:
-    """Return the leader election settings without a file.
+    """Return the leader election settings of a process that has no configuration file.
 
     Raises:
         UsageError: flags contradict each other.
@@ -71,7 +71,7 @@ def election_without_file(flags: ElectionFlags) -> LeaderElection:
 
 
 def election_timing(given: LeaderElection) -> ElectionTiming:
-    """Return the durations of the election.
+    """Return the durations in leader election settings: lease, renewal and retry.
 
     Raises:
         UsageError: no process could keep the lease with these durations.

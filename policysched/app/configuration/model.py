@@ -30,13 +30,13 @@ POLICIES: Final = "SchedulingPolicy"
 """Name that a configuration uses for all policies, as if they were one plugin."""
 ALL: Final = "*"
 QPS: Final = 50
-"""Default number of requests per second."""
+"""Default limit of requests per second to the API server."""
 _HIGHEST_FLOAT32: Final = 3.4028234663852886e38
 Float32 = Annotated[float, msgspec.Meta(ge=-_HIGHEST_FLOAT32, le=_HIGHEST_FLOAT32)]
 
 
 class Filled(Given, frozen=True):
-    """Base of structs in which zero values count as absent, except booleans; durations are in Go's format."""
+    """Base of structs in which zero values are treated as absent, except booleans; durations are in Go's format."""
 
     def __post_init__(self) -> None:
         """Replace zero values by defaults."""
@@ -78,7 +78,7 @@ class ClientConnection(Filled, frozen=True):
     burst: Int32 = 100
 
     def __post_init__(self) -> None:
-        """Round QPS to 32 bits as kube-scheduler does; a result of 0 counts as absent."""
+        """Round QPS to 32 bits as kube-scheduler does; a result of 0 is treated as absent."""
         super().__post_init__()
         rounded = float(str(np.float32(self.qps))) or float(QPS)
         force_setattr(self, "qps", int(rounded) if abs(rounded) < 2**53 and rounded.is_integer() else rounded)
@@ -121,9 +121,9 @@ class Plugins(Given, frozen=True):
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
     pod_group_post_filter: PluginSet | None = None
-    """Plugins of this extension point; None in a release without the extension point."""
+    """Plugins at the extension point PodGroupPostFilter; None in a release without the extension point."""
     placement_feasible: PluginSet | None = None
-    """Plugins of this extension point; None in a release without the extension point."""
+    """Plugins at the extension point PlacementFeasible; None in a release without the extension point."""
 
     def by_point(self) -> dict[str, PluginSet]:
         """Return the plugin sets by name of the extension point."""
@@ -132,7 +132,7 @@ class Plugins(Given, frozen=True):
 
     @property
     def enabled_anywhere(self) -> frozenset[str]:
-        """Names of plugins that are enabled at some point."""
+        """Names of plugins that are enabled at one extension point or more."""
         return frozenset(one.name for own in self.by_point().values() for one in own.enabled)
 
 
@@ -217,14 +217,14 @@ class Configuration(Given, frozen=True):
 
 @lru_cache(maxsize=8)
 def default_plugin_set(release: Release = DEFAULT) -> PluginSet:
-    """Return the plugins that are enabled if a profile does not define any."""
+    """Return the plugin set that applies if a profile does not define any plugins."""
     entries = plugin_entries(release).items()
     listed = (ListedPlugin(name=name, weight=entry.weight) for name, entry in entries if entry.is_default)
     return PluginSet(enabled=(*listed, ListedPlugin(name=POLICIES)))
 
 
 def completed(given: Configuration, release: Release = DEFAULT) -> Configuration:
-    """Return a configuration with defaults that depend on the whole file: profiles, names, plugins, arguments."""
+    """Return a configuration with defaults that depend on other fields: profiles, names, plugins, arguments."""
     profiles = given.profiles or (ProfileConfig(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER),)
@@ -258,13 +258,13 @@ def completed_profile(given: ProfileConfig, release: Release = DEFAULT) -> Profi
 
 
 def _disabled_at(point: str, release: Release) -> PluginSet:
-    """Return the plugins that a release disables at a point by default."""
+    """Return the plugins that a release disables at an extension point by default."""
     entries = plugin_entries(release).items()
     return PluginSet(disabled=tuple(ListedPlugin(name=name) for name, entry in entries if point in entry.disabled_at))
 
 
 def default_arguments(name: str, release: Release = DEFAULT) -> Any:
-    """Return the default arguments of a default plugin; None if it has none."""
+    """Return the default arguments of a default plugin; None if the plugin has no arguments."""
     entry = plugin_entries(release).get(name)
     return None if entry is None or entry.arguments is None else read_arguments(name, None, entry.arguments)[0]
 

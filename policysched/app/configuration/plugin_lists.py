@@ -42,7 +42,7 @@ def known_points(release: Release = DEFAULT) -> PointsByPlugin:
 
 
 def plugin_lists(plugins: Plugins, acts_at: PointsByPlugin, release: Release = DEFAULT) -> Lists:
-    """Return the plugins of a profile.
+    """Return the enabled plugins of a profile at each extension point, with weights.
 
     Args:
         plugins: Enabled and disabled plugins of the completed profile.
@@ -108,7 +108,7 @@ def _repeats(points: Mapping[str, list[str]]) -> Iterator[Fault]:
 
 
 def _expanded(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> list[str]:
-    """Return the plugins at a point, first plugins in both its list and multiPoint, then plugins only in multiPoint."""
+    """Return the enabled plugins at a point in calling order: in list and multiPoint, only multiPoint, only list."""
     own = _sets(plugins)[point]
     specific = list(dict.fromkeys(one.name for one in own.enabled))
     if own.disables(ALL):
@@ -121,7 +121,7 @@ def _expanded(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> list[str
 
 
 def _weights(point: str, plugins: Plugins, acts_at: PointsByPlugin) -> Iterator[tuple[str, int]]:
-    """Yield plugins and weights at a point: weights from the point's list, otherwise from multiPoint, otherwise 1."""
+    """Yield plugins with weights at a point: the weight of the point's list, else of multiPoint, else 1."""
     seen: set[str] = set()
     stated: Iterable[ListedPlugin] = (*_sets(plugins)[point].enabled, *plugins.multi_point.enabled)
     for one in stated:

@@ -62,7 +62,7 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "placement_generate": ("generate_placements",),
     "placement_score": ("score_placement", "score_placements"),
 }
-"""Methods by extension point, for points with other methods than one method with the name of the point."""
+"""Names of a plugin's methods by extension point, for points that are not one method named after the point."""
 
 
 def default_profile(
@@ -145,7 +145,7 @@ def configured_profiles(
 
 
 def _placed(parts: _Parts, read: ReadConfiguration, index: int) -> Iterator[Fault]:
-    """Yield a profile's errors with the list indexes of the file, whose multiPoint does not list default plugins."""
+    """Yield a profile's errors with the list indexes of the file, not those after default plugins were merged."""
     everywhere = parts.given.plugins.multi_point.enabled
     stated = read.multi_point(index)
     for place, why in parts.faults():
@@ -158,7 +158,7 @@ def _placed(parts: _Parts, read: ReadConfiguration, index: int) -> Iterator[Faul
 
 
 def _queue_sort_faults(parts: Mapping[int, _Parts]) -> Iterator[Fault]:
-    """Yield errors if profiles sort the queue differently."""
+    """Yield errors if profiles have different QueueSort plugins or arguments after defaulting."""
     sorting = {index: one.queue_sort() for index, one in parts.items()}
     first = next(iter(sorting.values()), ("", None))
     for index, (name, args) in sorting.items():
@@ -217,12 +217,12 @@ class _Parts:
 
     @property
     def _points_are_known(self) -> bool:
-        """Whether all plugins exist whose extension points are known only from their methods."""
+        """Whether the extension points of all enabled plugins are known, because all plugins could be created."""
         known = self._plugins.keys() | self._known_points.keys()
         return self.given.plugins.enabled_anywhere & self._acts_at.keys() <= known
 
     def queue_sort(self) -> tuple[str, Any]:
-        """Return the QueueSort plugin and its arguments."""
+        """Return the name of the QueueSort plugin and its arguments."""
         [name] = self._lists.points["queueSort"]
         return name, self.given.arguments.get(name)
 
@@ -263,7 +263,7 @@ class _Parts:
         return (one for one in named if isinstance(one, PodGroupPostFilterPlugin))
 
     def _placement_feasible(self) -> Iterable[PlacementFeasiblePlugin]:
-        """Return the plugins at PlacementFeasible: all that have the point, if configurations cannot list it."""
+        """Return the enabled PlacementFeasible plugins; all such plugins if configurations cannot list the point."""
         is_point = "placementFeasible" in self._lists.points
         named = self._for_placements("placementFeasible") if is_point else self._plugins.values()
         return (one for one in named if isinstance(one, PlacementFeasiblePlugin))
@@ -276,29 +276,29 @@ class _Parts:
         return ((one, weights[one.name]) for one in named if isinstance(one, PlacementScorePlugin))
 
     def _for_placements(self, point: str) -> list[Any]:
-        """Return the plugins enabled at a point for placements of pod groups."""
+        """Return the plugins enabled at an extension point for placements of pod groups, adapted if out-of-tree."""
         return [OutOfTreePlacements(one) if isinstance(one, OutOfTreePlugin) else one for one in self._at(point)]
 
     def _names(self, point: str) -> list[str]:
-        """Return the names of the plugins enabled at a point, without plugins that are part of the engine."""
+        """Return the names of the plugins enabled at a point, without plugins that the engine itself implements."""
         return [name for name in self._lists.points[point] if not isinstance(self._plugins[name], EnginePart)]
 
     def _at(self, point: str) -> list[Any]:
-        """Return the plugins enabled at a point, without plugins that are part of the engine."""
+        """Return the plugins enabled at a point, without plugins that the engine itself implements."""
         return [self._plugins[name] for name in self._names(point)]
 
     def _scores_at(self, point: str) -> list[Score]:
         return [one for one in self._at(point) if isinstance(one, ScorePlugin | OutOfTreePlugin)]
 
     def _lacks(self, name: str, point: str) -> bool:
-        """Return whether a plugin has the methods of a point but is not enabled there."""
+        """Return whether a plugin has the methods of an extension point but is not enabled at that point."""
         return point in self._acts_at[name] and name not in self._lists.points[point]
 
     def _filters(self) -> tuple[Filter, ...]:
         return tuple(filter_only(one) if self._lacks(one.name, "preFilter") else one for one in self._at("filter"))
 
     def _prepared(self, filters: tuple[Filter, ...]) -> tuple[Filter, ...] | None:
-        """Return the filters in the order of their PreFilter calls; None if it is the order of the Filter calls."""
+        """Return the filters in the order of their PreFilter calls; None if Filter calls have the same order."""
         first = self._names("preFilter")
         if [one.name for one in filters if one.name in first] == first:
             return None

@@ -43,7 +43,7 @@ REPLACED: Final = {
 }
 """Plugins that Kubernetes removed, with the plugins that replace them."""
 GONE_FIELDS: Final = ("healthzBindAddress", "metricsBindAddress")
-"""Fields of older versions that kube-scheduler ignores since v1.23."""
+"""Fields of older configuration versions that kube-scheduler ignores since v1.23."""
 NO_FILE: Final = "config"
 """Name of a configuration that is not a file."""
 _INDEX: Final = re.compile(r"\[(\d+)\]")
@@ -91,7 +91,7 @@ class ReadConfiguration:
 
     completed: Configuration
     stated: Configuration
-    """The configuration as written, without defaults that depend on the whole file."""
+    """The configuration as written, before defaults that depend on other fields are set."""
     source: _Source
     release: Release
     """The release whose defaults the configuration has."""
@@ -114,7 +114,7 @@ class _Source:
     """The content, converted to v1."""
     document: Document | None
     left_out: Mapping[str, Sequence[int]]
-    """By path of each list with dropped items: the original indexes of the remaining items."""
+    """Original indexes of the remaining items of each list from which items were dropped, by path of the list."""
 
     def error(self, found: Iterable[Fault]) -> ConfigurationError:
         return ConfigurationError([self._placed(*one) for one in found])
@@ -226,7 +226,7 @@ def _fields_of_others(stated: Mapping[str, Any], release: Release) -> Iterator[F
 
 
 def _without(stated: Mapping[str, Any], unknown: Sequence[Fault]) -> Mapping[str, Any]:
-    """Return the configuration without fields that the release does not know, whose values no decoder reads."""
+    """Return a configuration without the fields that the release does not know; no decoder reads their values."""
     if not unknown:
         return stated
     kept, fields = copy.deepcopy(dict(stated)), {field for field, _ in unknown}
@@ -237,7 +237,7 @@ def _without(stated: Mapping[str, Any], unknown: Sequence[Fault]) -> Mapping[str
 
 
 def _holders(stated: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the configuration, its profiles and their plugins, with the beginning of the paths of their fields."""
+    """Yield the configuration, its profiles and their `plugins` objects, each with the path prefix of its fields."""
     yield "", stated
     profiles = stated.get("profiles")
     for index, profile in enumerate(profiles if isinstance(profiles, list | tuple) else ()):
@@ -248,7 +248,7 @@ def _holders(stated: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
 
 
 def _with_arguments(profile: ProfileConfig, place: str, release: Release) -> tuple[ProfileConfig, list[Fault]]:
-    """Decode the arguments of the plugins that declare a type for their arguments."""
+    """Decode the arguments of plugins that declare a type of arguments; return the profile and the errors."""
     found: list[Fault] = []
     configs = []
     for index, one in enumerate(profile.plugin_config):

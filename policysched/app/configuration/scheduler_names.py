@@ -1,4 +1,4 @@
-"""Choose the scheduler names whose pods a command evaluates, by the same order of precedence in all commands."""
+"""Choice of the scheduler names whose pods a command evaluates, by the same order of precedence in all commands."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def names_of_policies(objects: Iterable[Mapping[str, Any]]) -> list[Sequence[str
 
 
 def counts_by_name(of_pods: Counter[str]) -> str:
-    """Write the number of pods by scheduler name, the largest first: `schedulerName is a (2 pods) or b (1 pod)`."""
+    """Format the number of pods by scheduler name, the largest first: `schedulerName is a (2 pods) or b (1 pod)`."""
     named = (f"{name} ({number:,} {'pod' if number == 1 else 'pods'})" for name, number in of_pods.most_common())
     return f"schedulerName is {' or '.join(named)}"
 

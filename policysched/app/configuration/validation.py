@@ -125,7 +125,7 @@ def _arguments_faults(place: str, profile: ProfileConfig) -> Iterator[Fault]:
 
 
 def _queue_sort_faults(profiles: Sequence[ProfileConfig]) -> Iterator[Fault]:
-    """Yield errors if profiles have different QueueSort plugins or arguments in the configuration."""
+    """Yield errors if profiles have different QueueSort plugins or arguments as written in the configuration."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
         yield "profiles[0].plugins.queueSort.enabled", "only one queueSort plugin is allowed"

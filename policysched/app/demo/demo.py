@@ -82,7 +82,7 @@ def demo_pod(name: str, node_selector: dict[str, str] | None = None) -> Object:
 
 
 async def play(narrator: Narrator) -> None:
-    """Run the demo.
+    """Run the demo of a policy.
 
     Raises:
         PolicyschedError: a step did not finish in time.

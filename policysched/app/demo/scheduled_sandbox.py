@@ -36,7 +36,7 @@ from policysched.sandbox import Sandbox
 Object = dict[str, Any]
 T = TypeVar("T")
 POLL: Final = 0.02
-"""Seconds between two checks of `ScheduledSandbox.until`."""
+"""Time between two calls in `ScheduledSandbox.until`. Units: seconds."""
 
 _PATHS: Final = {
     "Node": "/api/v1/nodes",
@@ -129,7 +129,7 @@ class ScheduledSandbox:
         return await self.until(node, f"a node for pod {name}")
 
     async def failure_of(self, name: str) -> str:
-        """Wait for an event FailedScheduling of a pod, and return its message.
+        """Wait for an event FailedScheduling of a pod, and return the event's message.
 
         Raises:
             PolicyschedError: timeout, or the scheduler ended.

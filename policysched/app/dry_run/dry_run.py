@@ -65,10 +65,10 @@ from policysched.state.tables.amounts import PodResources, pod_resources_by
 
 Object = Mapping[str, Any]
 Measure: TypeAlias = Callable[[Wanted, float], Iterable[MetricAnswer]]
-"""Function that returns metric answers for a time. Units: seconds since 1970."""
+"""Function that returns the answers of a metric source at a time. Units of the time: seconds since 1970."""
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
 Observe: TypeAlias = Callable[[Decision, Sequence[ActivePolicy]], object]
-"""Callback for a decision and the policies that applied."""
+"""Callback that receives a decision and the policies that applied."""
 NOT_GIVEN = "no metric source; pass metrics="
 NO_FLAG = "no metric source; set --metrics-file or --prometheus-url"
 _ENCODER: Final = msgspec.json.Encoder()
@@ -136,7 +136,7 @@ class Simulation:
     raws: Sequence[Object]
     """The pods, completed as by an API server."""
     pods: Sequence[Pod]
-    """The pods under the name of the profile: one, or the members of a pod group."""
+    """The pods with the profile's scheduler name: one pod, or the members of a pod group."""
     cluster: Cluster
     profile: Profile
     """The plugins of the pod's profile, without policies."""
@@ -151,7 +151,7 @@ class Simulation:
     admission_notes: tuple[str, ...]
     """Objects that admission plugins need and the cluster lacks, one line each."""
     kept: tuple[str, ...]
-    """Policies whose last good generation decides because the newest has errors, one line each."""
+    """Notes, one line each, about policies whose newest generation has errors, so that the last good one decides."""
 
     @property
     def raw(self) -> Object:
@@ -165,7 +165,7 @@ class Simulation:
 
     @property
     def stated(self) -> Sequence[Pod]:
-        """The pods under the scheduler names that they state."""
+        """The pods with the scheduler names of their specs."""
         return [decode_pod(raw) for raw in self.raws]
 
     def engine(self, seed: int | None, extenders: tuple[Extender, ...] = ()) -> tuple[Engine, random.Random]:
@@ -177,7 +177,7 @@ class Simulation:
         return Engine(self.cluster, profile, rng), rng
 
     def decide(self, engine: Engine, rng: random.Random) -> tuple[Decision, PostFilterResult | None]:
-        """Decide, calling the configured extenders; run PostFilter if no node is feasible.
+        """Decide about the pod, calling the configured extenders; run PostFilter if no node is feasible.
 
         Raises:
             UsageError: an extender's URL or certificate is invalid.
@@ -256,7 +256,7 @@ def simulate_pods(  # noqa: PLR0913 - what a decision depends on
 
 
 def seconds_at(now: datetime | str) -> float:
-    """Convert a time. Units: seconds since 1970.
+    """Convert a date and time into seconds since 1970.
 
     Raises:
         UsageError: the text is not a time.
@@ -310,7 +310,7 @@ def _under(profile: Profile, wanted: Pod) -> Pod:
 
 
 def unlisted(objects: Iterable[Object], kind: str = "") -> Iterator[Object]:
-    """Yield each object that is no List, and the items of Lists.
+    """Yield the objects that are not Lists, and the items of Lists.
 
     Raises:
         UsageError: a value is not an object or has no kind.
@@ -391,7 +391,7 @@ def _take_pod(cluster: Cluster, pod: Pod, resources: PodResources) -> None:
 
 
 def measuring(options: MetricOptions) -> Measure:
-    """Return the metric reader that the flags define; without flags, each metric has a problem.
+    """Return the metric reader that the flags define; without flags, the reader reports a problem for each metric.
 
     Raises:
         UsageError: a flag or file is invalid.

@@ -92,7 +92,7 @@ async def _with_extenders(
     configuration: Configuration,
     look: Callable[[Decision], None],
 ) -> Record:
-    """Return the record of a group, calling the configured extenders.
+    """Return the decision record of a pod group, calling the configured extenders.
 
     Raises:
         UsageError: an extender's URL or certificate is invalid, or its answers change all the time.

@@ -15,7 +15,7 @@ Record = Mapping[str, Any]
 
 
 def group_parts(record: Record) -> Iterator[RenderableType]:
-    """Yield the parts of a pod group's record."""
+    """Yield the texts and tables that show a pod group's decision record."""
     yield from _headline(record)
     members = record["members"]
     # Members that fit no node are the reason, so the limit does not hide them.
@@ -63,14 +63,14 @@ def _headline(record: Record) -> Iterator[Text]:
 
 
 def _placement(name: str, told: Record, record: Record) -> list[str]:
-    """Return the cells of a placement after its name."""
+    """Return the cells of a placement's row in the table: number of nodes, fitting members, score and result."""
     result = told.get("message", "fits") if name != record.get("placement") else "chosen"
     score = str(sum(told["scores"].values())) if "scores" in told else ""
     return [str(told["nodes"]), str(told["fitting"]), score, result]
 
 
 def _placement_rules(placements: Record) -> Iterator[RenderableType]:
-    """Yield the table of policies' rules about placements, if there are any."""
+    """Yield a table with the results of placement rules of policies; yield nothing if there are no results."""
     rows = [
         [placement, policy, rule, result]
         for placement, told in placements.items()
@@ -97,7 +97,7 @@ def _clause(text: str, values: Record) -> str:
 
 
 def _rank(member: Record) -> int:
-    """Return the place of a member in the table: without a node, with a node, not evaluated."""
+    """Return the sort key of a member's row: members without a node first, then with a node, then not evaluated."""
     return 2 if "evaluated" in member else int("node" in member)
 
 

@@ -33,7 +33,7 @@ from policysched.rules.policy_set.not_applied import not_compiled
 
 LIVE: Final = "live"
 _APPLIED: Final = frozenset((*KINDS, "RuntimeClass", "LimitRange")) - {"Node", "Pod", KIND, *TEMPLATES}
-"""Kinds, such as claims and classes, of which objects in the pod's file are added to the cluster."""
+"""Kinds, such as claims and classes, whose objects in the pod's file are added to the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ClusterInputs:
     objects: tuple[Object, ...]
     """Objects of the cluster."""
     documents: tuple[Document, ...]
-    """Objects that came from files."""
+    """Objects read from files, with their positions."""
     policies: tuple[Document, ...]
     """Policies to try."""
     config: Document | None
@@ -86,7 +86,7 @@ class ClusterInputs:
         return TakingPart([*others, *standing], tried, failed, notes)
 
     def located(self, error: ObjectError) -> UsageError:
-        """Add to an error about an object the position of the object in its file."""
+        """Add the position of the object in its file to an error about an object."""
         for document in self.documents:
             if document.object["kind"] == error.kind and _is(document.object, error):
                 return document.refusal(error.field, error)
@@ -111,7 +111,7 @@ class TakingPart:
     failed: Mapping[PolicyKey, str]
     """Policies that have no effect because of errors, with reasons."""
     notes: Sequence[str]
-    """Notes about edits with errors, for which the policy of the cluster decides."""
+    """Notes about edited policies with errors, for which the version in the cluster decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,7 @@ class Inputs:
     """Further pods to place, which name the same pod group."""
     metrics: Measure | None = None
     plugins: PluginRegistry | None = None
-    """Plugins that a configuration can enable besides the default plugins; None for those of installed
-    distributions."""
+    """Plugins that a configuration can enable besides the default plugins; None: plugins of installed distributions."""
 
     @property
     def notes(self) -> tuple[str, ...]:

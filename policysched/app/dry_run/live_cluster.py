@@ -35,9 +35,9 @@ from policysched.reading.lenient_json import UNREADABLE, is_deeper, members
 log = logging.getLogger(__name__)
 Object = dict[str, Any]
 READER: Final = "policysched-reader"
-"""ClusterRole in deploy/base/reader.yaml with the right to list all of `read_kinds`."""
+"""Name of the ClusterRole in deploy/base/reader.yaml, which permits listing all kinds of `read_kinds`."""
 LeftOut = Callable[[ObjectError], None]
-"""Callback for an object that cannot be used."""
+"""Callback that receives an object that cannot be used."""
 
 
 def _warn(error: ObjectError) -> None:
@@ -110,13 +110,13 @@ def _missing_rights(url: str, forbidden: Mapping[str, ApiError]) -> str:
 
 
 _OPTIONAL: Final = frozenset((*(one.kind for one in ADMISSION_KINDS), "PriorityClass", POD_GROUPS.kind))
-"""Pod groups, and kinds that only admission plugins read for new pods; existing pods have the values already."""
+"""Kinds that may be absent: pod groups, and kinds that only admission plugins read, and only for new pods."""
 
 
 async def _listed(
     transport: Transport, kind: ApiKind[Any], missing: Callable[[str], None], forbidden: dict[str, ApiError]
 ) -> list[msgspec.Raw]:
-    """List a kind; if that is forbidden, record the error, or report an optional kind as missing."""
+    """List a kind; if the API server forbids the list, record the error, or treat an optional kind as absent."""
     try:
         _, raws = await in_served_version(kind, lambda served: read_list(transport, served.path, served.kind))
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""Policies for commands that try changes: the policies of a cluster in force, and changes of them.
+"""Policies for commands that try changes: the policies in force in a cluster, and changes of these policies.
 
 A policy to try is applied as `kubectl apply` would: as an edit of the object of its name, if its cost fits next to the
 policies in force. Otherwise the policy in force stays.
@@ -44,7 +44,7 @@ class CompiledPolicies:
 
     @property
     def edit_notes(self) -> list[str]:
-        """Notes about edits that are not used."""
+        """Notes about edits of policies that are not used because of errors."""
         generations = {one.key: one.generation for one in self.compiled}
         return [edit_note(key, why, generations[key]) for key, why in self.edits.items()]
 
@@ -80,7 +80,7 @@ def try_policies(store: PolicyStore, tried: Iterable[Object], without: Collectio
 
 
 def compiled_policies(store: PolicyStore, tried: Collection[PolicyKey] = ()) -> CompiledPolicies:
-    """Return the policies of a store in force, and the policies with errors among the stored and the tried policies."""
+    """Return the policies of a store that are in force, and those with errors; `tried` names the edited policies."""
     entries = {key: entry for key in sorted(store.listed()) if (entry := store.get(key)) is not None}
     compiled = [entry.active for entry in entries.values() if entry.active is not None]
     failed, edits = {}, {}
@@ -94,7 +94,7 @@ def compiled_policies(store: PolicyStore, tried: Collection[PolicyKey] = ()) -> 
 
 
 def edit_note(key: PolicyKey, why: str, generation: int | None) -> str:
-    """Return a note about an edit that is not used.
+    """Return a note about an edit of a policy that is not used because the edit has errors.
 
     Args:
         key: The policy.
@@ -193,7 +193,7 @@ def compiles(policy: Object) -> bool:
 
 
 def _as_edit(policy: Policy, known: StoredPolicy | None) -> Policy:
-    """Return a policy to try with the UID and creation time of the stored policy of its name, as an edit has."""
+    """Return a policy to try as an edit of the stored policy of the same name: with its UID and creation time."""
     if known is None:
         kept = {key: text for key, text in policy.metadata.annotations.items() if key != LAST_GOOD}
         return replace(policy, metadata=replace(policy.metadata, annotations=kept))
@@ -203,7 +203,7 @@ def _as_edit(policy: Policy, known: StoredPolicy | None) -> Policy:
 
 
 def _named(objects: Iterable[Object]) -> dict[PolicyKey, Policy]:
-    """Decode policies, by name.
+    """Decode policies; return the policies by name.
 
     Raises:
         ObjectError: a policy is malformed.

@@ -26,7 +26,7 @@ class Report:
     outcome: PostFilterResult | None = None
     """The result of PostFilter if no node was feasible, with all candidates of a preemption."""
     admission_notes: tuple[str, ...] = ()
-    """The notes about objects that admission plugins need and the cluster does not have."""
+    """Notes about objects that admission plugins need and the cluster does not have."""
 
     @property
     def pod(self) -> str:
@@ -101,11 +101,11 @@ class GroupReport:
     metric_problems: tuple[str, ...] = ()
     """Problems of metrics that the policies read, one line each."""
     notes: tuple[str, ...] = ()
-    """How inputs were adjusted, one line each."""
+    """Notes about adjusted inputs, one line each."""
 
     @property
     def pod_group(self) -> str:
-        """The group: `namespace/name`."""
+        """The pod group: `namespace/name`."""
         return str(self.record["podGroup"])
 
     @property
@@ -149,7 +149,7 @@ class GroupReport:
         return str(self.record["result"])
 
     def to_dict(self) -> Record:
-        """Return the record, see docs/reference/decision-record.md."""
+        """Return the decision record of the group, see docs/reference/decision-record.md."""
         return self.record
 
     def with_not_applied(self, policies: Mapping[PolicyKey, str]) -> GroupReport:

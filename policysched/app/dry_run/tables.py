@@ -26,7 +26,7 @@ Record = Mapping[str, Any]
 
 
 def decision_parts(record: Record) -> Iterator[RenderableType]:
-    """Yield the parts of a decision record."""
+    """Yield the texts and tables that show a decision record."""
     yield from _headline(record)
     if record.get("devices"):
         yield devices_table(record["devices"])
@@ -38,7 +38,7 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
 
 
 def reasons_parts(record: Record) -> Iterator[RenderableType]:
-    """Yield the parts of a decision record about rejected nodes, preemption and rules."""
+    """Yield the texts and tables of a decision record about rejected nodes, preemption and rules."""
     if record.get("rejected"):
         yield _rejections(record["rejected"])
     if record.get("refusedDevices"):
@@ -51,7 +51,7 @@ def reasons_parts(record: Record) -> Iterator[RenderableType]:
 def plain_table(
     title: str | None, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: range = range(0)
 ) -> ReportTable:
-    """Return a table of texts.
+    """Return a table whose cells are texts.
 
     Args:
         title: The line above the table.
@@ -165,7 +165,7 @@ def _rejections(rejected: Mapping[str, Any]) -> Table:
 
 
 def _preemption(record: Record) -> Iterator[RenderableType]:
-    """Yield the candidates of preemption: victims, costs, and why other candidates lost."""
+    """Yield texts and tables about preemption candidates: victims, costs, and why other candidates lost."""
     told = record.get("preemption", {})
     if "nominated" not in record:
         if "message" in told:
@@ -236,7 +236,7 @@ def _kept_out(node: str, why: str) -> str:
 
 
 def _given(values: Mapping[str, float | None]) -> str:
-    """Format the value of each node, best first; with many nodes, the nodes by value."""
+    """Format the value that each node has, best first; for many nodes, group the nodes by value."""
     ranked = sorted(values.items(), key=lambda item: (-(item[1] if item[1] is not None else -1.0), item[0]))
     if len(ranked) <= FEW:
         return ", ".join(f"{node} {_value(value)}" for node, value in ranked)

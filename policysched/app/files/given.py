@@ -18,7 +18,7 @@ OneObject: TypeAlias = "Object | str | os.PathLike[str]"
 Objects: TypeAlias = "OneObject | Iterable[OneObject]"
 """Objects, texts or paths of files and folders, each alone or in a list."""
 TEXT: Final = "<text>"
-"""The name of a text in messages."""
+"""Name that messages use for a YAML or JSON text, which has no file name."""
 
 
 def is_text(given: str) -> bool:

@@ -22,7 +22,7 @@ _COUNTS: Final = {
     "ReplicationController": ("spec", "replicas"),
     "StatefulSet": ("spec", "replicas"),
 }
-"""Path of the number of pods in a workload; other workloads are treated as one pod."""
+"""Path of the field with the number of pods, by kind of workload; workloads of other kinds get one pod."""
 
 
 def key_of(one: Object) -> tuple[str, str]:
@@ -32,7 +32,7 @@ def key_of(one: Object) -> tuple[str, str]:
 
 
 def group_named_by(pod: Object) -> tuple[str, str] | None:
-    """Return namespace and name of the pod group that a pod names; None if it names none."""
+    """Return namespace and name of the pod group that a pod names; None if the pod names no group."""
     spec = pod.get("spec")
     named = spec.get("schedulingGroup") if isinstance(spec, Mapping) else None
     name = named.get("podGroupName") if isinstance(named, Mapping) else None
@@ -45,7 +45,7 @@ def is_group(one: Object, key: tuple[str, str] | None) -> bool:
 
 
 def release_of_groups(objects: Iterable[Object], release: Release) -> Release | None:
-    """Return a release that schedules pod groups, and by topology if an object needs that.
+    """Return a release with pod groups enabled, and with topology-aware scheduling if an object needs it.
 
     Args:
         objects: PodGroups, of which one may have a topology constraint, SchedulingPolicies, and other objects.
@@ -116,7 +116,7 @@ def pods_to_place(documents: Sequence[Document], file: str, choice: str = "") ->
 
 
 def all_pods(wanted: PodToPlace) -> list[PodToPlace]:
-    """Return the pods that a workload creates; else the pod.
+    """Return all pods that a workload creates; for a Pod, return the pod.
 
     Raises:
         UsageError: the workload creates too many pods.

@@ -10,7 +10,7 @@ _OF_ITS_LIFE: Final = frozenset(("uid", "resourceVersion", "creationTimestamp", 
 
 
 def as_new(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return a pod and notes; if the pod has a node and a status, they and its UID are removed.
+    """Return a pod and notes; if the pod has a node and a status, remove node, status and UID.
 
     A pod with a node and without a status stays unchanged, because the user wants it on that node. For a pod with
     scheduling gates, a note states that the result is for the pod without them. The pod can be malformed.

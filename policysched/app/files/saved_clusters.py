@@ -34,7 +34,7 @@ from policysched.reading.yaml_values import NotPlainError, read_events
 NO_NODES: Final = (
     "cluster has no nodes; --cluster needs objects such as the output of `kubectl get nodes,pods -A -o json`"
 )
-"""The message of commands about a cluster without nodes."""
+"""Message of commands if a cluster has no nodes."""
 _TYPES: Final[dict[str, type[Any]]] = {"Node": Node, "Pod": Pod}
 _SHAPES: Final = {kind: msgspec.json.Decoder[Any](shape) for kind, shape in _TYPES.items()}
 _ENCODER: Final = msgspec.json.Encoder()
@@ -156,7 +156,7 @@ class _Kept:
 
 
 def _state(name: str) -> tuple[int, ...] | None:
-    """Return a value that changes with a file; None if the input cannot be read twice."""
+    """Return a value that changes whenever a file changes; None if the input cannot be read twice."""
     try:
         found = None if name in ("", STDIN) else Path(name).stat()
     except OSError:
@@ -168,7 +168,7 @@ def _state(name: str) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=16)
 def _head(kind: str, version: str) -> Object:
-    """Return a dict with a kind and an apiVersion, the same dict for equal arguments."""
+    """Return a dict with a kind and an apiVersion; equal arguments return the same dict."""
     return {"apiVersion": version, "kind": kind} if version else {"kind": kind}
 
 
@@ -200,7 +200,7 @@ def _shrunk(item: dict[str, Any]) -> Object:
 
 
 def _listed(kept: _Kept, data: bytes, file: str) -> list[Document] | None:
-    """Split a list in JSON into documents; None if it is not a list or contains an unusual item."""
+    """Split a JSON List into documents; return None if the data is not a List or has an unusual item."""
     if not data.startswith(b"{") or b"\r" in data[:4096]:
         return None
     try:
@@ -252,7 +252,7 @@ class SavedObject(Mapping[str, Any]):
         return self.whole().items()
 
     def struct(self) -> Node | Pod | None:
-        """Decode the fields that scheduling reads; None if that fails, for example because of a null."""
+        """Decode the fields that scheduling reads; return None if decoding fails, for example because of a null."""
         with contextlib.suppress(msgspec.ValidationError):
             found: Node | Pod = self._shape.decode(self._item)
             return found
@@ -273,7 +273,7 @@ class SavedObject(Mapping[str, Any]):
 
 
 def _object(item: msgspec.Raw, implied: _Head) -> Object:
-    """Wrap an encoded item.
+    """Return the object of an encoded list item: nodes and pods stay encoded, other objects are decoded.
 
     Raises:
         ValueError: the item is a list, has no kind or a duplicate key; `reading.documents` handles these.
@@ -314,7 +314,7 @@ def _source(kept: _Kept, file: str, start: int, end: int) -> Source:
 
 
 def _item_text(kept: _Kept, start: int, end: int) -> str:
-    """Return the text of an item at its position in the file, preceded by empty lines."""
+    """Return the text of a list item after as many empty lines and spaces as precede the item in the file."""
     data = kept.data()
     lines, column = _position(data, start)
     return "\n" * lines + " " * column + data[start:end].decode()
@@ -325,6 +325,6 @@ def _before(data: bytes, start: int) -> int:
 
 
 def _position(data: bytes, start: int) -> tuple[int, int]:
-    """Return the number of line feeds before an offset, and of characters before it in its line."""
+    """Return the number of line feeds before an offset, and the number of characters before it in the same line."""
     begin = data.rfind(b"\n", 0, start) + 1
     return data.count(b"\n", 0, start), len(data[begin:start].decode())

@@ -87,7 +87,7 @@ def _deployment(workload: Object, pod: Object, objects: Iterable[Mapping[str, An
 
 
 def _current(workload: Object, pod: Object, objects: Iterable[Mapping[str, Any]]) -> Object | None:
-    """Return the ReplicaSet of a Deployment whose template is the Deployment's current one; None if none exists."""
+    """Return the ReplicaSet whose template equals the template of its Deployment; None if no such ReplicaSet exists."""
     for one in objects:
         if one["kind"] != "ReplicaSet" or not _controls(workload, one, pod["metadata"]["namespace"]):
             continue
@@ -107,7 +107,7 @@ def _controls(workload: Object, replica_set: Mapping[str, Any], namespace: str) 
 
 
 def _is_part(some: Any, whole: Any) -> bool:
-    """Return whether a value from a file equals a value of the API server, apart from defaults that it added."""
+    """Return whether a value from a file equals a value of the API server, ignoring defaults that the server added."""
     if isinstance(some, Mapping):
         return isinstance(whole, Mapping) and all(
             value in (None, {}, []) or (key in whole and _is_part(value, whole[key])) for key, value in some.items()
@@ -185,7 +185,7 @@ def _job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> Contr
 
 
 def _cron_job(workload: Object, pod: Object, _: Iterable[Mapping[str, Any]]) -> ControlledPod:
-    """Return a pod of a CronJob's next Job; the Job's name ends with a placeholder for the number."""
+    """Return a pod of a CronJob's next Job; the Job's name ends with a placeholder for its number."""
     name = _name(workload, pod)
     job = {"kind": "Job", "metadata": {"name": name}}
     return ControlledPod(_owned(pod, job, _job_labels(name)))

@@ -1,4 +1,4 @@
-"""The cause for which a pod lands on another node with a change, as a short text by which pods are grouped.
+"""The reason why a pod is placed on another node with a change: a short text, by which pods are grouped.
 
 Only the pod's nodes on both sides are compared: the filter that rejects the pod, or the plugin whose score favors the
 other node. No decision is repeated, so `cause` must be called before the cluster changes.
@@ -22,7 +22,7 @@ FIT: Final = "NodeResourcesFit"
 NO_PREEMPTION: Final = "preemption no longer helps"
 
 Leads = dict[tuple[int, str], int]
-"""Difference of two nodes in the score of each plugin, by tier and plugin."""
+"""Difference between two nodes' scores, by tier and plugin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class Room:
     """How preemption makes room for a pod on its node without the change, and what prevents that with the change."""
 
     removes: frozenset[str] = frozenset()
-    """Rejections on the node without the change that preemption removes; empty without preemption."""
+    """Rejections by the pod's node without the change that preemption removes; empty without preemption."""
     protected_by: tuple[str, ...] = ()
-    """Policies that protect victims with the change."""
+    """Policies that protect the victims from preemption with the change."""
 
 
 NO_ROOM: Final = Room()
 
 
 def cause(after: Decision, here: str, there: str, before: Decision | None = None, room: Room = NO_ROOM) -> str:
-    """Return why a pod lands on one node without the change and on another node with the change.
+    """Return why a pod is placed on one node without the change and on another node with the change.
 
     Args:
         after: The decision with the change.
@@ -106,7 +106,7 @@ def _named(status: Status) -> str:
 
 
 def _by_score(after: Decision, here: str, there: str, earlier: Leads, came: str) -> str:
-    """Return as the cause the plugin whose score lead of the new node over the old node grows most by the change."""
+    """Return the plugin whose score difference between new and old node grows most by the change, as the cause."""
     leads = _leads(after, there, here)
     sums: defaultdict[int, int] = defaultdict(int)
     for (tier, _), lead in leads.items():

@@ -33,7 +33,7 @@ class SideInputs:
 
     objects: ClusterObjects
     profiles: Callable[[], Mapping[str, Profile]]
-    """Creates the profiles by scheduler name, without policies."""
+    """Function that creates the profiles, by scheduler name, without policies."""
     policies: Sequence[CompiledPolicy]
 
 
@@ -96,7 +96,7 @@ def changed_objects(
 
 
 def changed_policies(store: PolicyStore, policies: Iterable[Object], without: Collection[str]) -> list[CompiledPolicy]:
-    """Return the policies with the change, as the scheduler would put them in force.
+    """Change the policies of a store; return the policies that are in force then.
 
     Args:
         store: The policies without the change; the change is made there.

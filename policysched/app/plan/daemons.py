@@ -1,4 +1,4 @@
-"""Pods of DaemonSets in a plan: they are deleted with their node, and a new node gets them.
+"""Pods of DaemonSets in a plan: deleted together with their node, and created on each new node.
 
 A new node gets a copy of a pod of each DaemonSet whose node selector, node affinity and tolerations fit the node, as
 the DaemonSet controller places them.

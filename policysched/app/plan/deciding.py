@@ -69,7 +69,7 @@ class ClusterSide:
         self.protecting: tuple[str, ...] = ()
         """Policies that protected victims of the last pod for which preemption failed."""
         self.acting: set[str] = set()
-        """Policies that reject a node for some pod, or prefer some node."""
+        """Policies that reject a node, or prefer a node, for at least one pod."""
         self.groups: dict[str, str] = {}
         """The decided pod groups, each with the reason why it does not fit; empty if it fits."""
         self.failed: dict[str, str] = {}
@@ -86,13 +86,13 @@ class ClusterSide:
         return self._engine(pod).classes.key(pod)
 
     def group_of(self, pod: Pod) -> str:
-        """Return the key of the pod group with which a pod is scheduled; empty if it is scheduled alone."""
+        """Return the key of the pod group with which a pod is scheduled; empty if the pod is scheduled alone."""
         groups = self.cluster.pod_groups
         state = None if groups is None else groups.of_pod(pod)
         return "" if state is None or state.group is None else state.key
 
     def landing(self, pod: Pod, key: Hashable, *prefer: str) -> tuple[Landing, Decision]:
-        """Return where a pod that has no place in the cluster lands, with the decision.
+        """Return the Landing (node or reason) of a pod that is not placed on this side, and the decision.
 
         Args:
             pod: The pod.
@@ -105,7 +105,7 @@ class ClusterSide:
         return self._landing(decision, *prefer), decision
 
     def queued(self, one: ReadPod, without_change: Landing | None, removes: frozenset[str] = frozenset()) -> Landing:
-        """Return where a pending pod lands, and assume the pod on that node.
+        """Schedule a pending pod, with preemption, and assume the pod on its node; return the Landing.
 
         Args:
             one: The pod.
@@ -134,7 +134,7 @@ class ClusterSide:
         return landing
 
     def queued_group(self, members: Sequence[ReadPod], without_change: Mapping[str, Landing]) -> dict[str, Landing]:
-        """Return where the pending pods of a pod group land together, and assume the pods on these nodes.
+        """Schedule the pending pods of a pod group together and assume them on their nodes; return Landings by pod.
 
         Args:
             members: The pods.
@@ -160,7 +160,7 @@ class ClusterSide:
         return landings
 
     def _draw(self, without_change: Mapping[str, Landing], rng: random.Random) -> Draw:
-        """Return a draw that prefers, among equally good nodes, the node of the pod without the change."""
+        """Return a function that chooses among equally good nodes, by preference the pod's node without the change."""
         rows = {key: self.cluster.nodes.row_of.get(one.node, -1) for key, one in without_change.items()}
 
         def draw(member: QueuedPod, decision: Decision) -> Decision:
@@ -173,7 +173,7 @@ class ClusterSide:
         return draw
 
     def _evict(self, victims: Iterable[Pod]) -> None:
-        """Remove the victims of a pod group."""
+        """Remove the victims of a preemption for a pod group from the cluster."""
         for victim in victims:
             placed = self.cluster.pods.by_id[pod_id(victim)]
             self.victims[victim.key] = self.cluster.nodes.names[placed.row]
@@ -193,7 +193,7 @@ class ClusterSide:
         return self.engines[pod.spec.scheduler_name]
 
     def _make_room(self, engine: Engine, decision: Decision) -> bool:
-        """Run preemption after a failed decision and remove its victims; return whether there are victims."""
+        """Run preemption after a failed decision and remove the victims from the cluster; return whether any exist."""
         outcome = at_once(post_filtered(engine, decision, self._rng(decision.pod)))
         self.protecting = () if outcome is None else tuple(sorted(outcome.rejectors))
         if outcome is None or not outcome.succeeded or not outcome.nominated_node:
@@ -257,7 +257,7 @@ class SideComparison:
     before: ClusterSide
     after: ClusterSide
     affected_keys: Callable[[Pod], Keys | None]
-    """Returns the class keys of a pod on both sides; None if the decision for the pod cannot differ."""
+    """Function that returns a pod's class keys on both sides; None if the decision about the pod cannot differ."""
     make_after: Callable[[], ClusterSide]
     """Creates the side with the change on a separate cluster, because each side places the pending pods differently."""
     progress: Progress = lambda _done, _all: None

@@ -1,4 +1,4 @@
-"""Nodes that would lack resources if every pod of a plan landed on the node to which it is assigned alone."""
+"""Nodes that would lack resources if all pods of a plan were placed on the nodes found for each pod alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def excesses(
 
 
 def _excesses(cluster: Cluster, name: str, more: Mapping[str, int]) -> Iterable[Excess]:
-    """Yield the resources of a node of which existing and additional requests exceed the allocatable amount."""
+    """Yield the resources of a node for which existing and additional requests exceed the allocatable amount."""
     nodes = cluster.nodes
     row = nodes.row_of[name]
     for resource in sorted(more):

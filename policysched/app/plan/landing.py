@@ -1,4 +1,4 @@
-"""Where a pod lands according to a decision (`Landing`), and the effect of a change on it.
+"""`Landing`: the node on which a decision places a pod, or why it places the pod on no node; effects of a change.
 
 Among equally good nodes, a pod lands on a preferred one, because a tie is no difference.
 """
@@ -13,17 +13,17 @@ from policysched.schedule.cycle.decision import Decision
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """The node on which a pod lands according to a decision, or why it lands on no node."""
+    """The node on which a decision places a pod, or why the decision places the pod on no node."""
 
     node: str
     ties: int = 1
     reason: str = ""
     by: str = ""
-    """Reason why the pod lands on another node than without the change."""
+    """Reason why the pod is placed on another node than without the change."""
 
 
 def landing_of(decision: Decision, *prefer: str) -> Landing:
-    """Return where a pod lands according to a decision.
+    """Return the Landing of a decision: the selected node, or why no node was selected.
 
     Args:
         decision: The decision.
@@ -39,7 +39,7 @@ def landing_of(decision: Decision, *prefer: str) -> Landing:
 
 
 def effect_of(before: str, after: str, place: str = "") -> Effect | None:
-    """Return the effect of a change on a pod from its nodes without and with it (empty for none).
+    """Return the effect of a change on a pod, from the pod's nodes without and with the change (empty for no node).
 
     Args:
         before: The node without the change.

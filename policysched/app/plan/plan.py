@@ -123,7 +123,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
 
 
 def _release(objects: Sequence[Object], release: Release) -> Release:
-    """Return the release that decides, with pod groups if the cluster has any and the release schedules them."""
+    """Return the release that decides, with pod groups enabled if the cluster has any and the release has them."""
     has_groups = any(kind_of(one) is POD_GROUPS for one in objects)
     return (release_of_groups(objects, release) or release) if has_groups else release
 
@@ -196,7 +196,7 @@ def _compared(change: PlannedChange, sides: _Sides, names: SchedulerNames, progr
 
 
 def _result(change: PlannedChange, differing: set[PolicyKey], found: SideComparison, notes: Sequence[str]) -> Plan:
-    """Return the differences, and how many pods each changed policy reaches."""
+    """Return the plan: the differences, and the number of pods to which each changed policy applies."""
     before, after = found.before, found.after
     classes = pod_classes(before, after, found.evaluated) if differing and not found.unseen else []
     reach = policy_pods(before, after, differing, classes) if classes else ()
@@ -223,7 +223,7 @@ def _result(change: PlannedChange, differing: set[PolicyKey], found: SideCompari
 
 
 def _groups(before: ClusterSide, after: ClusterSide) -> tuple[GroupFits, ...]:
-    """Return the pod groups that were decided on both sides, those that differ first."""
+    """Return the pod groups that were decided on both sides, groups with different results first."""
     both = before.groups.keys() & after.groups.keys()
     found = [GroupFits(key, before.groups[key], after.groups[key]) for key in both]
     return tuple(sorted(found, key=lambda one: (bool(one.before) is bool(one.after), one.group)))

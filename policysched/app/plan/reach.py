@@ -20,7 +20,7 @@ from policysched.state.cluster import Cluster
 
 
 class AffectedPods:
-    """The pods whose decision can differ between the sides; evaluates each pod class once.
+    """Function that determines whether the decision about a pod can differ between the sides, once per pod class.
 
     Args:
         before: The side without the change.
@@ -38,7 +38,7 @@ class AffectedPods:
         self._known: dict[Hashable, bool] = {}
 
     def __call__(self, pod: Pod) -> Keys | None:
-        """Return the keys of the pod's class if a changed policy applies to the pod, else None."""
+        """Return the keys of the pod's class on both sides; None if the decision cannot differ."""
         if self._is_none:
             return None
         keys = self._before.key(pod), self._after.key(pod)
@@ -63,11 +63,11 @@ def applies(policy: ActivePolicy, pod: Pod, cluster: Cluster) -> bool:
 
 
 PodClasses = Sequence[tuple[Pod, int]]
-"""One pod of each pod class, with the number of pods of the class."""
+"""The pod classes of a plan: one pod of each class, with the number of pods of the class."""
 
 
 def pod_classes(before: ClusterSide, after: ClusterSide, pods: Iterable[Pod]) -> PodClasses:
-    """Group pods that scheduling does not distinguish, as pending pods, on either side."""
+    """Group pods that scheduling does not distinguish on either side, as pending pods."""
     counts: Counter[Hashable] = Counter()
     first: dict[Hashable, Pod] = {}
     for pod in pods:
@@ -80,7 +80,7 @@ def pod_classes(before: ClusterSide, after: ClusterSide, pods: Iterable[Pod]) ->
 def policy_pods(
     before: ClusterSide, after: ClusterSide, changed: Collection[PolicyKey], classes: PodClasses
 ) -> tuple[PolicyPods, ...]:
-    """Count the pods to which each changed policy applies: with the change, or without the change if it is deleted.
+    """Count the pods to which each changed policy applies: with the change, or without it for a deleted policy.
 
     Args:
         before: The side without the change.
@@ -99,7 +99,7 @@ def policy_pods(
 def idle_policies(
     after: ClusterSide, coming: Iterable[CompiledPolicy], reach: Iterable[PolicyPods], classes: PodClasses
 ) -> Iterator[str]:
-    """Name the policies of a change that have no effect on any pod, each with the reason.
+    """Yield the policies of a change that have no effect on any pod, each with the reason.
 
     Args:
         after: The side with the change, after it was evaluated.
@@ -126,7 +126,7 @@ def idle_policies(
 
 
 def counting_policies(policies: Iterable[CompiledPolicy]) -> list[str]:
-    """Return the enforced policies whose rules read the pods that nodes have."""
+    """Return the enforced policies whose rules read pods placed on nodes."""
     return sorted(
         str(one.key)
         for one in policies

@@ -69,7 +69,7 @@ class ClusterObjects:
 
     @property
     def schedulable(self) -> list[Pod]:
-        """Pods that a scheduler places: all except finished pods, pods in deletion and static pods."""
+        """Pods that a scheduler places: all except finished pods, pods that are being deleted and static pods."""
         return [one.pod for one in self.pods.values() if not (one.is_static or one.has_ended)]
 
     def cluster(self, seconds: float) -> Cluster:

@@ -25,9 +25,9 @@ class Effect(StrEnum):
     SCHEDULABLE = "schedulable"
     """The pod has no node without the change and a node with the change."""
     MOVES = "moves"
-    """The pod lands on another node with the change than without it."""
+    """The pod is placed on another node with the change than without the change."""
     STAYS = "stays"
-    """The pod lands on the node where it runs with the change, and on another node without the change."""
+    """The pod stays on the node where it runs with the change, but is placed on another node without the change."""
     PREEMPTED = "preempted"
     """The pod is evicted for a pending pod only with the change."""
     SPARED = "spared"
@@ -49,7 +49,7 @@ class Effect(StrEnum):
         return words.replace("be ", "").replace("keep ", "keeps ")
 
     def of(self, pods: int) -> str:
-        """The effect on a number of pods as text."""
+        """The effect on several pods as text."""
         return _TEXTS[self] if pods == 1 or self is not Effect.STAYS else "would keep their nodes"
 
 
@@ -92,9 +92,9 @@ class PodEffect:
     node: str = ""
     """Node on which the pod is; empty for a pending pod."""
     runs: bool = False
-    """Whether the pod keeps running on `node`; then `before` and `after` show where it would land if it were new."""
+    """Whether the pod keeps running on `node`; then `before` and `after` are the nodes of an identical new pod."""
     by: str = ""
-    """Reason of the effect, equal for many pods; empty if other pods used or freed the resources."""
+    """Reason of the effect, the same text for many pods; empty if other pods used or freed the resources."""
 
     @property
     def namespace(self) -> str:
@@ -147,13 +147,13 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class NodeEffect:
-    """The numbers of pods that land on a node only without, and only with the change, each pod evaluated alone."""
+    """The numbers of pods that get a node only without or only with the change, each pod evaluated alone."""
 
     node: str
     loses: int
     gains: int
     over: tuple[Excess, ...] = ()
-    """Resources that would be exceeded if all pods that land on the node alone landed on it together."""
+    """Resources that would be exceeded if all pods that are placed on the node alone were placed on it together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class GroupFits:
     """Reason why the group does not fit with the change; empty if it fits."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values without empty reasons."""
+        """Return the pod group's results as plain values, without empty reasons."""
         fields = {"group": self.group, "fitsBefore": not self.before, "fitsAfter": not self.after}
         return fields | ({"reason": self.after or self.before} if self.before or self.after else {})
 
@@ -193,7 +193,7 @@ class Plan:
     """The predicted effect of a change on the pods of a cluster, by pod, workload and node."""
 
     pods: int
-    """Number of pods evaluated on both sides."""
+    """Number of pods that were evaluated on both sides."""
     effects: tuple[PodEffect, ...]
     idle_policies: tuple[str, ...] = ()
     """Policies that reject no node and prefer no node for any pod, with reasons."""
@@ -207,9 +207,9 @@ class Plan:
     notes: tuple[str, ...] = ()
     interrupted: bool = False
     unseen: int = 0
-    """Number of pods not evaluated because of an interruption, if known."""
+    """Number of pods not evaluated because of an interruption; 0 if none, or if unknown."""
     over: Mapping[str, tuple[Excess, ...]] = field(default_factory=dict)
-    """Resources of each node that would be exceeded if all pods landed where each pod lands alone."""
+    """Resources of each node that would be exceeded if all pods were placed where each pod is placed alone."""
     policies: tuple[PolicyPods, ...] = ()
     """The enforced policies that the change adds, replaces or deletes."""
     daemons: DaemonPods = DaemonPods()
@@ -260,7 +260,7 @@ class Plan:
         return text + (f"; {newer:,} only because a new node scores higher" if newer else "")
 
     def _workloads_without_node(self) -> str:
-        """Return the workloads whose pods would have no node, in parentheses."""
+        """Return the workloads with pods that would have no node, in parentheses."""
         pods: Counter[str] = Counter()
         for one in self.workloads:
             pods.update({one.workload: one.pods} if one.effect is Effect.UNSCHEDULABLE else {})
@@ -289,7 +289,7 @@ class Plan:
 
     @property
     def nodes(self) -> Sequence[NodeEffect]:
-        """Nodes on which fewer or more pods land, the largest difference first."""
+        """Nodes that get fewer or more pods with the change, the largest difference first."""
         loses: Counter[str] = Counter(one.before for one in self.effects if one.before)
         gains: Counter[str] = Counter(one.after for one in self.effects if one.after)
         found = [NodeEffect(name, loses[name], gains[name], self.over.get(name, ())) for name in {*loses, *gains}]

@@ -22,7 +22,7 @@ _STRANDED: Final = "not evaluated (on nodes that are not in the cluster)"
 
 
 def plan_parts(plan: Plan) -> Iterator[RenderableType]:
-    """Yield the parts of a plan."""
+    """Yield the lines and tables that show a plan."""
     yield Text(visible(plan.summary), "bold")
     if plan.running:
         alone = "are running and would not move; each is evaluated alone, so this is not a final placement"
@@ -113,7 +113,7 @@ def _count(pods: int) -> str:
 
 
 def _cause(by: str) -> str:
-    """Format a cause for a narrow column: a rule as `policy/rule`, the score of a policy as `score of policy NAME`."""
+    """Format a cause for a narrow column: a policy's rule as `policy/rule`, its score as `score of policy NAME`."""
     return by.replace("policy ", "").replace(POLICY, "policy ")
 
 

@@ -27,7 +27,7 @@ from policysched.errors import UsageError
 from policysched.framework.registry import PluginRegistry
 
 GROUP: Final = "policysched.plugins"
-"""Name of the group of entry points."""
+"""Name of the entry point group in which distributions register out-of-tree plugins."""
 _FLAG: Final = re.compile(r"(?:(?P<name>[^=:]+)=)?(?P<module>[^=]+):(?P<factory>[A-Za-z_][\w.]*)")
 
 
@@ -55,20 +55,20 @@ class EntryPointFactory:
         return self.checked()(args, handle)
 
     def checked(self) -> CheckedFactory:
-        """Import the factory."""
+        """Import the factory and return it."""
         try:
             factory = self.entry.load()
         except (Exception, SystemExit) as error:
             raise UsageError(f"cannot import {described(self.entry)}: {shown_error(error)}") from error
         if not callable(factory):
             raise UsageError(f"{described(self.entry)} is not callable: {factory!r:.80}")
-        _log_beside(factory)
+        _share_log_level(factory)
         return CheckedFactory(self.entry.name, factory)
 
 
 @dataclass(frozen=True, slots=True)
 class AmbiguousFactory:
-    """Placeholder factory for a plugin name that several entry points have; raises an error when used.
+    """Placeholder factory for a plugin name that several entry points have; each call raises an error.
 
     Raises:
         UsageError: always.
@@ -77,11 +77,11 @@ class AmbiguousFactory:
     why: str
 
     def __call__(self, _args: Any, _handle: Any) -> Any:
-        """Raise UsageError."""
+        """Raise a UsageError that names the entry points."""
         raise UsageError(self.why)
 
     def checked(self) -> CheckedFactory:
-        """Raise UsageError."""
+        """Raise a UsageError that names the entry points."""
         raise UsageError(self.why)
 
 
@@ -145,7 +145,7 @@ def _register(registry: PluginRegistry, flag: str) -> None:
         raise UsageError(f"--plugin {flag}: cannot import: {shown_error(error)}") from error
     if not callable(factory):
         raise UsageError(f"--plugin {flag}: not callable: {factory!r:.80}")
-    _log_beside(factory)
+    _share_log_level(factory)
     name = given["name"] or stated_name(factory)
     known = registry_with(registry)
     if name in known:
@@ -181,8 +181,8 @@ def _module_of_file(path: Path) -> ModuleType:
     return sys.modules[name]
 
 
-def _log_beside(factory: Any) -> None:
-    """Apply the scheduler's logging setup to a plugin's module."""
+def _share_log_level(factory: Any) -> None:
+    """Set the log level of a plugin's package to the scheduler's level, unless the package has a level."""
     level = logging.getLogger("policysched").level
     own = logging.getLogger(str(getattr(factory, "__module__", "")).partition(".")[0])
     if level != logging.NOTSET and own is not logging.getLogger() and own.level == logging.NOTSET:

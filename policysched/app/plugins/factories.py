@@ -25,7 +25,7 @@ from policysched.errors import UsageError
 from policysched.model.decode import ObjectError, decode, without_nulls
 
 _PLAIN: Final = (inspect.Parameter.empty, Any, None, dict, Mapping)
-"""Annotations of arguments that are passed as a dict."""
+"""Type annotations of a factory's arguments that mean a dict."""
 _ABOUT: Final = ("apiVersion", "kind")
 """Fields, such as apiVersion and kind, by which plugin arguments can identify their type."""
 
@@ -105,7 +105,7 @@ class CheckedFactory:
             raise self._refusal(f"{'.'.join(filter(None, ('args', error.field)))}: {error.reason}") from error
 
     def _shape(self, annotation: Any) -> type[Any] | None:
-        """Return the type into which a plugin's arguments are decoded; None if they are passed as a dict."""
+        """Return the type into which a plugin's arguments are decoded; None for a dict."""
         annotation = self._resolved(annotation)
         if annotation in _PLAIN or typing.get_origin(annotation) in (dict, Mapping):
             return None

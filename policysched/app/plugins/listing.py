@@ -57,7 +57,7 @@ class PluginRow:
 def plugin_rows(
     found: FoundPlugins, release: Release = DEFAULT, times: Mapping[str, float] = NOTHING_MEASURED
 ) -> Iterator[PluginRow]:
-    """Yield the default plugins in order, then the discovered ones.
+    """Yield a row for each default plugin, in calling order, then for each discovered plugin.
 
     Args:
         found: The discovered plugins.
@@ -77,7 +77,7 @@ def plugin_rows(
 
 
 def plugin_table(rows: list[PluginRow]) -> ReportTable:
-    """Return the table of the rows, with measured times if there are any."""
+    """Return the table of plugins, with measured times if any were measured."""
     measured = any(row.microseconds is not None for row in rows)
     heads = ("name", "points", "origin", *(("µs per decision",) if measured else ()))
     table = ReportTable(*heads)

@@ -151,7 +151,7 @@ class CoverageObserver:
     def __init__(self) -> None:
         self.policies: list[PolicyCoverage] = []
         self.explained: dict[str, str] = {}
-        """Reasons why tests cannot reach parts."""
+        """Reasons why tests cannot reach parts of policies, by statement about the part."""
 
     def register(self, policy: Policy, file: str, document: Document | None = None) -> None:
         """Register a policy of a file for observation."""

@@ -1,4 +1,4 @@
-"""RecordComparison of a decision record with a test's expectation; a difference has reasons from the record.
+"""Comparison of a decision record with a test's expectation; a difference has reasons from the record.
 
 Unknown names of nodes, pods and rules are errors of the test, not differences. Otherwise an expectation about a missing
 node would always pass.
@@ -23,7 +23,7 @@ from policysched.language.messages.suggestions import did_you_mean
 
 Record = Mapping[str, Any]
 CLOSE: Final = 0.005
-"""Largest distance between an actual and an expected score, because tests state two digits."""
+"""Largest difference between equal scores: tests state scores with two digits."""
 MOST_REASONS: Final = 5
 """Largest number of nodes in the reasons of a difference."""
 MOST_NAMES: Final = 12
@@ -61,7 +61,7 @@ class KnownNames:
 
 
 Refuse = Callable[[str, str], UsageError]
-"""Returns an error about a path of the expectation."""
+"""Function that returns an error about the expectation at a path."""
 
 
 def differences(

@@ -144,7 +144,7 @@ class _GroupComparison(RecordComparison):
         )
 
     def _places(self) -> Iterator[Difference]:
-        """Compare the values of labels on the nodes of all placed members."""
+        """Yield differences in the values of labels on the nodes of all placed members."""
         expected = self._expected
         for label, count in expected.values.items():
             pods = self._pods_by_value(label)
@@ -157,7 +157,7 @@ class _GroupComparison(RecordComparison):
                 yield Difference(self._at(f"perValue.{label}"), f"pods per {label}", text, got, tuple(_listed(pods)))
 
     def _pods_by_value(self, label: str) -> Counter[str]:
-        """Return the number of placed members by the value of a label on their nodes."""
+        """Return the number of placed members by value of a label of the members' nodes."""
         pods = all_members(self._objects.values(), self._record["podGroup"])
         nodes = [
             self._objects.get(("Node", "", pod["spec"]["nodeName"])) for pod in pods if pod["spec"].get("nodeName")
@@ -182,7 +182,7 @@ class _GroupComparison(RecordComparison):
             yield Difference(self._at(f"{path}.reason"), f"reason of {pod}", text_of(wanted.reason), message)
 
     def _reasons(self) -> list[str]:
-        """Return the message of the group, and that of its first pod without a node."""
+        """Return the message about the pod group, and the message about its first member without a node."""
         message = self._record.get("message")
         failed = (one for one in self._members.values() if "node" not in one and "evaluated" not in one)
         first = [f"{one['pod']}: {one['message']}" for one in failed][:1]

@@ -25,7 +25,7 @@ class MutationReport:
     noticed: int = 0
     unnoticed: list[str] = field(default_factory=list)
     explained: dict[str, str] = field(default_factory=dict)
-    """Reasons why tests need not notice changes."""
+    """Reasons why tests need not notice a change, by change."""
     wrong: list[str] = field(default_factory=list)
     """Explanations that do not match an unnoticed change."""
     untried: int = 0

@@ -25,7 +25,7 @@ Key = tuple[str, str, str]
 NUMBER: Final = "*"
 """Placeholder in a name for the number of an object that a `count` creates."""
 LARGEST: Final = 64 << 20
-"""Largest estimated memory of the objects that counts create; more is an error. Units: bytes."""
+"""Largest estimated memory of the objects that `count` fields create; more is an error. Units: bytes."""
 BESIDE: Final = 256
 _ALLOCATABLE: Final = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 _TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute)")

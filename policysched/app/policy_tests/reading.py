@@ -33,9 +33,9 @@ _NAMES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _ANY: Final = "[...]"
 _OF_BOTH: Final = frozenset(("result", "reason"))
-"""Fields of an expectation about a pod or a pod group."""
+"""Fields that an expectation about a pod and an expectation about a pod group can both have."""
 _OF_GROUPS: Final = frozenset(("placed", "values", "perValue", "members", "victims"))
-"""Fields of an expectation about a pod group."""
+"""Fields that only an expectation about a pod group can have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class PolicyTestResult:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTest:
-    """A test with the objects of its initial cluster."""
+    """A policy test with the objects of its initial cluster."""
 
     source: PolicyTestSource
     path: str
@@ -239,7 +239,7 @@ class _Running:
         """Claims of the pods of the last decision, as allocated on their nodes."""
 
     def all(self) -> Iterator[Difference]:
-        """Run the steps and yield the differences."""
+        """Run the steps of the test and yield the differences from the expectations."""
         test = self._test.written
         steps = test.steps or [PolicyTestStep(pod=test.pod, group=test.group, expect=test.expect)]
         for index, step in enumerate(steps):
@@ -419,7 +419,7 @@ def _node_of(pod: Object) -> str:
 
 
 def _given(metrics: Mapping[str, Mapping[str, float | None]] | None) -> dict[str, dict[str, float]] | None:
-    """Return metrics without nodes that have no value."""
+    """Return the given metrics, without the nodes that a test gives no value."""
     if metrics is None:
         return None
     return {

@@ -114,18 +114,18 @@ class PolicyTestRun:
 
 @dataclass(frozen=True, slots=True)
 class RunChoices:
-    """Selection of tests and callbacks of a run."""
+    """Options of a test run: selection of tests, limits and callbacks."""
 
     chosen: Choose = lambda _: True
     fail_fast: bool = False
     on_test: Callable[[str], object] = id
-    """Called with the name of each test, and with the change of each mutant, before it runs."""
+    """Callback that receives the name of each test, and the change of each mutant, before the test runs."""
     coverage: bool = False
     least_coverage: float = 0.0
     """Minimum coverage. Units: percent."""
     mutate: bool = False
     in_time: Callable[[], bool] = lambda: True
-    """Returns whether the time limit of mutation testing permits another mutant."""
+    """Function that returns whether the time limit of mutation testing permits another mutant."""
 
 
 def run_files(files: Iterable[Path], options: PolicyTestOptions, choices: RunChoices) -> PolicyTestRun:

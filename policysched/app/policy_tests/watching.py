@@ -31,7 +31,7 @@ def watch(names: Iterable[str], run: Callable[[], object], pause: Callable[[], o
 
 
 def snapshot(names: Iterable[str]) -> dict[Path, tuple[int, int]]:
-    """Return modification times and sizes of test files; unreadable ones are omitted."""
+    """Return modification times and sizes of test files; unreadable files are omitted."""
     found: dict[Path, tuple[int, int]] = {}
     with suppress(UsageError):
         for file in find_files(names):

@@ -126,7 +126,7 @@ class Decided(msgspec.Struct, array_like=True):
     number: int
     profile: str
     pod: Any
-    """The pod; its identity if it is a member of the last group."""
+    """The pod; only the pod's identity if the pod is a member of the last decided group."""
     seconds: float
     draws: list[float | int]
     extended: bool
@@ -157,16 +157,16 @@ class DecidedPodGroup(msgspec.Struct, array_like=True):
     """The decision about a pod group with its inputs and result; the decisions about its members follow."""
 
     number: int
-    """Number of decisions before."""
+    """Number of decisions before this decision."""
     profile: str
     group: str
-    """The group: `namespace/name`."""
+    """The pod group: `namespace/name`."""
     pods: list[Any]
     """The members, in the order of evaluation."""
     seconds: float
     draws: list[float | int]
     outcome: RecordedGroupOutcome | None
-    """None if the cycle failed, or extenders were called, whose answers are not recorded."""
+    """The result; None if the cycle failed, or if extenders, whose answers are not recorded, were called."""
 
 
 class Searched(msgspec.Struct, array_like=True):
@@ -190,7 +190,7 @@ def kind_name(obj: Any) -> str:
 
 
 def written(obj: Any, kept: frozenset[str] | None) -> list[Any]:
-    """Return an object with its kind, without unread annotations and opaque device parameters.
+    """Return a Kubernetes object with its kind, without unread annotations and opaque device parameters.
 
     Args:
         obj: The object.
@@ -208,7 +208,7 @@ def written(obj: Any, kept: frozenset[str] | None) -> list[Any]:
 
 
 def read_object(given: list[Any]) -> Any:
-    """Decode an object.
+    """Decode a recorded object.
 
     Raises:
         msgspec.ValidationError: the data is not an object.
@@ -228,7 +228,7 @@ def read_object(given: list[Any]) -> Any:
 
 
 def read_claim(given: list[Any]) -> ResourceClaim:
-    """Decode a resource claim.
+    """Decode a recorded resource claim.
 
     Raises:
         msgspec.ValidationError: the data is not a resource claim.
@@ -240,12 +240,12 @@ def read_claim(given: list[Any]) -> ResourceClaim:
 
 
 def read_pod(given: Any) -> Pod:
-    """Decode a pod."""
+    """Decode a recorded pod."""
     return msgspec.convert(given, Pod)
 
 
 def read_answer(given: list[Any]) -> MetricAnswer:
-    """Decode the answer of a metrics source."""
+    """Decode the recorded answer of a metrics source."""
     key, samples, problem = given
     read = None if samples is None else {name: Sample(*one) for name, one in samples.items()}
     return MetricAnswer(MetricKey(*key), read, problem)
@@ -262,7 +262,7 @@ def written_policies(policies: PolicySet) -> list[Any]:
 
 
 def read_policies(given: list[Any]) -> list[Policy]:
-    """Decode policies."""
+    """Decode recorded policies."""
     return [
         Policy(
             metadata=msgspec.convert({"name": name, "generation": generation}, Metadata),
@@ -273,7 +273,7 @@ def read_policies(given: list[Any]) -> list[Policy]:
 
 
 def annotations_read(policies: Iterable[CompiledPolicy], profiles: Iterable[Profile]) -> frozenset[str] | None:
-    """Return the annotations that decisions read; None if they can be any (computed keys, out-of-tree plugins)."""
+    """Return the annotations that decisions read; None if any annotation can be read (computed keys, plugins)."""
     if any(one.out_of_tree_cycle for one in profiles):
         return None
     keys = _annotations_of(policies)

@@ -32,14 +32,13 @@ END: Final = "end"
 MOST_BLOCK: Final = 1024 * 1024 * 1024
 """Largest decompressed block; more is an error. Units: bytes."""
 MOST_READ: Final = 4 << 30
-"""Largest estimated memory of a decoded entry; more is an error. A snapshot of 50,000 nodes needs 2 GiB. Units:
-bytes."""
+"""Largest estimated memory of a decoded entry; more is an error. 50,000 nodes need 2 GiB. Units: bytes."""
 OBJECT_MEMORY: Final = 72
 """Estimated memory of a decoded list, map or text without its contents. Units: bytes."""
 MEMORY_PER_BYTE: Final = 8
 """Largest memory per encoded byte of a decoded value that is no list, map or text. Units: bytes."""
 LEVEL: Final = 3
-"""Compression level; the next useful level takes twice the time and saves a seventh."""
+"""Compression level; a higher level takes twice the time to save a seventh of the size."""
 ENCODER: Final = msgspec.msgpack.Encoder()
 
 

@@ -103,7 +103,7 @@ def _digest(decision: Decision) -> bytes:
 
 
 def _rejected(evaluation: Evaluation, first: NDArray[np.int16], number: int) -> Iterator[tuple[bytes, Mask]]:
-    """Yield the name of each filter or policy with the rows that it rejects first, for one number of a filter.
+    """Yield each filter or policy with the rows whose first rejecting filter it is, for the filter with a number.
 
     The numbers of filters are not recorded, because they depend on which filters apply.
     """
@@ -162,7 +162,7 @@ class Recorder(Observer):
         self._searching = ""
         """Identity of the pod for which PostFilter runs."""
         self._group: _GroupCycle | None = None
-        """The cycle of a pod group that is under way."""
+        """The current cycle of a pod group; None outside of such a cycle."""
         self._snapshot(entries.START)
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class Recorder(Observer):
         self._writer.close()
 
     def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
-        """Record the configuration and policies now in force."""
+        """Record the configuration and policies that are in force from now on."""
         self._policies, self._profiles = policies, {**self._profiles, **profiles}
         read = entries.annotations_read((one.policy for one in policies.active), self._profiles.values())
         kept = self._annotations
@@ -212,7 +212,7 @@ class Recorder(Observer):
             self._put(entries.DECIDED, partial(_decided, entry, self._annotations))
 
     def on_group_cycle(self, queued: QueuedPodGroup, members: Sequence[QueuedPod]) -> None:
-        """Hold back the entries of a pod group's cycle, because the entry about the group precedes them."""
+        """Begin to hold back the entries of a pod group's cycle; the entry about the group precedes them."""
         self._begin_file_if_due()
         self._record_time()
         self.rng.draws.clear()
@@ -235,7 +235,7 @@ class Recorder(Observer):
             self._victims = result
 
     def _changed(self, name: str, *given: Any) -> None:
-        """Record a change that the cluster is about to make; errors here never stop the scheduler."""
+        """Record a change before the cluster makes the change; errors never stop the scheduler."""
         try:
             self._record_change(name, *given)
         except Exception:
@@ -337,21 +337,21 @@ class Recorder(Observer):
 
 @dataclass(slots=True)
 class _GroupCycle:
-    """The cycle of a pod group that is under way, with the entries that are held back."""
+    """The current cycle of a pod group, with the entries that are held back until the group is decided."""
 
     key: str
     members: Sequence[QueuedPod]
     decisions: int
-    """Number of decisions before."""
+    """Number of decisions before the cycle."""
     seconds: float
     held: list[tuple[str, Any]] = field(default_factory=list)
     draws: list[float | int] = field(default_factory=list)
-    """The draws of the decisions about members."""
+    """The random numbers drawn in the decisions about members."""
     is_extended: bool = False
     """Whether extenders were called."""
 
     def adds(self, queued: QueuedPod, draws: Sequence[float | int], *, extended: bool) -> bool:
-        """Add a decision; return whether its pod is a member of the group."""
+        """Add a decision to the cycle; return whether the decided pod is a member of the group."""
         self.is_extended |= extended
         self.draws += draws
         return any(one is queued for one in self.members)

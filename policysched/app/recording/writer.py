@@ -29,9 +29,9 @@ LONGEST_WAIT: Final = 10.0
 """Longest wait of the oldest entry for the disk; beyond it further entries are dropped. Units: seconds.
 Units: seconds."""
 BLOCK: Final = 256 * 1024
-"""Size at which a block is written. Units: bytes, uncompressed."""
+"""Size of encoded entries at which the writer writes them as a block. Units: bytes, uncompressed."""
 WAIT: Final = 0.5
-"""Time for which the thread waits for more entries. Units: seconds."""
+"""Time for which the writer's thread waits for more entries before it writes a block. Units: seconds."""
 RETRY: Final = 10.0
 """Pause after a failed write. Units: seconds."""
 FILES: Final = 8
@@ -39,9 +39,9 @@ FILES: Final = 8
 SMALLEST_LIMIT: Final = 1024 * 1024
 """Smallest allowed limit of a record's total size; a smaller limit is an error. Units: bytes."""
 CLOSE_WITHIN: Final = 10.0
-"""Longest wait for the thread at the end. Units: seconds."""
+"""Longest wait for the writer's thread when the record is closed. Units: seconds."""
 Entry = Callable[[], list[Any]]
-"""Function that returns an entry ready to encode; the writer's thread calls it."""
+"""Function that returns an entry ready to encode; the writer's thread calls the function."""
 
 
 class RecordWriter:

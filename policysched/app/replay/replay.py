@@ -1,4 +1,4 @@
-"""Replay of a record: every decision is repeated and compared exactly: nodes, totals, reasons, victims, devices."""
+"""Replay of a record: repeats every decision and compares nodes, totals, reasons, victims and devices exactly."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Progress = Callable[[int], None]
 
 
 class Walk:
-    """Walks through the files of a record and stops at each decision.
+    """Reads the entries of a record's files, applies changes to the state, and stops at each decision.
 
     Args:
         state: State to which entries are applied.
@@ -57,10 +57,10 @@ class Walk:
         self._begun: set[Path] = set()
         """Files whose snapshot was read."""
         self._members: dict[str, Pod] = {}
-        """The pods of the last pod group, by identity."""
+        """The pods of the last decided pod group, by identity."""
 
     def entries(self, given: Iterable[Path]) -> Iterator[Told]:
-        """Apply the entries of all files to the state; yield each decision before the entries that follow from it.
+        """Apply the entries of all files to the state; yield each decision before the changes that result from it.
 
         An allocation of a claim is also yielded before it is in flight; for other changes None is yielded.
 
@@ -153,7 +153,7 @@ class _Comparing:
         """Number and pod of the last decision, and the allocations of its claims by UID."""
 
     def look(self, told: Told) -> None:
-        """Process the next entry of the record: repeat and compare a decision, or check a result that follows it."""
+        """Process the next entry of the record: repeat and compare a decision, or check a result that follows one."""
         match told:
             case ResourceClaim():
                 self._open = None

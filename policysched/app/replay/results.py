@@ -50,7 +50,7 @@ class Replayed:
     extended: int = 0
     """Number of decisions with extenders, whose answers are not recorded."""
     moved_on: int = 0
-    """Number of PostFilter runs during which the cluster changed."""
+    """Number of PostFilter runs during which the cluster changed, so that the result could not be compared."""
     failures: list[str] = field(default_factory=list)
     """Changes of the cluster that failed in the replay, and may have failed when recorded, with reasons."""
     plugins: set[str] = field(default_factory=set)
@@ -63,7 +63,7 @@ class Replayed:
     interrupted: bool = False
 
     def found(self, differences: Iterable[ReplayDifference]) -> None:
-        """Add differences."""
+        """Add differences between decisions and their repetitions."""
         self.differences.extend(replace(one, run=max(self.runs, 1)) for one in differences)
 
     @property

@@ -16,7 +16,7 @@ LIMIT: Final = 20
 
 
 def replayed_parts(told: Replayed) -> Iterator[RenderableType]:
-    """Yield the parts of the results."""
+    """Yield the lines and tables that show the results of a replay."""
     yield Text(visible(told.summary), "bold")
     if told.differences:
         several = told.runs > 1

@@ -40,7 +40,7 @@ Object = Mapping[str, Any]
 
 
 class _Side:
-    """The engines with the change, on the cluster of the record.
+    """The engines with the change, on the cluster of the record at its current position.
 
     Args:
         state: The replayed state.
@@ -119,19 +119,19 @@ def what_if(  # noqa: PLR0913 - a change may be in any of these
     def configured(release: Release) -> Mapping[str, Profile]:
         return configured_profiles(load_configuration(config or {}, release=release), registry)
 
-    day = _Day(state, _Side(state, tried, without, None if config is None else configured))
+    comparing = _WhatIf(state, _Side(state, tried, without, None if config is None else configured))
     interrupted = False
     try:
-        day.run(files, progress)
+        comparing.run(files, progress)
     except KeyboardInterrupt:
         interrupted = True
     if not interrupted:
-        day.check(without)
-    return day.told(interrupted=interrupted)
+        comparing.check(without)
+    return comparing.told(interrupted=interrupted)
 
 
-class _Day:
-    """Repeats the decisions of a record with a change, and collects the effects of the change."""
+class _WhatIf:
+    """Repeats the decisions of a record with a change, and collects the effects of the change on pods."""
 
     def __init__(self, state: ReplayedState, side: _Side) -> None:
         self._found, self._state, self._side = Replayed(), state, side
@@ -140,7 +140,7 @@ class _Day:
         self._decisions = self._extended = 0
 
     def run(self, files: Iterable[Path], progress: Progress) -> None:
-        """Repeat all decisions."""
+        """Repeat all decisions of the record with the change."""
         for told in Walk(self._state, self._found).entries(files):
             if isinstance(told, Decided):
                 self._decide(told)
@@ -169,7 +169,7 @@ class _Day:
         refuse_unknown("policy", sorted(without), self._side.known, "the record")
 
     def told(self, *, interrupted: bool) -> Plan:
-        """Return the results as a plan."""
+        """Return the effects of the change as a plan."""
         order = list(Effect)
         changed = [one for one in self._effects.values() if one is not None]
         changed.sort(key=lambda one: (order.index(one.effect), one.pod))
@@ -182,7 +182,7 @@ class _Day:
 
 
 def _effect(told: Decided, engine: Engine) -> PodEffect | None:
-    """Repeat a decision with a change; return the effect of the change on the pod, or None if there is none."""
+    """Repeat a decision with the change; return the effect of the change on the pod, or None for no effect."""
     before, pod = told.outcome, told.pod
     decision = engine.decide(pod, rows=told.rows)
     after = landing_of(decision, before.node)

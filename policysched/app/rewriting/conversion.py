@@ -67,7 +67,7 @@ def converted(documents: Iterable[Document], version: str) -> list[Object]:
 
 
 def _edits(policies: Iterable[Document], version: str) -> Iterator[Edit]:
-    """Yield the edits of policies, which are in the order of their sources."""
+    """Yield the edits that change the API version of policies, given in the order of their sources."""
     for _, group in groupby(policies, key=lambda one: id(one.source)):
         of_source = list(group)
         source = of_source[0].source
@@ -78,7 +78,7 @@ def _edits(policies: Iterable[Document], version: str) -> Iterator[Edit]:
 
 
 def _of_list(root: Node) -> Node | None:
-    """Return the node of the API version of a list of policies, which its items have unless they state their own."""
+    """Return the YAML node with the apiVersion of a list of policies, which items without an apiVersion inherit."""
     kind, found = positions.find(root, "kind")
     is_list = found and isinstance(kind, ScalarNode) and kind.value == f"{KIND}List"
     node, found = positions.find(root, "apiVersion")

@@ -30,7 +30,7 @@ class Rewritten:
 
     text: str
     count: int = 0
-    """Number of changes."""
+    """Number of edits of the text."""
     findings: tuple[Finding, ...] = ()
     """Expressions with syntax errors, which stay unchanged."""
 
@@ -39,11 +39,11 @@ Rewrite: TypeAlias = Callable[[str, str], Rewritten]
 """Function that rewrites the policies in a text; it receives the text and the name of the file."""
 _MARK: Final = b"\xef\xbb\xbf"
 _KINDS: Final = tuple(KIND.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
-"""The kind of policies in the supported and in the rejected encodings."""
+"""The word SchedulingPolicy as bytes in UTF-8 and in the encodings UTF-16, whose files are rejected."""
 
 
 def edited(text: str, edits: Iterable[Edit], file: str, expected: list[Any], meaning: Callable[[Document], Any]) -> str:
-    """Return a text with edits.
+    """Apply edits to a text; raise an error if the new text does not contain the expected objects.
 
     Args:
         text: The text of a YAML or JSON file.
@@ -82,18 +82,18 @@ class RewrittenFile:
 
     @property
     def count(self) -> int:
-        """Number of changes."""
+        """Number of edits of the file."""
         return self.rewritten.count if self.rewritten else 0
 
     @property
     def after(self) -> bytes:
-        """The new content."""
+        """The content of the file after the edits."""
         if self.rewritten is None:
             return self.before
         return (_MARK if self.before.startswith(_MARK) else b"") + self.rewritten.text.encode()
 
     def diff(self) -> Iterator[str]:
-        """Yield the lines of a unified diff, for `patch`."""
+        """Yield the lines of a unified diff between the file before and after the edits, as input for `patch`."""
         if self.rewritten is None:
             return
         old, new = (_lines(data.decode()) for data in (self.before, self.after))

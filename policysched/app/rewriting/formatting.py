@@ -54,7 +54,7 @@ def format_source(text: str, file: str) -> Rewritten:
 
 
 class _Formatting:
-    """The policies of one document: a policy or a list of policies."""
+    """The formatting of one document of a file: a policy or a list of policies."""
 
     def __init__(self, source: Source, policies: Iterable[Document]) -> None:
         self._source = source
@@ -79,7 +79,7 @@ class _Formatting:
         self._wanted[id(node)].add(None if isinstance(new, Diagnostic) or is_canonical(one.text, new) else new)
 
     def edits(self) -> Iterator[Edit]:
-        """Yield the changes; a scalar that an alias shares with another kind of field is skipped."""
+        """Yield the edits of the document; a scalar that an alias shares with another kind of field is skipped."""
         changed = {key: wanted for key, wanted in self._wanted.items() if wanted != {None}}
         if not changed:
             return
@@ -108,7 +108,7 @@ def _format(text: str, start: str) -> str | Diagnostic:
 
 
 def is_canonical(text: str, wanted: str) -> bool:
-    """Return whether a text is in canonical form, apart from line breaks."""
+    """Return whether a text is a canonical form, apart from line breaks."""
     return text == wanted or ("\n" in text and joined(text) == wanted)
 
 

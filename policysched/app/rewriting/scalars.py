@@ -19,7 +19,7 @@ from policysched.reading.documents import Source
 from policysched.reading.yaml_nodes import LINE_END, reads_as
 
 WIDTH: Final = 100
-"""Largest column of a text over several lines."""
+"""Largest width of a line in a text that is broken over several lines. Units: characters."""
 _WORDS: Final = (" or ", " and ")
 _JOINT: Final = re.compile(r"(?<![ \t\r])[ \t\r]*+\n\s*")
 
@@ -158,7 +158,7 @@ class DocumentNodes:
         self._begins = [begin for begin, _ in self._flows]
 
     def uses(self, node: Node) -> int:
-        """Return the number of places in the document that use a node, including aliases."""
+        """Return the number of places in the document, including aliases, that use a node."""
         return self._uses[id(node)]
 
     def in_flow(self, node: ScalarNode) -> bool:

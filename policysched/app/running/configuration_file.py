@@ -55,7 +55,7 @@ RESTART: Final = "cannot change while the process runs; restart it to apply the 
 
 
 class ReloadResult(StrEnum):
-    """Result of a change of the file, as a label of the counter."""
+    """Result of a reload after a change of the configuration file, as a label value of a metric."""
 
     USED = "used"
     INVALID = "invalid"
@@ -75,7 +75,7 @@ class Reloaded:
     profiles: Mapping[str, Profile]
     """The changed profiles."""
     changed: frozenset[str]
-    """Plugins of the changed profiles that changed or were removed."""
+    """Plugins that were changed in, or removed from, the changed profiles."""
     backoff: Backoff
     configuration: Configuration
     """The whole changed configuration."""
@@ -87,7 +87,7 @@ class Reloaded:
 
 
 Use = Callable[[Reloaded], Awaitable[int]]
-"""Puts a changed configuration in force; returns the number of pods to retry."""
+"""Function that puts a changed configuration in force and returns the number of pods to retry."""
 
 
 class ConfigurationFile:
