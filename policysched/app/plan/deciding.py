@@ -259,7 +259,7 @@ class SideComparison:
     affected_keys: Callable[[Pod], Keys | None]
     """Function that returns a pod's class keys on both sides; None if the decision about the pod cannot differ."""
     make_after: Callable[[], ClusterSide]
-    """Creates the side with the change on a separate cluster, because each side places the pending pods differently."""
+    """Function that creates the side with the change, on a separate cluster: the sides place pods differently."""
     progress: Progress = lambda _done, _all: None
     effects: list[PodEffect] = field(default_factory=list)
     pods: int = 0

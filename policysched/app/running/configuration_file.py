@@ -133,7 +133,7 @@ class ConfigurationFile:
         return read, configured_profiles(read, self._plugins)
 
     def follow(self, release: Release) -> None:
-        """Read the file as the kube-scheduler of a release, now and at changes.
+        """Read the configuration file with the rules of a release's kube-scheduler, now and at later changes.
 
         Raises:
             UsageError: this kube-scheduler rejects the file.
@@ -208,7 +208,7 @@ class ConfigurationFile:
         return load_configuration(documents[0], partial(with_flags, flags=self._election), release)
 
     def _reloaded(self, found: ReadConfiguration) -> Reloaded:
-        """Create the profiles that changed; all of them if the extenders changed."""
+        """Create the profiles that changed; create all profiles if the extenders changed."""
         before = {one.scheduler_name: one for one in self.completed.profiles}
         extended = found.completed.extenders != self.completed.extenders
         same = {one.scheduler_name or "" for one in found.completed.profiles if before.get(one.scheduler_name) == one}

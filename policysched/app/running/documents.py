@@ -73,7 +73,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
 
 
 def _names(of_point: Any) -> list[Any]:
-    """Return the name of a plugin, with its weight at Score; the plugin that runs policies gives their names."""
+    """Return a plugin's name, with its weight at Score; for the plugin that runs policies, the policies' names."""
     match of_point:
         case (PluginBlock() as block, _):
             return [{"name": one.name, "weight": one.weight} for one in block.members]

@@ -29,29 +29,29 @@ class RunningExtenders:
     def __init__(self, configuration: Configuration | None, may_bind: Callable[[], bool] = lambda: True) -> None:
         self._may_bind = may_bind
         self.nodes: KeptTexts[Node] = KeptTexts(lambda node: node.metadata.name)
-        """Raw JSON of the watched nodes, as far as extenders need it."""
+        """Raw JSON of the watched nodes, while an extender needs whole nodes."""
         self.pods: KeptTexts[Pod] = KeptTexts(pod_id, MANAGED)
-        """Raw JSON of the watched pods, as far as extenders need it."""
+        """Raw JSON of the watched pods, while an extender needs whole pods."""
         self._named: tuple[ExtenderConfig, ...] = () if configuration is None else configuration.extenders
         self.present = () if configuration is None else make_extenders(configuration, self, may_bind)
         """The current extenders in order."""
-        self._asked: dict[str, bytes] = {}
-        """Raw JSON of pods of dry-runs."""
+        self._of_dry_runs: dict[str, bytes] = {}
+        """Raw JSON of the pods of current dry-runs, by identity."""
         self._keep_for(self.present)
 
     @contextmanager
     def providing(self, identity: str, text: bytes) -> Iterator[None]:
         """Provide the JSON of a pod that is not watched, inside this context."""
-        self._asked[identity] = text
+        self._of_dry_runs[identity] = text
         try:
             yield
         finally:
-            del self._asked[identity]
+            del self._of_dry_runs[identity]
 
     def pod(self, pod: Pod) -> bytes | None:
         """Return the JSON of a pod, or None if it was deleted."""
         identity = pod_id(pod)
-        return self.pods.get(identity) or self._asked.get(identity)
+        return self.pods.get(identity) or self._of_dry_runs.get(identity)
 
     def node(self, name: str) -> bytes | None:
         """Return the JSON of a node, or None if it was deleted."""
@@ -59,7 +59,7 @@ class RunningExtenders:
 
     @asynccontextmanager
     async def changed_to(self, configuration: Configuration) -> AsyncIterator[Sequence[HttpExtender]]:
-        """Yield the extenders of a changed configuration; keep the old ones if putting them in force fails.
+        """Yield the extenders of a changed configuration; use the old extenders again if an exception occurs.
 
         Raises:
             UsageError: an extender's URL or certificate is invalid.
@@ -83,7 +83,7 @@ class RunningExtenders:
             await one.retire()
 
     def _keep_for(self, extenders: Iterable[HttpExtender]) -> None:
-        """Select which objects are kept as JSON for these extenders."""
+        """Select the kinds of objects whose raw JSON is stored for these extenders."""
         needed = [one.needed_objects for one in extenders]
         self.nodes.want(WantedTexts.ALL if any(one.nodes for one in needed) else WantedTexts.NONE)
         pods = [WantedTexts.ALL if one.victims else WantedTexts.PENDING for one in needed if one.pods]

@@ -25,7 +25,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class FreedMemory:
-    """The freed memory in the C library, which is returned to the system when it has grown.
+    """Returns memory that the C library freed but keeps to the system, after much memory was freed.
 
     Does nothing with libraries other than glibc 2.33 and later.
     """
@@ -37,11 +37,11 @@ class FreedMemory:
         if self._info is not None:
             self._info.restype = _Mallinfo2
         self._least = 0
-        """Smallest freed memory since some was returned; the library still counts returned memory as freed."""
+        """Smallest amount of freed memory since the last return; the library still reports returned memory as freed."""
 
     @property
     def kept_bytes(self) -> int:
-        """Freed memory in the library, including memory that was returned to the system. Units: bytes."""
+        """Memory that the C library reports as freed, including memory returned to the system. Units: bytes."""
         return int(self._info().fordblks) if self._info is not None else 0
 
     def return_much(self) -> None:

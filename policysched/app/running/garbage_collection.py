@@ -1,4 +1,4 @@
-"""Garbage collection in a long-running process: short full collections.
+"""Garbage collection in a long-running process: keeps full collections short.
 
 Reference counting frees nearly all objects; only reference cycles need a collection. A full collection of 5,000 nodes
 and 50,000 pods takes 0.2 s and more. So the survivors of each full collection are frozen: the next one scans only newer
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 EVERY: Final = 3600.0
-"""Interval between collections of all objects. Unit: seconds."""
+"""Interval between collections of all objects. Units: seconds."""
 _OLDEST: Final = 2
 """Number of Python's oldest generation, whose collection is a full collection."""
 
@@ -38,7 +38,7 @@ def _freeze_survivors(phase: str, info: Mapping[str, Any]) -> None:
 
 @contextmanager
 def taking_lists() -> Iterator[None]:
-    """Disable collection inside this context, because objects of lists stay; exclude them from later collections."""
+    """Inside this context, disable garbage collection; afterwards exclude the listed objects, which stay."""
     gc.disable()
     try:
         yield

@@ -36,7 +36,7 @@ OVERDUE: Final = 20.0
 RELEASE_WITHIN: Final = 5.0
 """Longest wait for the release of the lease at the end of the process. Units: seconds."""
 END_WITHIN: Final = 2.0
-"""Time for the scheduler's loop to stop after a loss; then the thread ends the process. Units: seconds."""
+"""Time for the scheduler's loop to stop after the lease is lost; then the thread ends the process. Units: seconds."""
 LOST: Final = "leaderelection lost"
 EVENT_WITHIN: Final = 2.0
 """Limit for writing an event about the lease. Units: seconds."""
@@ -139,7 +139,7 @@ class Leadership:
             )
 
     def _run(self) -> None:
-        """Main function of the election thread."""
+        """Take part in the election until the end; main function of the election thread."""
         try:
             run_in_loop(self._work())
         except Exception:
@@ -241,4 +241,4 @@ def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
 
 
 def _nothing() -> None:
-    """Do nothing, because the thread has not started."""
+    """Do nothing; placeholder until the election thread sets the function that stops it."""

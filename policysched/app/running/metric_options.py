@@ -18,7 +18,7 @@ from policysched.rules.compile.policy import CompiledPolicy, MetricInput
 
 log = logging.getLogger(__name__)
 SHORTEST: Final = 1.0
-"""Smallest interval; a smaller one is an error. Units: seconds."""
+"""Smallest refresh interval; a smaller interval is an error. Units: seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def read_interval(text: str) -> float:
 
 
 def metrics_read(policies: Iterable[CompiledPolicy]) -> Iterator[tuple[CompiledPolicy, MetricInput]]:
-    """Yield each metric that a policy reads; metrics that are only declared are skipped."""
+    """Yield each metric that a policy reads; skip metrics that are only declared."""
     for policy in policies:
         for item in policy.inputs:
             if isinstance(item, MetricInput):

@@ -47,7 +47,7 @@ class MetricFeed:
         self._monotonic = (clock or SystemClock()).monotonic
         self._wanted: Wanted = {}
         self._answered: dict[MetricKey, float] = {}
-        """Time of the last answer for each metric, or of its first request."""
+        """Time of the last answer for each metric; before the first answer, the time of its first request."""
         self._source = source
         self._scheduler = scheduler
         self._interval = interval
@@ -55,7 +55,7 @@ class MetricFeed:
         self._short_max_ages: dict[MetricKey, str] = {}
         """For each metric whose maximum age is below the refresh interval: the problem as text."""
         self._reported: dict[MetricKey, tuple[str, bool]] = {}
-        """For each metric, as last reported with `news`: its problem, and whether any node had a value."""
+        """Last reported state of each metric: its problem, and whether any node had a value."""
         self._problems = ActiveProblems()
 
     def use(self, policies: PolicySet) -> None:
@@ -83,7 +83,7 @@ class MetricFeed:
         await self._source.run(self._take, self._scheduler.cluster.nodes.row_of)
 
     async def wait_for_first_values(self) -> None:
-        """Wait a limited time for the first values of metrics; then decisions go on without the missing values."""
+        """Wait a limited time for the first values of metrics; afterwards, decide without the missing values."""
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_VALUES_WITHIN):
                 await self._source.settled()
@@ -103,7 +103,7 @@ class MetricFeed:
             self._news()
 
     def _foreign_values(self, answer: MetricAnswer) -> str:
-        """Return the problem that no value is for a node of this cluster, often because the label holds an address."""
+        """Return the problem that no value belongs to a node of this cluster, often because labels have addresses."""
         nodes = self._scheduler.cluster.nodes
         if not answer.samples or not nodes.count or not answer.samples.keys().isdisjoint(nodes.row_of):
             return ""

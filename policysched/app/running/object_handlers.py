@@ -34,7 +34,7 @@ class ObjectHandler:
     left_out: LeftOutObjects
 
     def replace(self, changed: Sequence[HasMetadata], gone: Sequence[HasMetadata]) -> None:
-        """Apply the changes that a new list shows, deletions first, so that names can be used again."""
+        """Apply the changes that a new list shows, deletions first, so that new objects can reuse names."""
         for obj in gone:
             self.delete(obj)
         for obj in changed:

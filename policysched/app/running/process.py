@@ -114,7 +114,7 @@ class Process:
         self._configuration = configuration
         self._at_start = completed = completed_configuration(options, configuration, release)
         self.leadership: Leadership | None = None
-        """Leader election; None without it, then the process acts when everything is listed."""
+        """Leader election; None if disabled: then the process schedules once all objects are listed."""
         self._transport = transport = Transport(connection, limit=_limit(completed), may_write=self._may_write)
         self.events = EventWriter(Transport(connection, limit=_limit(completed)), pacing, socket.gethostname())
         client = KubeClient(transport, self.events, pacing)
@@ -199,7 +199,7 @@ class Process:
         return [*map(custom_kind, custom), *(kind for kind in KINDS.values() if kind.is_read(plugins, release))]
 
     def _unlisted(self) -> str:
-        """Return how many kinds are not listed yet; empty if none. Thread-safe."""
+        """Return how many kinds of objects are not listed yet, as a message; empty if none. Thread-safe."""
         reflectors = tuple(self.reflectors)
         missing = sum(not one.synced.is_set() for one in reflectors)
         return f"{missing} of {len(reflectors)} kinds of objects are not listed yet" if missing else ""

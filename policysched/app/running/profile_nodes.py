@@ -10,7 +10,7 @@ from policysched.plugins.nodes.node_affinity import NodeAffinity
 
 
 def profiles_without_nodes(profiles: Iterable[Profile], nodes: Iterable[Node | None]) -> Iterator[str]:
-    """Yield a warning for each profile whose addedAffinity matches no node; none for a cluster without nodes."""
+    """Yield a warning for each profile whose addedAffinity matches no node, unless the cluster has no nodes."""
     present = [one for one in nodes if one is not None]
     for profile in profiles if present else ():
         for plugin in profile.filters:

@@ -1,4 +1,4 @@
-"""Runs a scheduler process from its start to a clean end: configuration, credentials, port and leadership.
+"""Run of a scheduler process from its start to a clean end: configuration, credentials, port and leadership.
 
 Problems with the server are logged in one line and retried forever; only an invalid kubeconfig ends the start.
 """
@@ -204,7 +204,7 @@ def _presence(names: Sequence[str], election: LeaderElection, process: Process, 
 
 
 def competing_gauge(registry: CollectorRegistry) -> Gauge:
-    """Register the gauge of processes that compete with this one."""
+    """Register the gauge with the number of processes that compete with this process for the same pods."""
     text = "Other processes that schedule for the same scheduler names without a common leader election."
     return Gauge("policysched_presence_competing", text, registry=registry)
 

@@ -34,7 +34,7 @@ class RunOptions:
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
     """Names of default profiles without a configuration file."""
     config: Path | None = None
-    """A KubeSchedulerConfiguration file, which also names the kubeconfig."""
+    """Path of a KubeSchedulerConfiguration file, which can also name the kubeconfig."""
     plugins: PluginRegistry = NO_PLUGINS
     """Out-of-tree plugins that the configuration can enable."""
     leader_election: ElectionFlags = field(default_factory=dict)
@@ -44,11 +44,11 @@ class RunOptions:
     max_unschedulable: float | None = None
     """Time after which an unschedulable pod is retried without an event. Units: seconds."""
     set_verbosity: Callable[[int], None] = Verbosity().use
-    """Changes the verbosity of logs."""
+    """Function that changes the verbosity of logs."""
     kube_version: str = AUTO
     """The Kubernetes minor whose kube-scheduler decides; `auto` follows the API server."""
     apply_gates: Callable[[Release], Release] = lambda release: release
-    """Returns a release with the feature gates that are on; raises UsageError if the release lacks a gate."""
+    """Function that returns a release with feature gates applied; raises UsageError if the release lacks a gate."""
     metrics: MetricOptions = NO_METRICS
     serving: ServingOptions = NOT_SERVED
     record: Path | None = None

@@ -1,4 +1,4 @@
-"""`ServedProcess`: health, documents and decisions of a process for the HTTPS port, which opens before."""
+"""`ServedProcess`: health, documents and decisions of a process for the HTTPS port, which opens before it exists."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ServedProcess:
         )
 
     def show(self, process: Process) -> None:
-        """Serve a process, with its health checks."""
+        """Serve a process and its health checks from now on."""
         process.add_checks(self.health)
         self._process = process
 

@@ -40,7 +40,7 @@ async def wait_for_version(transport: Transport, pacing: Pacing) -> str:
 
 
 def release_to_follow(kube_version: str, version: str) -> Release:
-    """Return the release that a process follows; log the release, and a warning if the server needs another one.
+    """Return the release that a process follows; log the release, and a warning if the server's release differs.
 
     Args:
         kube_version: The value of `--kube-version`.

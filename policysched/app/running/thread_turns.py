@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 TURN: Final = 0.0005
-"""Switch interval while pods wait. Units: seconds. The default of 0.005 would add 50 ms to a pod's ten waits."""
+"""Switch interval while pods wait. Units: seconds. Python's default, 0.005, would add 50 ms to the delay of a pod."""
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 MOST_CACHED: Final = 1024
-"""Largest number of cached answers of each kind."""
+"""Largest number of cached results of each kind of review."""
 AT_ONCE: Final = 8
 """Largest number of concurrent TokenReviews and SubjectAccessReviews; further reviews wait."""
 REVIEWED_WITHIN: Final = 10.0
@@ -83,11 +83,11 @@ class _Cached(Generic[T]):
 
 
 Answers = MutableMapping[bytes, _Cached[T]]
-"""Cached answers by digest of the request."""
+"""Cached results of reviews, by digest of the request."""
 
 
 class DelegatedAccess:
-    """Sends reviews to the API server and caches the answers.
+    """Authenticates and authorizes clients by sending reviews to the API server; caches the results.
 
     Args:
         options: Paths that anyone may read, and lifetimes of answers.
@@ -146,12 +146,12 @@ class DelegatedAccess:
         return user
 
     def _cached_until(self, _: bytes, cached: _Cached[AccessVerdict], now: float) -> float:
-        """Return the time until which a verdict is cached."""
+        """Return the time until which a review's verdict is cached."""
         reviews = self._options.reviews
         return now + (reviews.allowed_ttl if cached.answer.allowed else reviews.refused_ttl)
 
     async def _review_token(self, token: str) -> User | None:
-        """Return the user of a token; None if it is invalid."""
+        """Return the user of a token; None if the token is invalid."""
         try:
             status = (await self._review(TOKEN_REVIEWS, "TokenReview", {"token": token}, _TokenReview)).status
         except _FAILURES as error:
@@ -186,7 +186,7 @@ class DelegatedAccess:
         return AccessVerdict(status.allowed and not status.denied, status.reason)
 
     async def _cached(self, cache: Answers[T], text: str, review: Callable[[], Awaitable[T]]) -> T:
-        """Return a cached answer, or send the review; failures are not cached."""
+        """Return a cached result of a review, or send the review; failures are not cached."""
         key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
         if (known := cache.get(key)) is not None:
             return known.answer

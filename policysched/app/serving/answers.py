@@ -40,7 +40,7 @@ def json_answer(value: Any, code: int = 200) -> web.Response:
 
 
 def refusal(error: RefusedError) -> web.Response:
-    """Return an answer with a Status."""
+    """Return an answer that contains the error as a Kubernetes Status."""
     status: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",

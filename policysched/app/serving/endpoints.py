@@ -29,14 +29,13 @@ log = logging.getLogger(__name__)
 Answer = Callable[[web.BaseRequest], Awaitable[web.Response]]
 READING: Final = ("GET", "HEAD")
 REUSED_FOR: Final = 1.0
-"""Time for which a document is reused, because computing the document of thousands of policies takes tens of
-milliseconds. Units: seconds."""
+"""Time for which a document is reused, because computing it can take tens of milliseconds. Units: seconds."""
 READ_WITHIN: Final = 5.0
 """Longest wait for an answer of the scheduler's loop. Units: seconds."""
 
 
 class Access(Protocol):
-    """Decides which clients may read which paths."""
+    """Interface of an object that decides which clients may read which paths."""
 
     async def check(self, request: web.BaseRequest) -> None:
         """Check that a client may make a request; raise an error if not.

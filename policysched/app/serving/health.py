@@ -20,11 +20,11 @@ from policysched.klog import V4
 log = logging.getLogger(__name__)
 HEALTHZ, LIVEZ, READYZ = "healthz", "livez", "readyz"
 Check = Callable[[], str]
-"""Returns a problem, empty if healthy; called in the port's thread."""
+"""Function that returns a problem, empty if healthy; called in the port's thread."""
 BEAT: Final = 1.0
 """Interval of the scheduler loop's heartbeat. Units: seconds."""
 STUCK: Final = 30.0
-"""Time without a heartbeat above which the check fails. Units: seconds."""
+"""Time without a heartbeat above which the health check fails. Units: seconds."""
 
 
 class Health:

@@ -64,11 +64,11 @@ class ServingOptions:
     """Address, certificate and unauthenticated paths of the port."""
 
     port: int = PORT
-    """TCP port; 0 disables it."""
+    """TCP port; 0 disables the HTTPS port."""
     bind_address: str = ""
     """Listening address; empty: loopback if the API server is on loopback, otherwise all addresses."""
     certificate_folder: Path | None = None
-    """Folder of the self-signed certificate; None keeps it in memory."""
+    """Folder in which the self-signed certificate is stored; None stores it only in memory."""
     certificate: Path | None = None
     key: Path | None = None
     named: tuple[tuple[Path, Path, tuple[str, ...]], ...] = ()
@@ -86,7 +86,7 @@ class ServingOptions:
     reviews: ReviewOptions = DEFAULT_REVIEWS
     metrics: MetricLimits = NO_METRIC_LIMITS
     is_optional: bool = False
-    """Whether the scheduler runs without the port if it is taken: only if the port is the default."""
+    """Whether the scheduler runs without the HTTPS port if the TCP port is taken; true for the default port only."""
 
     @property
     def needs_lookup(self) -> bool:
@@ -116,7 +116,7 @@ class ServingOptions:
                 )
 
     def near(self, server: str) -> ServingOptions:
-        """Return the options with the default address.
+        """Return the options; without an address, listen on loopback if the API server does, else on all addresses.
 
         On a development cluster, the port is not reachable from outside.
 

@@ -29,7 +29,7 @@ REVIEW_TIMEOUT: Final = 10.0
 
 
 def make_certificate(options: ServingOptions) -> ServingCertificate:
-    """Return the certificate that the options name, or a self-signed one.
+    """Return the TLS settings with the certificate that the options name, or with a self-signed certificate.
 
     Raises:
         UsageError: the certificate cannot be read.
@@ -63,7 +63,7 @@ async def serve(
 
 
 async def _opened(connect: Connect, kubeconfig: Path | None, flag: str) -> Connection:
-    """Open the connection to the API server of a flag's kubeconfig; without the flag, as the scheduler does."""
+    """Open a connection to the API server with a flag's kubeconfig; without it, with the scheduler's credentials."""
     if kubeconfig is None:
         return await connect()
     return await Connection.open(SystemClock(), kubeconfig=str(kubeconfig), named_by=flag)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class RefusedError(Exception):
-    """The port rejects a request: status code, reason and message of the answer.
+    """Error: the port rejects a request, with status code, reason and message of the answer.
 
     Args:
         code: The status code.

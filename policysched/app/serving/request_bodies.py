@@ -35,7 +35,7 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
-        """Yield a body; its place in the limit is held while the context is active.
+        """Yield a request's body; the body counts towards the limit while the context is active.
 
         Raises:
             RefusedError: 429 with too many requests, 413 if it is too large.

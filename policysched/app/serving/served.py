@@ -15,7 +15,7 @@ from policysched.model.objects import Pod
 from policysched.model.release import Release
 
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]
-"""Opens a connection to the API server."""
+"""Function that opens a connection to the API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,14 @@ class Served:
     health: Health
     registry: CollectorRegistry
     documents: Mapping[str, Callable[[], Any]]
-    """JSON documents by path; called in the loop of the process."""
+    """Functions that return JSON documents, by path; called in the event loop of the process."""
     decide: Decide
-    """Decides about a pod; called in the loop of the process."""
+    """Function that decides about the pods of a dry-run; called in the event loop of the process."""
     release: Callable[[], Release]
-    """Returns the Kubernetes release that decisions follow; called in the port's thread."""
+    """Function that returns the Kubernetes release that decisions follow; called in the port's thread."""
     pods: Callable[[], Iterable[Pod]]
-    """Returns the unfinished pods; called in the port's thread."""
+    """Function that returns the unfinished pods; called in the port's thread."""
     set_verbosity: Callable[[int], None]
-    """Changes the verbosity of logs; called in the port's thread."""
+    """Function that changes the verbosity of logs; called in the port's thread."""
     is_busy: Callable[[], bool]
-    """Returns whether the process is starting, or pods or events wait; called in the port's thread."""
+    """Function that returns whether the process is starting, or pods or events wait; called in the port's thread."""

@@ -20,9 +20,9 @@ from aiohttp import web
 from policysched.app.serving.answers import HEADERS
 
 MAX_CONNECTIONS: Final = 100
-"""Largest number of active connections, each with about 300 kB for TLS; beyond it the oldest is closed."""
+"""Largest number of active connections, each with about 300 kB for TLS; beyond it the oldest one is closed."""
 MOST_SILENT: Final = 200
-"""Largest number of connections without a first byte, beyond which the oldest is closed.
+"""Largest number of connections without a first byte; beyond it the oldest one is closed.
 
 Also the largest number of connections that wait for a place among the active ones, beyond which none is accepted.
 """
@@ -33,7 +33,7 @@ HANDSHAKE: Final = 5.0
 TLS_SHUTDOWN: Final = 1.0
 """Limit of the TLS shutdown. Units: seconds."""
 AFTER_FAILURE: Final = 0.5
-"""Pause of accepting after the system ran out of file descriptors. Units: seconds."""
+"""Pause before new connections are accepted after the system ran out of file descriptors. Units: seconds."""
 MAX_HEADER: Final = 16 << 10
 """Largest header field of a request, so that a client's token fits. Units: bytes."""
 REFRESH: Final = 5.0
@@ -111,12 +111,12 @@ class SecureServer:
         self._handle = handle
         self._silent: dict[asyncio.Task[None], None] = {}
         self._waiting: dict[asyncio.Task[None], None] = {}
-        """Active connections that wait for a place, in order of their first byte."""
+        """Connections with a first byte that wait for a place among the active connections, in order of that byte."""
         self._has_begun = asyncio.Event()
         self._connections: dict[asyncio.Task[None], None] = {}
         self._place_lock = asyncio.Lock()
         self.most = 0
-        """Largest number of simultaneous active connections so far."""
+        """Largest number of simultaneous active connections since the start."""
 
     async def run(self) -> None:
         """Serve until cancelled, or until refreshing the certificate fails."""
@@ -180,7 +180,7 @@ class SecureServer:
         await self._answer(client)
 
     async def _begin(self, client: socket.socket) -> bool:
-        """Wait for the first byte of a connection and for a place; return whether both happened."""
+        """Wait for a connection's first byte, then for a place among active connections; return whether it has one."""
         task = asyncio.current_task()
         try:
             async with asyncio.timeout(HANDSHAKE):
@@ -233,7 +233,7 @@ class SecureServer:
 
 
 async def _has_first_byte(client: socket.socket) -> bool:
-    """Wait for the first byte of a connection; return whether it arrived."""
+    """Wait for the first byte of a connection; return whether the byte arrived."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(client, readable.set)

@@ -22,14 +22,13 @@ from policysched.errors import UsageError
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 512
-"""Length of the queue of connections to accept."""
+"""Largest number of connections that wait to be accepted."""
 END_WITHIN: Final = 5.0
-"""Longest wait for the end of the thread. Units: seconds."""
+"""Longest wait for the end of the port's thread. Units: seconds."""
 AGAIN: Final = 1.0
 """Pause after a failure of the port. Units: seconds."""
 PODS_FIRST: Final = 4.0
-"""Longest time for which the port leaves the processor to the start and to pending pods; connections wait meanwhile,
-less than the interval of probes. Units: seconds."""
+"""Longest time for which connections wait so that the start and pending pods get the processor. Units: seconds."""
 POLL: Final = 0.02
 """Interval between checks whether the process is busy. Units: seconds."""
 
@@ -97,7 +96,7 @@ async def _serve(
 
 
 async def wait_until_idle(is_busy: Callable[[], bool], at_most: float) -> None:
-    """Wait until the process is idle, for at most some seconds, because its threads share one interpreter."""
+    """Wait until the process is idle, because its threads share one interpreter, but at most some seconds."""
     clock = asyncio.get_running_loop().time
     end = clock() + at_most
     while clock() < end and is_busy():
@@ -105,7 +104,7 @@ async def wait_until_idle(is_busy: Callable[[], bool], at_most: float) -> None:
 
 
 def listen(options: ServingOptions) -> socket.socket | None:
-    """Bind the port; return None if it is off, or if the default port is taken.
+    """Bind the port; return None if the port is disabled, or if the default port is taken.
 
     Raises:
         UsageError: the port cannot be bound.
@@ -147,7 +146,7 @@ async def _repeat_until_cancelled(work: Callable[[], Coroutine[Any, Any, None]])
 
 @contextlib.asynccontextmanager
 async def in_thread(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Run a coroutine in its own thread and event loop; it is cancelled at the end."""
+    """Run a coroutine in its own thread and event loop; cancel the coroutine when the context ends."""
     started: asyncio.Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]]
     own = asyncio.get_running_loop()
     started = own.create_future()

@@ -30,7 +30,7 @@ _CURVES: Final = {
     4588: "X25519MLKEM768",
     4589: "SecP384r1MLKEM1024",
 }
-"""OpenSSL's names of key exchanges by Go's numbers (CurveID); some OpenSSL versions lack some."""
+"""OpenSSL's names of key exchanges by Go's numbers (CurveID); some OpenSSL versions support fewer."""
 
 
 @dataclass(frozen=True, slots=True)

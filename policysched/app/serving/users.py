@@ -23,7 +23,7 @@ _DER: Final = 2
 
 
 class ClientRequest(Protocol):
-    """The parts of aiohttp's BaseRequest that identify the client."""
+    """Interface of the parts of aiohttp's BaseRequest that identify the client."""
 
     @property
     def headers(self) -> MultiMapping[str]:
@@ -47,7 +47,7 @@ ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
 
 @dataclass(frozen=True, slots=True)
 class FrontProxy:
-    """The front proxies that may act for users, and their headers."""
+    """The front proxies that may act for users, and the headers in which they name the users."""
 
     authorities: str = ""
     """CAs of the front proxies' certificates, in PEM form."""
@@ -108,7 +108,7 @@ class CertificateUsers:
 
 
 def _signer(connection: Any) -> bytes:
-    """Return the root of a connection's verified chain in DER form; empty if there is none."""
+    """Return the root certificate of a connection's verified chain in DER form; empty without a verified chain."""
     public = getattr(connection, "get_verified_chain", None)  # Python 3.13
     if public is not None:
         chain = public()

@@ -25,8 +25,7 @@ from policysched.rules.translation.policy_filters import TranslatedFilter, trans
 EXACT, PARTIAL, NOT_TRANSLATED, NOT_APPLYING = "exact", "partly", "not translated", "does not apply"
 NO_NODE: Final = "no node can pass all filters"
 MOST_TERMS: Final = 64
-"""Largest number of terms of the affinity. A pod's own terms are combined with each term of the policies; if the result
-is larger, the policies are not translated."""
+"""Largest number of terms of the affinity; beyond it the policies are not translated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def translate_pod(
 
 
 def _terms(made: Simulation, nodes: NodeSet) -> tuple[Sequence[NodeSelectorTerm] | None, str]:
-    """Return the terms for a set of nodes and the pod's own terms, None without a limit; and why there are none."""
+    """Return the combined terms of policies and pod, None to add none; and why no policy is translated."""
     if nodes.is_everything:
         return None, ""
     terms, own = nodes.selector_terms(), _own_terms(made)
@@ -133,7 +132,7 @@ def _both(one: NodeSelectorTerm, other: NodeSelectorTerm) -> NodeSelectorTerm:
 
 
 def _affinity(made: Simulation, terms: Sequence[NodeSelectorTerm]) -> Mapping[str, Any]:
-    """Return the node affinity of the pod with other required terms."""
+    """Return the node affinity of the pod with its required terms replaced."""
     stated = made.raw["spec"].get("affinity") or {}
     own = stated.get("nodeAffinity") or {}
     selector = NodeSelector(node_selector_terms=list(terms))

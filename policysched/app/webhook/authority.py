@@ -25,12 +25,11 @@ SERVING_LIFETIME: Final = timedelta(days=90)
 LEFT: Final = 3
 """Divisor of a certificate's lifetime: the certificate is renewed when less than 1/LEFT of its lifetime remains."""
 SETTLED: Final = timedelta(minutes=10)
-"""Time after a step until all replicas and API servers have applied it; replicas check every minute."""
+"""Time after a rotation step until all replicas, which check every minute, and API servers have applied it."""
 EARLIER: Final = timedelta(hours=1)
-"""Time between the start of a certificate's validity and its creation, because clocks differ."""
+"""Time by which a certificate's validity starts before its creation, because clocks differ."""
 MOST_TRUSTED: Final = 4
-"""Largest number of authorities in the bundle; the oldest are dropped, because replicas with wrong clocks could add new
-ones forever."""
+"""Largest number of trusted authorities, so that replicas with wrong clocks cannot add more forever."""
 _UNREADABLE: Final = (
     ValueError,
     TypeError,
@@ -56,7 +55,7 @@ class Material(msgspec.Struct, frozen=True):
 
 
 def renewed(before: Material | None, names: Sequence[str], now: datetime, *, trusted: bool) -> Material:
-    """Return the certificates to serve now; the same object if nothing is due.
+    """Return the certificates to serve now; return `before` itself if no rotation step is due.
 
     Args:
         before: Current state; None if there is none.

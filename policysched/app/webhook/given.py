@@ -17,8 +17,7 @@ from policysched.framework import Clock
 
 log = logging.getLogger(__name__)
 WARN_BEFORE: Final = timedelta(days=30)
-"""Remaining time from which a certificate is reported as expiring soon; for short-lived ones a tenth of their
-lifetime."""
+"""Remaining lifetime below which a certificate is reported as expiring soon, at most a tenth of its lifetime."""
 _TIME: Final = "%Y-%m-%d %H:%M:%SZ"
 
 

@@ -32,7 +32,7 @@ Object = dict[str, Any]
 
 
 class ApiRequests(Protocol):
-    """Sends requests to the API server."""
+    """Interface of an object that sends requests to the API server."""
 
     async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """Send a request and return the body of its answer."""
@@ -40,7 +40,7 @@ class ApiRequests(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CertificatePlace:
-    """Names of the Secret, the Service and the webhook configuration."""
+    """Names of the Secret, the Service and the webhook configuration of a webhook."""
 
     namespace: str
     secret: str

@@ -24,16 +24,15 @@ from policysched.visible import cut_bytes, visible
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 LONGEST_WARNING: Final = 256
-"""Longest warning; the API server cuts longer ones. Units: bytes."""
+"""Longest warning; the API server cuts longer warnings. Units: bytes."""
 MOST_WARNINGS: Final = 16
 """Largest number of warnings; the API server cuts their total at 4 KiB."""
 LONGEST_MESSAGE: Final = 16 << 10
 """Maximum length of the message, and of all causes together. Units: bytes."""
 LARGEST_POLICY: Final = 1 << 20
-"""Largest policy without metadata and status; a larger one is rejected, because checking would take long. Units:
-bytes."""
+"""Largest policy without metadata and status; a larger policy is rejected as slow to check. Units: bytes."""
 LONGEST_KIND: Final = 1024
-"""Longest kind and apiVersion that can be a policy's. Units: bytes."""
+"""Longest text of a kind or apiVersion that can belong to a policy. Units: bytes."""
 _CHECKED: Final = frozenset(("CREATE", "UPDATE"))
 _UNCHECKED_FIELDS: Final = frozenset(("metadata", "status"))
 _UNCHECKED_PATHS: Final = [
@@ -42,7 +41,7 @@ _UNCHECKED_PATHS: Final = [
     for path in (("metadata", "managedFields"), ("status",))
 ]
 MOST_BRACKETS: Final = 100_000
-"""Largest number of brackets in a deeply nested review; more is an error, because searching them needs memory."""
+"""Largest number of brackets in a deeply nested review; more is an error, because searching needs memory."""
 TOO_DEEP: Final = "the policy is nested too deeply"
 _NULL: Final = msgspec.Raw(b"null")
 Object = Mapping[str, Any]
@@ -136,7 +135,7 @@ def _verdict(request: _Request) -> Object:
 
 
 def _members(raw: msgspec.Raw) -> Members | None:
-    """Split an object into its encoded fields; None if it is not an object."""
+    """Split an object into its encoded fields; return None if the JSON value is not an object."""
     try:
         return _MEMBERS.decode(raw)
     except msgspec.ValidationError:
@@ -148,7 +147,7 @@ def _decoded(members: Members, name: str) -> Any:
 
 
 def _is_meant(members: Members) -> bool:
-    """Return whether an object is meant as a policy, without decoding parts of unbounded size."""
+    """Return whether an object is probably a policy, without decoding parts of unbounded size."""
     said = {name: members.get(name, _NULL) for name in ("kind", "apiVersion")}
     return is_meant(
         {name: msgspec.json.decode(raw) for name, raw in said.items() if len(memoryview(raw)) <= LONGEST_KIND}
@@ -156,7 +155,7 @@ def _is_meant(members: Members) -> bool:
 
 
 def _metadata(members: Members) -> bytes:
-    """Return the metadata reduced to the name, because managed fields are large; unchanged if it is not an object."""
+    """Return metadata reduced to the name, because managed fields are large; unchanged if not an object."""
     raw = members.get("metadata", _NULL)
     try:
         return b'{"name":%b}' % bytes(_METADATA.decode(raw).name)
@@ -230,7 +229,7 @@ def _shown(finding: Finding, policy: Object) -> str:
 
 
 def _text(policy: Object, field: str) -> str | None:
-    """Return the text of a field such as `spec.filters[0].require`; None if it is not a text."""
+    """Return the text of a field such as `spec.filters[0].require`; None if the field's value is not a text."""
     value: Any = policy
     for step in field.replace("[", ".").replace("]", "").split("."):
         if isinstance(value, list) and step.isdecimal() and int(step) < len(value):

@@ -37,9 +37,9 @@ PATH: Final = "/validate"
 LARGEST: Final = 8 << 20
 """Largest review, which contains the old and the new object; more is an error. Units: bytes."""
 AT_ONCE: Final = 2
-"""Largest number of concurrent checks, others wait; a check counts until its end even if the client disconnects."""
+"""Largest number of concurrent checks; further checks wait. A check counts to its end even without its client."""
 MOST: Final = 16
-"""Largest number of reviews being read or waiting; more are rejected."""
+"""Largest number of reviews that are read or wait; further reviews are rejected."""
 HEALTH: Final = frozenset(("/healthz", "/livez", "/readyz"))
 
 
@@ -58,7 +58,7 @@ class WebhookOptions:
 
 
 class KeptCertificate:
-    """The TLS settings for the certificates in the Secret."""
+    """The TLS settings for the certificates in the webhook's Secret."""
 
     def __init__(self, material: Material) -> None:
         self._material = material

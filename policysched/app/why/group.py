@@ -33,18 +33,18 @@ Object = Mapping[str, Any]
 MOST_NODES: Final = 64
 """Largest number of additional nodes in a repair."""
 MOST_SHAPES: Final = 8
-"""Largest number of kinds of nodes of which additional nodes are tried."""
+"""Largest number of kinds of nodes of which a repair tries additional nodes."""
 MOST_NODE_REPAIRS: Final = 2
 """Largest number of repairs with additional nodes."""
 MOST_OF_MEMBER: Final = 12
 """Largest number of repairs of one member that are tried for the group."""
 NAMED: Final = 3
-"""Largest number of pods that a line names."""
+"""Largest number of pods whose names a line of the explanation contains."""
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class GroupExplainer:
-    """Explains the decision about a pod group whose pods are those of a simulation.
+    """Explains the decision about a pod group; the group's pods are the pods of a simulation.
 
     Args:
         simulation: The cluster with the group, its members without a node, and policies.
@@ -58,7 +58,7 @@ class GroupExplainer:
         self._decided = self._dry_run().decide()
         self._group: PodGroup = self._decided.group
         self._most = MostMembers(None, ())
-        """The members that fit at the same time."""
+        """The largest number of members that fit at the same time, with their placement."""
 
     @property
     def interrupted(self) -> bool:
@@ -67,13 +67,13 @@ class GroupExplainer:
 
     @contextmanager
     def with_earlier_members(self, pod: Pod) -> Iterator[None]:
-        """Keep, inside this context, the members that are evaluated before a pod on the nodes that they get."""
+        """Inside this context, assume the members that are evaluated before a pod on their nodes."""
         with self._dry_run().with_earlier_members(pod_id(pod), self._most.placement):
             yield
 
     @property
     def rows(self) -> RowNumbers | None:
-        """The rows of the placement on which the most pods fit; None if it has all nodes."""
+        """The rows of the placement on which the most members fit; None for all nodes."""
         placement = self._most.placement
         return None if placement is None else placement.limit(self._variants.cluster)
 
@@ -114,14 +114,14 @@ class GroupExplainer:
         return f"{of} does not fit: {fit}, minCount is {self._group.min_count}{self._first_failure()}"
 
     def _first_failure(self) -> str:
-        """Return the reason of the first member that fits no node."""
+        """Return the pod and the reason of the first member that fits no node, as the end of a sentence."""
         failed = self._most.failed
         if failed is None or failed.failure is None:
             return ""
         return f"; {failed.queued.pod.key}: {failed.failure.message}"
 
     def _repairs(self) -> Iterator[GroupRepair]:
-        """Yield the confirmed repairs."""
+        """Yield the repairs with which the group fits, each confirmed by the group's cycle."""
         existing = len(self._decided.members) + self._decided.placed
         if self._decided.outcome is None:
             yield from self._smaller_minimum(existing)
@@ -145,7 +145,7 @@ class GroupExplainer:
 
     @contextmanager
     def _changed_group(self, group: PodGroup) -> Iterator[None]:
-        """Replace the PodGroup object inside this context."""
+        """Inside this context, replace the PodGroup object in the cluster."""
         self._variants.cluster.take(group)
         try:
             yield
@@ -185,7 +185,7 @@ class GroupExplainer:
         return high, placed
 
     def _with_nodes(self, node: Object, count: int) -> int:
-        """Return the number of members that are placed with some more nodes like one; 0 if the group does not fit."""
+        """Return the number of members that get nodes if copies of a node are added; 0 if the group does not fit."""
         cluster = self._variants.cluster
         new = [decode_node(fill_node(_copied(node, number))) for number in range(1, count + 1)]
         for one in new:
@@ -226,7 +226,7 @@ class GroupExplainer:
             yield GroupRepair(RepairKind.VICTIMS, text, placed)
 
     def _of_member(self, identity: str) -> Iterator[GroupRepair]:
-        """Yield the repairs of a member, while earlier members have their nodes, with which the whole group fits."""
+        """Yield the repairs of one member with which the whole group fits, with earlier members on their nodes."""
         place = self._identities.index(identity)
         raw, pod = self._simulation.raws[place], self._simulation.pods[place]
         own = VariantEvaluator(replace(self._simulation, raws=[raw], pods=[pod]), self._seed)
@@ -241,7 +241,7 @@ class GroupExplainer:
                 yield GroupRepair(repair.change, text, placed)
 
     def _applied(self, repair: Repair, place: int) -> tuple[str, int]:
-        """Apply a repair of a member, of its pod to all members with an equal spec; return the text and the result."""
+        """Apply a repair of a member's pod to all members with its spec; return the text and the members with nodes."""
         if repair.change is RepairKind.NODE:
             with self._variants.node_changed(repair.made["node"]):
                 return repair.text, self._tried()
@@ -257,7 +257,7 @@ class GroupExplainer:
         return text, self._tried(pods, self._variants.without(rules) if rules else None)
 
     def _alike(self, place: int) -> Sequence[int]:
-        """Return the places of the members whose specs are equal to that of a member."""
+        """Return the indexes of the members whose specs are equal to the spec of one member."""
         spec = self._simulation.pods[place].spec
         return [other for other, pod in enumerate(self._simulation.pods) if pod.spec == spec]
 
@@ -273,7 +273,7 @@ class GroupExplainer:
 
 
 def placed_group(group: PodGroup, members: Sequence[Object]) -> GroupExplanation:
-    """Return the explanation of the group of a placed pod.
+    """Return the explanation of the pod group to which a placed pod belongs.
 
     Args:
         group: The group.
@@ -287,7 +287,7 @@ def placed_group(group: PodGroup, members: Sequence[Object]) -> GroupExplanation
 
 
 def _copied(node: Object, number: int) -> Object:
-    """Return a new node like a node."""
+    """Return a new node with the spec and the labels of a node."""
     metadata = node["metadata"]
     name = f"{metadata['name']}-new-{number}"
     labels = dict(metadata.get("labels") or {})

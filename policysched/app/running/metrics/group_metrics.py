@@ -75,7 +75,7 @@ class GroupMetrics(Observer, Collector):
         )
 
     def _labels(self, *names: str) -> tuple[str, ...]:
-        """Return labels with that of the entity, if the release has it."""
+        """Return label names; append the label `entity` if the release's metrics have it."""
         return (*names, "entity") if self._has_entity else names
 
     def on_placement_search(self, search: PlacementSearch) -> None:
@@ -88,7 +88,7 @@ class GroupMetrics(Observer, Collector):
             self._evaluation_seconds.observe(labels, seconds)
 
     def on_group_attempt(self, attempt: GroupAttempt) -> None:
-        """Count an attempt with its durations."""
+        """Count an attempt to schedule a pod group, and record its durations."""
         result = "waiting_on_preemption" if attempt.waits else attempt.result.value
         labels: Labels = (result, attempt.queued.profile)
         algorithm: Labels = ()

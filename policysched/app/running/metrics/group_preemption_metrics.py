@@ -24,7 +24,7 @@ from policysched.schedule.timing import POD, POD_GROUP
 
 
 class GroupPreemptionTimes:
-    """Attempts of pod groups to preempt, and durations of preemption for pods and pod groups.
+    """Counts attempts of pod groups to preempt, and durations of preemption for pods and pod groups.
 
     Args:
         release: The release whose labels and texts apply.
@@ -74,7 +74,7 @@ class GroupPreemptionTimes:
 
 
 class GroupVictims(Observer, Collector):
-    """Numbers of victims of pod groups, and violations of disruption budgets by preemption.
+    """Counts victims of preemption for pod groups, and violations of disruption budgets by preemption.
 
     Args:
         release: The release whose labels and texts apply.
@@ -102,7 +102,7 @@ class GroupVictims(Observer, Collector):
         self._violate(POD, result.violations)
 
     def on_group_preemption(self, group: PodGroup, result: PodGroupPostFilterResult) -> None:  # noqa: ARG002 - as above
-        """Count the victims of a pod group."""
+        """Count the victims of a preemption for a pod group."""
         self._victims.observe((POD_GROUP,) if self._names_preemptor else (), len(result.victims))
         disruption = result.disruption
         if disruption is None:

@@ -52,11 +52,11 @@ TEXTS: Final[Mapping[str, str]] = {
         "when broken down by plugin."
     ),
 }
-"""The texts by name of the metric, without the ending `_total`."""
+"""Help texts by name of the metric, without the suffix `_total`."""
 
 
 class WithProfiles(Collector):
-    """A collector whose metrics have the texts that mention profiles.
+    """A collector that replaces help texts of metrics with the texts that mention scheduler profiles.
 
     Args:
         collector: The collector of the metrics.

@@ -16,7 +16,7 @@ LABELS = ("profile", "plugin", "extension_point")
 
 
 class PluginTimes(Collector):
-    """Counters by profile, plugin and extension point of the scheduling cycle.
+    """Collector of out-of-tree plugins' calls and durations, by profile, plugin and extension point.
 
     Args:
         watches: Returns the measured times, by profile.

@@ -29,9 +29,9 @@ from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.timing import FILTER
 
 EXAMINE: Final = 10
-"""Sampling interval in decisions: one decision of so many is examined for the policy that decided it."""
+"""Interval at which a decision is examined for the policy that decided it. Units: decisions."""
 MOST_POLICIES: Final = 1000
-"""Largest number of policies with series; policies after the first so many by name have none."""
+"""Largest number of policies with metric series; by name, further policies have no series."""
 STATES: Final = ("Active", "Shadow", "Disabled", "Rejected")
 _MODES: Final = {"Enforce": "Active", "Shadow": "Shadow", "Disabled": "Disabled"}
 
@@ -50,7 +50,7 @@ class PolicyMetrics(Observer, Collector):
         seconds: Callable[[], dict[str, float]],
     ) -> None:
         self.store = PolicyStore()
-        """The policies to report."""
+        """The policies whose states the metrics report."""
         self._evaluations, self._seconds = evaluations, seconds
         self._rejections: Counter[Labels] = Counter()
         self._decisive: Counter[Labels] = Counter()
@@ -80,7 +80,7 @@ class PolicyMetrics(Observer, Collector):
             self.on_rejected(queued)
 
     def _examine(self, profile: str, decision: Decision) -> None:
-        """Determine whether another node would have been chosen without one policy's score."""
+        """Count, for one policy of a decision, whether another node would win without the policy's score."""
         scoring = [one for one in decision.evaluation.score_parts() if is_policy(one) and not one.flat]
         if scoring:
             chosen = scoring[self._choices // EXAMINE % len(scoring)]
@@ -201,7 +201,7 @@ def deciding_filters(evaluation: Evaluation) -> list[str]:
 
 
 def decides(score: ScoreResults | MemberScores, decision: Decision) -> bool:
-    """Return whether another node has a higher total than the chosen node if one given score is left out."""
+    """Return whether, without a given score, another node would have a higher total than the chosen node."""
     evaluation = decision.evaluation
     feasible = evaluation.feasible()
     rows = feasible.nonzero()[0]

@@ -44,7 +44,7 @@ class ProcessMetrics:
         self._policies = PolicyMetrics(self._attempts.evaluations, self.timing.policy_seconds)
         self.requests, self._claims = RequestMetrics(), ClaimMetrics(release)
         self._kept = frozenset[str]()
-        """Policies that can have series."""
+        """Names of the policies that have metric series."""
         self._shadows: ShadowGuards | None = None
         self._groups = (GroupMetrics(release), GroupVictims(release)) if release.generic_workload else ()
         for one in (self._attempts, self._claims, *self._groups, self.timing, self.requests):

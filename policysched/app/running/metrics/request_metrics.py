@@ -22,7 +22,7 @@ from policysched.kube.connection import Connection
 
 BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 FAILED: Final = "<error>"
-"""Code label of a request without an answer."""
+"""Value of the label `code` for a request without an answer."""
 
 
 class RequestMetrics(Collector):

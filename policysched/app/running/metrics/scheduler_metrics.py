@@ -30,9 +30,9 @@ from policysched.schedule.queue.queued_pod_group import QueuedPodGroup
 from policysched.schedule.timing import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
 MANY_ATTEMPTS: Final = 15
-"""Number of attempts above which pods share a label value."""
+"""Number of attempts above which all pods share one value of the label `attempts`."""
 MOST_CLASSES: Final = 1024
-"""Largest number of sets of plugins whose evaluations are counted separately before the counts are added up."""
+"""Largest number of plugin sets with separate call counts; then the counts are added up by plugin."""
 FILTERING: Final = (PRE_FILTER, FILTER)
 SCORING: Final = (PRE_SCORE, SCORE)
 ALONE: Final = "Score alone"
@@ -41,8 +41,8 @@ PluginNames = tuple[str, ...]
 
 
 @dataclass(slots=True)
-class _Asked:
-    """How often one set of plugins was called: its filters in all decisions, its scores in those with several nodes."""
+class _CallCounts:
+    """Call counts of one set of plugins: filters run in all decisions, scores in decisions with several nodes."""
 
     profile: str
     names: tuple[PluginNames, PluginNames]
@@ -104,11 +104,11 @@ class SchedulerMetrics(Observer, Collector):
         )
         self._incoming: Counter[Labels] = Counter()
         self._incoming_members: Counter[Labels] = Counter()
-        """The pods of `_incoming` that are members of pod groups."""
+        """Numbers of pods in `_incoming` that are members of pod groups."""
         self._incoming_groups: Counter[Labels] = Counter()
         self._after_flush = 0
-        self._asked: tuple[Counter[Labels], dict[int, _Asked]] = Counter(), {}
-        """Counts added up so far, and newer counts by identity of the plugins' names, which are kept alive.
+        self._calls: tuple[Counter[Labels], dict[int, _CallCounts]] = Counter(), {}
+        """Call counts by plugin so far, and newer call counts by identity of the set's tuple of plugin names.
 
         Replaced together, because another thread reads both.
         """
@@ -118,33 +118,33 @@ class SchedulerMetrics(Observer, Collector):
         if not decision.failed:
             self._algorithm_seconds.observe((), self._monotonic() - queued.tried_at)
         names = decision.evaluation.plugin_names()
-        by_names = self._asked[1]
-        asked = by_names.get(id(names))
-        if asked is None:
+        by_names = self._calls[1]
+        calls = by_names.get(id(names))
+        if calls is None:
             if len(by_names) >= MOST_CLASSES:
                 by_names = {}
-                self._asked = self.evaluations(), by_names
-            asked = by_names[id(names)] = _Asked(queued.profile, names)
-        asked.decisions += 1
-        asked.choices += decision.feasible_count > 1
+                self._calls = self.evaluations(), by_names
+            calls = by_names[id(names)] = _CallCounts(queued.profile, names)
+        calls.decisions += 1
+        calls.choices += decision.feasible_count > 1
 
     def evaluations(self) -> Counter[Labels]:
         """Return the number of decisions by plugin, extension point (or `ALONE`) and profile."""
-        before, by_names = self._asked
+        before, by_names = self._calls
         counts = Counter(before)
-        for asked in tuple(by_names.values()):
-            filters, scores = asked.names
-            for points, names, count in ((FILTERING, filters, asked.decisions), (SCORING, scores, asked.choices)):
+        for calls in tuple(by_names.values()):
+            filters, scores = calls.names
+            for points, names, count in ((FILTERING, filters, calls.decisions), (SCORING, scores, calls.choices)):
                 for name, point in product(names, points) if count else ():
-                    counts[name, point, asked.profile] += count
-            for name in set(scores).difference(filters) if asked.choices else ():
-                counts[name, ALONE, asked.profile] += asked.choices
+                    counts[name, point, calls.profile] += count
+            for name in set(scores).difference(filters) if calls.choices else ():
+                counts[name, ALONE, calls.profile] += calls.choices
         return counts
 
     def keep_policies(self, names: frozenset[str]) -> None:
         """Drop the series of all policies except the named policies."""
         kept = {labels: count for labels, count in self.evaluations().items() if is_kept(labels[0], names)}
-        self._asked = Counter(kept), {}
+        self._calls = Counter(kept), {}
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:  # noqa: ARG002 - an observer's
         """Count preemptions and victims."""
@@ -166,7 +166,7 @@ class SchedulerMetrics(Observer, Collector):
         self._after_flush += queued.flushed
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Count a pod or pod group that enters a queue; gated pods count as unschedulable, as in kube-scheduler."""
+        """Count a pod or pod group that enters a queue; gated pods are counted as unschedulable."""
         queue = "unschedulable" if queue == "gated" else queue
         if isinstance(queued, QueuedPodGroup):
             self._incoming_groups[queue, event] += 1

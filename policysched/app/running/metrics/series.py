@@ -106,7 +106,7 @@ class Histogram:
 
 
 def _as_go(bound: float) -> str:
-    """Format a bound as Go does, without `.0`, because queries contain buckets as text."""
+    """Format a bucket's bound as Go does, without `.0`, because queries contain bounds as text."""
     return str(int(bound)) if bound == int(bound) else str(floatToGoString(bound))  # type: ignore[no-untyped-call]
 
 

@@ -35,7 +35,7 @@ from policysched.schedule.timing import (
 )
 
 TOGETHER: Final = 1024
-"""Number of decisions that are counted in one batch."""
+"""Number of decisions whose durations are added to the histograms in one batch."""
 FINE: Final = Code.SUCCESS
 SUCCESS: Final = FINE.text
 PREEMPTION: Final = "DefaultPreemption"
@@ -94,9 +94,9 @@ class TimingMetrics(Collector):
         )
         self._groups = GroupPreemptionTimes(release) if release.generic_workload else None
         self._decided: dict[str, list[float]] = {}
-        """Durations of decisions that are not counted yet, by profile."""
+        """Durations of decisions that are not yet in the histograms, by profile."""
         self._turns = 0
-        """Odd while durations are being counted."""
+        """Number that is odd while durations are added to the histograms, so that a reader detects a change."""
         self._preemptions: Counter[Labels] = Counter()
         self._preemption_attempts = 0
         self._volume_errors: Counter[Labels] = Counter()
@@ -109,7 +109,7 @@ class TimingMetrics(Collector):
             self._count(profile)
 
     def _count(self, profile: str) -> None:
-        """Count the recorded decisions; called in the scheduler's loop."""
+        """Add the recorded durations of a profile to the histograms; called in the scheduler's loop."""
         self._turns += 1
         _count_points(self._points, profile, self._decided.pop(profile))
         self._turns += 1

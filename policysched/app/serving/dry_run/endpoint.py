@@ -27,7 +27,7 @@ from policysched.model.release import Release
 from policysched.visible import visible
 
 MOST_REQUESTS: Final = 8
-"""Largest number of concurrent requests; one is decided, others are parsed or wait, further ones are rejected."""
+"""Largest number of concurrent requests: one is decided, others are parsed or wait. Further requests are rejected."""
 DECIDED_WITHIN: Final = 20.0
 """Limit of waiting and deciding. Units: seconds."""
 LARGEST_ANSWER: Final = 32 << 20

@@ -26,7 +26,7 @@ from policysched.reading.files import as_text
 from policysched.state.pod_groups import group_key
 
 BODY: Final = "body"
-"""Name of the body in messages."""
+"""Name of the request's body in messages."""
 LARGEST_BODY: Final = 1 << 20
 """Largest body; more is an error. Units: bytes."""
 MOST_DECISIONS: Final = 16
@@ -119,7 +119,7 @@ def read_pods(body: bytes, options: Options, release: Release) -> DryRunRequest:
 def _decisions(
     documents: Sequence[Document], options: Options, release: Release
 ) -> tuple[list[DryRunPod], tuple[str, ...]]:
-    """Return the pods of a body, with the pods of one pod group as one, and notes about them.
+    """Return the pods of a body, grouping the pods of one pod group, and notes about the pods.
 
     Raises:
         UsageError: an object is malformed, or there are too many.
@@ -141,7 +141,7 @@ def _decisions(
 
 
 def _group(document: Document) -> tuple[str, PodGroup]:
-    """Return a PodGroup of a body by key."""
+    """Return a PodGroup of a body with its key."""
     try:
         group = POD_GROUPS.decode(fill(document.object, priority_classes(())))
     except ObjectError as error:

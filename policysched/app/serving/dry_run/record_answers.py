@@ -15,7 +15,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def shortened(record: Record, nodes: Collection[str], limit: int | None) -> Record:
-    """Return a record with only some nodes; `leftOut` is the number of omitted nodes in each part.
+    """Return a decision record with only some nodes; `leftOut` is the number of omitted nodes in each part.
 
     Args:
         record: The record.

@@ -29,7 +29,7 @@ UNEXPECTED: Final = "unexpected"
 _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)
 _KEY: Final = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*),([a-zA-Z_][a-zA-Z0-9_]*)", re.ASCII)
 Allowed = Mapping[str, Mapping[str, frozenset[str]]]
-"""Allowed label values by metric and label; other labels are unrestricted."""
+"""Allowed values by metric and label; the values of other labels are unrestricted."""
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 

@@ -28,11 +28,11 @@ from policysched.model.requests import CPU, EPHEMERAL, MEMORY, pod_amounts, pod_
 
 MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
 CHUNK: Final = 25
-"""Number of pods per chunk, which takes about a millisecond."""
+"""Number of pods whose series are computed before other threads run: about a millisecond of work."""
 PAUSE: Final = 0.001
-"""Pause after a chunk, for other threads. Units: seconds."""
+"""Pause after each chunk of pods, in which other threads run. Units: seconds."""
 MOST_AMOUNTS: Final = 1024
-"""Largest number of requests and limits of a pod; pods with more are omitted."""
+"""Largest number of requests and limits of a pod; a pod with more is omitted."""
 LARGEST: Final = 256 << 20
 """Largest total size of the series; more is an error. Units: bytes."""
 REQUEST, LIMIT = "kube_pod_resource_request", "kube_pod_resource_limit"
@@ -108,7 +108,7 @@ def _amount_count(pod: Pod) -> int:
 
 
 def _labels(pod: Pod) -> tuple[str, str]:
-    """Return the label texts of a pod, before the resource and between resource and unit."""
+    """Return the texts of a pod's labels: before the label `resource`, and between `resource` and `unit`."""
     metadata, spec = pod.metadata, pod.spec
     priority = "" if spec.priority is None else spec.priority
     return (
@@ -137,7 +137,7 @@ def _escape(text: str) -> str:
 
 
 def _number(amount: Quantity) -> str:
-    """Format a number for Prometheus; beyond the range of float it is infinite, as in Go."""
+    """Format a number for Prometheus; a number beyond the range of float is infinite, as in Go."""
     try:
         number = float(amount.number)
     except OverflowError:

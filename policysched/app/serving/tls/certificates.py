@@ -33,7 +33,7 @@ Pair = tuple[bytes, bytes]
 """A certificate with its chain, and its private key, in PEM form."""
 
 UNPUBLISHED: Final = ("", DEFAULT_PROXY)
-"""Authorities of clients and front proxies (none) until the authorities that the cluster publishes are read."""
+"""Authorities of clients and front proxies until the authorities that the cluster publishes are read: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ServingCertificate:
             self._own = _own_pair(options.certificate_folder, now)
         self._published = UNPUBLISHED
         self._is_unpublished = True
-        """Whether no authorities published by the cluster are in use yet; the first ones are not logged as a change."""
+        """Whether authorities that the cluster publishes are not used yet; the first use is not logged as a change."""
         self._problem = ""
         try:
             self._use(self._read())

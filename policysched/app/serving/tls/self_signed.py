@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME: Final = timedelta(days=365)
 EARLIER: Final = timedelta(hours=1)
-"""Time between the start of a certificate's validity and its creation, because clocks differ."""
+"""Time by which a certificate's validity starts before its creation, because clocks differ."""
 
 
 def self_signed(host: str, now: datetime) -> tuple[bytes, bytes]:
