@@ -20,8 +20,7 @@ _BLANKS: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-
 """Invisible characters that Unicode classifies as letters, marks or symbols."""
 _BLANK: Final = re.compile(f"[{_BLANKS}]")
 _COMMAND: Final = re.compile(r"^\s*(:):[A-Za-z]|(#)#\[")
-"""The beginning of a command to a GitHub Actions runner in a line of output: `::name`, also after spaces, at the
-start of a line, `##[name]` anywhere."""
+"""Start of a GitHub Actions runner command: `::name` at the start of a line after white space, `##[name]` anywhere."""
 
 
 def is_hidden(character: str) -> bool:

@@ -49,7 +49,7 @@ COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names
 
 
 def make_app(*names: str) -> typer.Typer:
-    """Return the command with these subcommands, by default all; flags of other sections are not imported."""
+    """Return the `policysched` command with some subcommands, by default all; import only the flags it needs."""
     app = typer.Typer(
         name="policysched",
         cls=CommandGroup,
@@ -79,7 +79,7 @@ def _make_group(section: str, name: str) -> typer.Typer:
 
 
 def _add_command(app: typer.Typer, section: str, words: tuple[str, ...], title: str | None) -> None:
-    """Add a command; `function_of` imports its module when it runs."""
+    """Add a command to an app; the command's module is imported when the command runs."""
     path = [word.replace("-", "_") for word in words]
     name = "".join(part.title() for word in path for part in word.split("_"))
     flags: type[Flags] = getattr(import_module(f"policysched.cli.flags.{section}"), f"{name}Flags")
@@ -118,7 +118,7 @@ def _root(
 
 MOST_COLUMNS: Final = "999"
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
-"""Error numbers of a full or broken disk."""
+"""Error numbers that mean a full or broken disk."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _bound_columns() -> None:
-    """Limit COLUMNS and LINES, because Rich pads each line to the stated width."""
+    """Limit COLUMNS and LINES of the environment, because Rich pads each line to the stated width."""
     for name in ("COLUMNS", "LINES"):
         stated = os.environ.get(name, "")
         if stated.isdigit() and (len(stated) > len(MOST_COLUMNS) or not stated.isascii()):
@@ -176,7 +176,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave_stdout() -> None:
-    """Redirect stdout to the null device, so that the flush at exit does not fail."""
+    """Redirect stdout to the null device, so that the flush at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

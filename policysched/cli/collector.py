@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Disable garbage collection: a collection scans every object of the cluster and frees nothing."""
+    """Disable garbage collection in a command: a collection would scan all objects of a cluster and free nothing."""
     before = gc.isenabled()
     gc.disable()
     try:

@@ -28,7 +28,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 def serve(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine to its end; SIGTERM and SIGINT set the event that it receives."""
+    """Run a coroutine to its end; pass it an event that SIGTERM and SIGINT set."""
 
     async def run() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()

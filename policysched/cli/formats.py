@@ -1,4 +1,4 @@
-"""Print values as JSON and YAML, and escape texts for Markdown and workflow commands of GitHub Actions.
+"""Printing of values as JSON and YAML; escaping of texts for Markdown and workflow commands of GitHub Actions.
 
 A command makes one plain value (for JSON and YAML) and rows of texts (for tables). GitHub Actions shows workflow
 commands as annotations beside the lines of a change.
@@ -27,7 +27,7 @@ _MARKUP: Final = {**{one: f"\\{one}" for one in "\\|`*_<>[]~$"}, "&": "&amp;"}
 _LINKED: Final = re.compile(r":(?=//|(?:(?!\d+:)[\w+-]+|100|1234):)|(?<=mailto):|(?<=xmpp):|(?<=www)\.", re.IGNORECASE)
 """Parts of a text that GitHub turns into links or emoji: `https://…`, `www.…`, `:smile:`."""
 _MENTIONS: Final = re.compile(r"([@#])(?=\w)")
-"""Mentions of users, teams and issues, which GitHub links and notifies even if escaped."""
+"""Mentions of users, teams and issues, which GitHub links and about which it notifies even if escaped."""
 
 
 API_VERSION: Final = "output.policysched.io/v1alpha1"

@@ -63,7 +63,7 @@ def paragraphs(command: Any) -> list[str]:
 
 
 def exit_codes(text: str) -> list[tuple[str, str]]:
-    """Return codes and meanings of a paragraph such as `Exit codes: 0 success; 2 a flag is invalid.`."""
+    """Return codes and meanings in a paragraph such as `Exit codes: 0 success; 2 a flag is invalid.`."""
     listed = re.split(r"; (?=\d)", text.removeprefix(EXIT_CODES).strip().rstrip("."))
     return [(code, meaning) for code, _, meaning in (one.partition(" ") for one in listed)]
 
@@ -81,7 +81,7 @@ def value_name(one: Any) -> str:
 
 
 def default_text(one: Any) -> str:
-    """Return the default of a flag, empty if there is none."""
+    """Return the default of a flag as text, empty if the flag has no default."""
     if one.default is None or one.default is False or one.default in ("", ()):
         return ""
     return str(one.default.value if isinstance(one.default, enum.Enum) else one.default)

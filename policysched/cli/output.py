@@ -92,7 +92,7 @@ class _Once(logging.Filter):
         self._seen: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the message is new."""
+        """Return whether a log record has a message that was not printed before."""
         text = f"{record.getMessage()} {record.exc_info and repr(record.exc_info[1])}"
         is_new = text not in self._seen
         self._seen.add(text)

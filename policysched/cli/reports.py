@@ -1,4 +1,4 @@
-"""Reports: lines and tables, printed as tables, Markdown, values or annotations."""
+"""Reports: lines and tables of a command, printed for people, as Markdown, JSON, YAML or annotations."""
 
 from __future__ import annotations
 

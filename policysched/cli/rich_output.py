@@ -48,7 +48,7 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
 
 
 def print_parts(parts: Iterable[RenderableType], *, wide: bool = False, out: Console | None = None) -> None:
-    """Print parts one after another, with an empty line before each table that follows other output.
+    """Print lines and tables one after another, with an empty line before each table that follows other output.
 
     Args:
         parts: The parts.

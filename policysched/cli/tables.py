@@ -28,7 +28,7 @@ _LEAST_PROSE: Final = 32
 _PROSE: Final = 3
 """Number of words from which a text in the first column is treated as prose, not as a name."""
 PIPE_WIDTH: Final = 100
-"""For output to no terminal: width beyond which headers are shortened, and largest width of the line below headers.
+"""For output that is no terminal: width above which headers are shortened; width of the line below headers.
 
 Units: columns.
 """
@@ -42,7 +42,7 @@ class _Column:
     cells: list[str]
     is_number: bool
     head: list[str] = field(default_factory=list)
-    """The lines of the header that is shown."""
+    """The lines of the header as shown, which can be shortened."""
     is_cut: bool = False
 
     @property
@@ -101,7 +101,7 @@ def _total(columns: Sequence[_Column]) -> int:
 
 
 def _narrowed(table: ReportTable, columns: list[_Column], width: int | None) -> tuple[list[_Column], list[str]]:
-    """Return the columns to show, and the lines below the table about what is not shown."""
+    """Return the columns to show, and the lines below the table about columns that are omitted or shortened."""
     limit = width or PIPE_WIDTH
     can_sum_up = len(columns[0].cells) > 1 or _total(columns) > limit
     equal = [one for one in columns if can_sum_up and one.header in table.sums_up and one.is_equal]
@@ -120,7 +120,7 @@ def _narrowed(table: ReportTable, columns: list[_Column], width: int | None) -> 
 
 
 def _fit(table: ReportTable, kept: list[_Column], width: int) -> list[str]:
-    """Wrap headers, omit columns and cut texts until the columns fit; return what is omitted."""
+    """Wrap headers, omit columns and cut texts until the columns fit; return the headers of omitted columns."""
     if _total(kept) > width:
         for one in kept:
             one.head = textwrap.wrap(one.head[0], max(map(cell_len, ("", *one.cells))), break_long_words=False) or [""]
@@ -142,7 +142,7 @@ def _fit(table: ReportTable, kept: list[_Column], width: int) -> list[str]:
 
 
 def _least(one: _Column, kept: Sequence[_Column], table: ReportTable) -> int:
-    """Return the smallest width of a column; names, numbers and columns that can be left out are not cut."""
+    """Return the smallest width to which a column is cut; names, numbers and omissible columns are not cut."""
     if one is kept[0]:
         return min(one.width, _LEAST_PROSE) if one.is_prose else one.width
     if one.is_number or one.header in table.least:

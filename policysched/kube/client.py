@@ -45,12 +45,11 @@ from policysched.reading.lenient_json import UNREADABLE, identity, shallow
 log = logging.getLogger(__name__)
 STATUS_ATTEMPTS = 4
 CONDITIONS_AT_ONCE = 32
-"""Largest number of pod conditions written at the same time; more wait, to leave connections for bindings."""
+"""Largest number of pod conditions that are written at the same time; more wait, to leave connections for bindings."""
 DELETIONS_AT_ONCE = STATUSES_AT_ONCE = 8
-"""Largest number of victims deleted, and of statuses written for evictions and nominations, at the same time; more
-wait, to leave connections for bindings."""
+"""Largest number of concurrent deletions of victims, and of status writes about preemption; more wait for bindings."""
 AT_ONCE = 64
-"""Largest number of requests in flight; more wait. Lists, watches and events use separate connections."""
+"""Largest number of requests in flight; more wait. Lists, watches and events use other connections."""
 
 
 class _Metadata(msgspec.Struct):
@@ -120,7 +119,7 @@ class KubeClient:
         await self._request("POST", f"/api/v1/namespaces/{of.namespace}/pods/{of.name}/binding", body)
 
     async def node_of(self, pod: Pod) -> str:
-        """Read from the API server which node the pod is bound to; empty if it is unbound.
+        """Read from the API server the node to which a pod is bound; empty if the pod is not bound.
 
         Raises:
             ApiError: the server rejected the request; status 404 if no pod of this UID exists.
@@ -299,7 +298,7 @@ class KubeClient:
         *,
         last: bool = False,
     ) -> None:
-        """Send a patch within a limit of concurrent patches; repeat it after temporary errors."""
+        """Send a patch within a limit of concurrent patches; repeat the patch after temporary errors."""
         retry = Retry(self._pacing)
         while True:
             try:

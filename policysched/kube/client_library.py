@@ -1,4 +1,4 @@
-"""The part of the Kubernetes client library that is used: the loaders of kubeconfigs and service accounts.
+"""The only used part of the Kubernetes client library: its loaders of kubeconfigs and service accounts.
 
 The import omits the code of the packages around the loaders, which costs the most time: a synchronous client with HTTP
 and OAuth libraries, and the API client with its models. A later import of these packages loads them completely.

@@ -44,12 +44,11 @@ log = logging.getLogger(__name__)
 RENEWAL = 60.0
 """Age at which credentials are read again before a request. Units: seconds."""
 RENEW_AGAIN = 5.0
-"""Shortest time between two attempts to renew rejected credentials if the first returned the same. Units: seconds."""
+"""Shortest time between two renewals of rejected credentials that return the same credentials. Units: seconds."""
 CONNECTIONS = 160
 HEADERS = {"User-Agent": "policysched", "Accept": "application/json"}
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
-"""Headers that request uncompressed answers from a server on this machine, because compressing an answer takes longer
-than copying it."""
+"""Request headers for a server on this machine: without compression, which takes longer than copying."""
 
 
 OnAnswer = Callable[[str, int, float], None]
@@ -66,14 +65,14 @@ class Routing(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """The headers and the certificate that authenticate requests.
+    """The headers and the client certificate that authenticate requests.
 
     Renewed credentials are another object, even if they are equal.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict)
     certificate: bytes = b""
-    """Digest of the server's authorities, the client certificate and its key; empty without TLS."""
+    """Digest of the server's CAs, the client certificate and its key; empty without TLS."""
 
 
 class Connection:
@@ -109,7 +108,7 @@ class Connection:
         named_by: str = "--kubeconfig",
         master: str | None = None,
     ) -> Connection:
-        """Find server and credentials; this makes no request.
+        """Find the API server and the credentials; send no request.
 
         Args:
             clock: Decides when credentials are read again.
@@ -144,13 +143,13 @@ class Connection:
         return self._authentication
 
     def _log_failed_refresh(self, error: ConnectionProblemError) -> None:
-        """Log that the previous credentials are still used because reading them failed, once per reason."""
+        """Log, once per reason, that credentials could not be read and the previous credentials are still used."""
         if str(error) != self._problem:
             self._problem = str(error)
             log.warning("the previous credentials stay in use: %s", error)
 
     async def renew(self, refused: Authentication) -> bool:
-        """Renew credentials that the server rejected; return whether they differ from the rejected ones.
+        """Renew credentials that the server rejected; return whether the new credentials are different.
 
         Raises:
             ConnectionProblemError: no credentials are available any more.
@@ -218,7 +217,7 @@ class Connection:
         return self._credentials.certificate() if self._credentials is not None and "ssl" in self.routing else b""
 
     def _use_tls(self, tls: ssl.SSLContext | None) -> None:
-        """Use a TLS context for new connections; do not use open connections for further requests."""
+        """Use a TLS context for new connections; send no further request through open connections."""
         if tls is not None:
             self.routing["ssl"] = tls
             if self._short is not None:
@@ -331,7 +330,7 @@ class Credentials:
         return header or None
 
     def certificate(self) -> bytes:
-        """Return a digest of the server's authorities, the client certificate and its key.
+        """Return a digest of the server's CAs, the client certificate and its key.
 
         Raises:
             ConnectionProblemError: a file cannot be read.
@@ -342,7 +341,7 @@ class Credentials:
             raise ConnectionProblemError(f"cannot read {error.filename}: {error.strerror}") from error
 
     async def renew(self) -> None:
-        """Renew credentials that the server rejected, if the kubeconfig defines how.
+        """Renew credentials that the server rejected, if the kubeconfig defines a way to renew them.
 
         Raises:
             ConnectionProblemError: the renewal failed.

@@ -1,4 +1,4 @@
-"""Exec plugins of kubeconfigs: `ExecPlugin` runs one with limits on time and output.
+"""`ExecPlugin`: runs the exec plugin of a kubeconfig, with limits on time and output.
 
 The client library's own implementation has no limits. A plugin that hangs, because its server hangs, would block all
 requests that need its credentials.
@@ -20,14 +20,14 @@ from policysched.model.decode import ObjectError, decode
 from policysched.visible import visible
 
 PATIENCE: Final = 60.0
-"""Longest run time of a plugin; then it is killed. Units: seconds."""
+"""Longest run time of an exec plugin, after which the plugin is killed. Units: seconds."""
 LARGEST: Final = 1 << 20
-"""Largest output of a plugin; more is an error. Units: bytes."""
+"""Largest output of an exec plugin; more is an error. Units: bytes."""
 _NEEDED: Final = ("apiVersion", "kind", "status")
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    """The status of the ExecCredential that a plugin prints."""
+    """The status of the ExecCredential that an exec plugin prints."""
 
     token: str = ""
     client_certificate_data: str = ""
@@ -39,7 +39,7 @@ class ExecPlugin(ExecProvider):
     """An exec plugin with the interface that the client library's loader calls."""
 
     async def run(self, _: Any = None) -> Any:
-        """Run the plugin and return the status of the ExecCredential it prints.
+        """Run the exec plugin and return the status of the ExecCredential that it prints.
 
         Raises:
             ConfigException: the plugin failed, took too long or printed no valid ExecCredential.

@@ -31,7 +31,7 @@ _FLAGS: Final = frozenset(("insecure-skip-tls-verify", "provideClusterInfo"))
 
 
 class _Shape(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """Base of the structs of a kubeconfig."""
+    """Base of the structs into which parts of a kubeconfig are decoded."""
 
 
 class _Cluster(_Shape, frozen=True):
@@ -130,7 +130,7 @@ class Kubeconfigs(KubeConfigMerger):
 
 
 def _texts(value: Any) -> Any:
-    """Copy a decoded kubeconfig with numbers and booleans as text, except for flags."""
+    """Copy a decoded kubeconfig with numbers and booleans as text, except fields whose type is boolean."""
     if isinstance(value, dict):
         return {name: one if name in _FLAGS else _texts(one) for name, one in value.items()}
     if isinstance(value, list):

@@ -27,14 +27,13 @@ from policysched.reading.lenient_json import UNREADABLE, elements, members
 
 PAGE = 500
 FIRST_PAGE = 2000
-"""Page size of the first list, before scheduling starts; the API server needs about 5 ms per page."""
+"""Page size of the first list, before scheduling starts: objects per request. A page takes the server 5 ms."""
 MOST_PAGES = 4000
 """Largest number of pages of a list; more is an error. Two million objects of a kind do not fit into etcd."""
 DIGITS = 19
 """Largest number of digits of a resourceVersion: etcd counts in signed 64 bits."""
 LARGEST_PAGE = 1 << 30
-"""Largest answer with one page; more is an error. An etcd object has at most 1.5 MiB, its JSON can be longer. Units:
-bytes."""
+"""Largest answer with one page; more is an error. Units: bytes."""
 LARGEST_LIST = 8 << 30
 """Largest answer with a whole list; more is an error. It is etcd's recommended limit of a database. Units: bytes."""
 WHOLE = 0
@@ -159,7 +158,7 @@ def _decode(answer: bytes, path: str, kind: str) -> _Page:
 
 
 def _outline(answer: bytes) -> _Page | None:
-    """Read the resourceVersion of a page with an unreadable item, without decoding items; None if it is not a page."""
+    """Read the resourceVersion of a page with an unreadable item; None if the answer is not a page."""
     parts = members(answer)
     try:
         head = _HEAD.decode(b'{"kind":%b,"metadata":%b}' % (parts["kind"], parts["metadata"]))
@@ -212,7 +211,7 @@ async def is_served(transport: Transport, kind: ApiKind[Any]) -> bool:
 
 
 async def in_served_version(kind: ApiKind[Any], send: Callable[[ApiKind[Any]], Awaitable[T]]) -> T:
-    """Send a request for the newest API version of a kind, and for older versions while the server does not find it.
+    """Send a request for the newest API version of a kind; if the server does not find it, for older versions.
 
     Args:
         kind: The kind, whose versions have the same fields.

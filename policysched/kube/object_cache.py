@@ -23,10 +23,10 @@ from policysched.model.objects.meta import Metadata
 from policysched.reading.lenient_json import UNREADABLE, identity
 
 log = logging.getLogger(__name__)
-PORTION = 100
+CHUNK = 100
 """Number of list items processed without yielding to the event loop."""
 BURST = 100
-"""Largest number of log lines about skipped objects in a burst; further lines are only counted."""
+"""Largest number of log lines about skipped objects in a burst; further skipped objects are only counted."""
 PER_SECOND = 1.0
 """Log lines about skipped objects per second after a burst."""
 
@@ -63,7 +63,7 @@ _PEEK = msgspec.json.Decoder(_Peek)
 
 
 class TextKeeper(Protocol[T_contra]):
-    """Storage of the raw JSON of objects."""
+    """Interface of a store for the raw JSON of objects."""
 
     incomplete: bool
     """Whether the JSON of some known objects is missing."""
@@ -104,12 +104,12 @@ class ObjectCache(Generic[T]):
         return Replacement(self)
 
     def filling(self, raws: Iterable[msgspec.Raw]) -> Generator[None, None, None]:
-        """Store the missing JSON of known objects from a list, yielding after each chunk; other objects are ignored."""
+        """Store the missing JSON of known objects from a list, yielding after each chunk; ignore other objects."""
         texts = self._texts
         if texts is None:
             return
         for number, raw in enumerate(raws, 1):
-            if number % PORTION == 0:
+            if number % CHUNK == 0:
                 yield
             known = self._objects.known.get(identify(raw)[0])
             if known is not None and texts.lacks(known):  # texts that arrived since are newer
@@ -117,7 +117,7 @@ class ObjectCache(Generic[T]):
         texts.incomplete = False
 
     def take(self, raw: msgspec.Raw, *, deleted: bool, reach: Callable[[str], None]) -> tuple[T | None, T | None]:
-        """Apply a watch event; return the object that was deleted, and the object that was added or changed.
+        """Apply a watch event; return the object that it deletes, and the object that it adds or changes.
 
         Args:
             raw: The object.
@@ -150,7 +150,7 @@ class ObjectCache(Generic[T]):
     def _decode(
         self, raw: msgspec.Raw, objects: _Objects[T], known: Mapping[Key, T], reported: Mapping[Key, str]
     ) -> T | None:
-        """Decode an object; return None if no plugin needs it, or the previous version if the object is unusable.
+        """Decode an object; return None if no plugin needs it, or its previous version if it is unusable.
 
         Args:
             raw: The object.
@@ -219,7 +219,7 @@ class ObjectCache(Generic[T]):
 
 
 class Replacement(Generic[T]):
-    """A list that replaces the known objects when it is complete; it is processed in chunks.
+    """A list that is processed in chunks and replaces the known objects when it is complete.
 
     To receive objects earlier, call `taken` after each chunk. Objects returned by `taken` stay known even if the list
     fails.
@@ -232,14 +232,14 @@ class Replacement(Generic[T]):
         self._cache = cache
         self._before, self._found = cache._objects, _Objects[T]()
         self._gone = dict(self._before.known)
-        """Known objects that have not been in the list yet."""
+        """Known objects that the list has not contained yet."""
         self._changed: list[T] = []
         self._replaced: list[Key] = []
         """Keys of known objects whose name or UID now belongs to another object."""
         self._by_uid: dict[str, Key] | None = None
         """Key of each UID in `_gone`; built when a UID appears under another name."""
         self.is_told = False
-        """Whether `taken` was called."""
+        """Whether `taken` was called at least once."""
         if cache._texts is not None:
             cache._texts.incomplete = False  # first, because more texts can be wanted while the list is read
 
@@ -285,7 +285,7 @@ class Replacement(Generic[T]):
             self._replaced.append(before)
 
     def taken(self) -> tuple[list[T], list[T]]:
-        """Return the objects changed since the last call, and known objects whose name or UID a new object has now."""
+        """Return objects changed since the last call, and known objects whose name or UID a new object took over."""
         changed, gone = self._changed, [self._gone.pop(key) for key in self._replaced]
         self._changed, self._replaced, self.is_told = [], [], True
         self._cache._drop_texts(gone)
@@ -310,7 +310,7 @@ class Replacement(Generic[T]):
         return list(found.known.values()) if anew else self._changed, list(self._gone.values())
 
     def abandon(self) -> None:
-        """Stop processing an incomplete list; a new list has to follow."""
+        """Stop processing an incomplete list; the caller must start a new list."""
         cache = self._cache
         if cache._texts is not None:
             cache._texts.incomplete = True
@@ -321,7 +321,7 @@ class Replacement(Generic[T]):
 
 
 def no_memory_for(kind: str) -> OutOfMemoryError:
-    """Return the error for an object that does not fit in memory; the process ends, as decisions would be wrong."""
+    """Return the error for an object that does not fit in memory; the process must end to avoid wrong decisions."""
     return OutOfMemoryError(f"no memory is left for a {kind}; the process exits; raise its memory limit")
 
 
@@ -336,7 +336,7 @@ def identify(raw: msgspec.Raw) -> tuple[Key, str]:
 
 
 class ReadingFailedError(ObjectError):
-    """Decoding an object failed with an unexpected exception, possibly because of a bug."""
+    """Error: decoding an object failed with an unexpected exception, possibly because of a bug."""
 
 
 def _as_object_error(error: Exception, kind: str, key: Key) -> ObjectError:
@@ -352,7 +352,7 @@ def _text(key: Key) -> str:
 
 
 class LeftOutReason(StrEnum):
-    """Reason for which an object is skipped, as a label of the counter."""
+    """Reason for which an object is skipped, as a label value of a metric."""
 
     MALFORMED = "malformed"
     FAILED = "failed"
@@ -384,7 +384,7 @@ class LeftOutObjects:
         self._log(f"left out an object that cannot be used: {error}", unforeseen)
 
     def failed(self, kind: str, obj: HasMetadata, error: Exception) -> None:
-        """Log and count an object that was decoded, but whose addition or deletion failed."""
+        """Log and count an object that was decoded, but that a handler failed to add or delete."""
         self._counter.labels(kind, LeftOutReason.FAILED.value).inc()
         namespace, name = obj.metadata.namespace, obj.metadata.name
         key = f"{namespace}/{name}" if namespace else name

@@ -46,10 +46,10 @@ class KeptTexts(Generic[T]):
         self._wanted = WantedTexts.NONE
         self._kept: dict[str, tuple[T, bytes]] = {}
         self.incomplete = False
-        """Whether the selection grew since the last complete list."""
+        """Whether JSON of newly selected objects is missing, until the next complete list."""
 
     def want(self, wanted: WantedTexts) -> None:
-        """Select the objects whose JSON is stored; the JSON of newly selected objects is missing until a list."""
+        """Select the objects whose JSON is stored; the JSON of newly selected objects is stored at the next list."""
         self.incomplete = self.incomplete or wanted > self._wanted
         self._wanted = wanted
         self._kept = {key: kept for key, kept in self._kept.items() if self._wants(kept[0])}
@@ -62,7 +62,7 @@ class KeptTexts(Generic[T]):
             self.drop(obj)
 
     def drop(self, obj: T) -> None:
-        """Drop the JSON of a deleted object, unless an object recreated under the same name has replaced it."""
+        """Drop the JSON of a deleted object, unless an object with the same name has replaced the object."""
         kept = self._kept.get(identity := self._identify(obj))
         if kept is not None and kept[0].metadata.uid == obj.metadata.uid:
             del self._kept[identity]
@@ -72,7 +72,7 @@ class KeptTexts(Generic[T]):
         return self._wants(obj) and self._identify(obj) not in self._kept
 
     def get(self, identity: str) -> bytes | None:
-        """Return the JSON of an object, or None if it is not stored."""
+        """Return the JSON of an object, or None if the JSON is not stored."""
         kept = self._kept.get(identity)
         return None if kept is None else kept[1]
 

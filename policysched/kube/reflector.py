@@ -36,7 +36,7 @@ from policysched.kube.listing import (
     read_pages,
 )
 from policysched.kube.object_cache import (
-    PORTION,
+    CHUNK,
     HasMetadata,
     ObjectCache,
     OnBroken,
@@ -53,16 +53,19 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", contravariant=True)
 SILENCE = 180.0
-"""Time without a line after which a watch is treated as stuck and the resource is listed again; the API server sends a
-bookmark every minute or two. Units: seconds."""
+"""Time without a line after which a watch is treated as stuck, and the resource is listed. Units: seconds.
+
+API servers send a bookmark every minute or two.
+"""
 MOST_OLDER = 8
-"""Number of consecutive lists older than the known state, over about two minutes, after which they are accepted: the
-server was restored from a backup."""
+"""Number of consecutive lists older than the known state after which a list is accepted, after two minutes.
+
+Then the server was restored from a backup.
+"""
 MOST_BROKEN = 8
-"""Number of consecutive failed watches, over about two minutes, after which the resource is listed, in case lists still
-work."""
+"""Number of consecutive failed watches, over about two minutes, after which the resource is listed."""
 SHORTEST_WATCH = 300
-"""Shortest duration of a watch; each is up to twice as long, so that not all end together. Units: seconds."""
+"""Shortest duration of a watch; a random duration up to twice as long spreads their ends. Units: seconds."""
 GRACE = 30
 TURN = 0.005
 """Longest time spent on events before yielding to the event loop. Units: seconds."""
@@ -135,9 +138,9 @@ class Reflector(Generic[T]):
         self._cache = ObjectCache(watched, on_broken or _log_broken, texts)
         self._pacing, self._retry = pacing, Retry(pacing)
         self._relisting = Retry(pacing)
-        """Pauses before the lists that failed watches require; reset when a watch lasts."""
+        """Growing pauses before lists that follow failed watches; reset after a watch that lasts."""
         self._beginnings = _beginnings(watched)
-        """Possible first bytes of an object of the kind in the API version that the last list found, `_served`."""
+        """Possible first bytes of an object of the kind in the listed API version."""
         self._version: str | None = None
         """The resourceVersion from which the next watch starts; None if a list has to come first."""
         self._newest = ""
@@ -172,7 +175,7 @@ class Reflector(Generic[T]):
                 await self._retry.pause()
 
     async def list_texts(self) -> None:
-        """List once to get the raw JSON that was not stored when its objects were watched; the watch continues.
+        """List once to store raw JSON that was not stored when its objects were watched; the watch continues.
 
         Raises:
             ApiError: the list cannot be read.
@@ -187,7 +190,7 @@ class Reflector(Generic[T]):
         await in_served_version(self.watched, self._list_version)
 
     async def _list_version(self, kind: ApiKind[T]) -> None:
-        """List the kind in one API version, which is then watched."""
+        """List the kind in one API version, and watch the kind in this version afterwards."""
         try:
             version = await self._take_list(kind, PAGE if self.synced.is_set() else FIRST_PAGE)
         except ApiError as error:
@@ -230,14 +233,14 @@ class Reflector(Generic[T]):
 
     async def _take_page(self, taking: Replacement[T], raws: Sequence[msgspec.Raw]) -> None:
         """Process a page in chunks, yielding to the event loop between them."""
-        for start in range(0, len(raws), PORTION):
-            taking.take(raws[start : start + PORTION])
+        for start in range(0, len(raws), CHUNK):
+            taking.take(raws[start : start + CHUNK])
             if not self.synced.is_set():
                 self._handler.replace(*taking.taken())
             await asyncio.sleep(0)
 
     def _is_restored(self, version: str) -> bool:
-        """Return whether the server was restored from a backup, so that a list with an older version is current.
+        """Return whether the server was restored from a backup, so that an older list is current.
 
         Raises:
             ApiError: the list is older and may come from a server that lags behind; list again.
@@ -260,7 +263,7 @@ class Reflector(Generic[T]):
         """Pass the remaining differences of a list to the handler in chunks."""
         changed, gone = taking.finish(anew=restored)
         if changed or gone or not taking.is_told:
-            for number, (some_changed, some_gone) in enumerate(_portions(changed, gone)):
+            for number, (some_changed, some_gone) in enumerate(_chunks(changed, gone)):
                 if number:
                     await asyncio.sleep(0)
                 self._handler.replace(some_changed, some_gone)
@@ -297,7 +300,7 @@ class Reflector(Generic[T]):
             await self._retry.pause()
 
     async def _process_lines(self, lines: Sequence[bytes]) -> bool:
-        """Process lines of a watch; return whether there were any lines."""
+        """Process lines of a watch; return whether the watch had any lines."""
         heard, clock = False, asyncio.get_running_loop().time
         turn_ends = clock() + TURN
         for line in filter(None, lines):
@@ -309,14 +312,14 @@ class Reflector(Generic[T]):
         return heard
 
     def _broke_off(self, *, heard: bool, lasted: bool) -> None:
-        """Record that a watch ended; after a watch that lasted long, the next pauses are short again."""
+        """Record that a watch was interrupted; after a watch that lasted, the next pauses are short again."""
         if lasted:
             self._retry.reset()
             self._relisting.reset()
         self._unheard += not heard
 
     def _list_if_unheard(self) -> None:
-        """Require a list if several consecutive watches delivered nothing."""
+        """Require a new list if several consecutive watches delivered nothing."""
         if self._unheard >= MOST_BROKEN:
             self._version, self._unheard = None, 0
 
@@ -342,7 +345,7 @@ class Reflector(Generic[T]):
         self._advance(version)
 
     def _is_ours(self, raw: msgspec.Raw) -> bool:
-        """Return whether an object has the watched kind, or a kind that cannot be read.
+        """Return whether an object of a watch has the watched kind, or a kind that cannot be read.
 
         An object of another kind can have the name of one of ours, which it would replace or delete.
         """
@@ -392,7 +395,7 @@ class Reflector(Generic[T]):
         self._list_if_unheard()
 
     async def _can_do_without(self, status: int) -> bool:
-        """Return whether the scheduler can run without the resource, which the server failed to list.
+        """Return whether the scheduler can run without the resource, for which a list failed with a status.
 
         Before the first list, a 404 is not enough: discovery must also not list the resource.
         """
@@ -425,15 +428,15 @@ class Reflector(Generic[T]):
         self.problem = ""
 
 
-def _portions(changed: Sequence[T], gone: Sequence[T]) -> Iterator[tuple[Sequence[T], Sequence[T]]]:
+def _chunks(changed: Sequence[T], gone: Sequence[T]) -> Iterator[tuple[Sequence[T], Sequence[T]]]:
     """Split the differences found by a list into chunks, deletions first, because a new object can reuse a name."""
-    if len(changed) + len(gone) <= PORTION:
+    if len(changed) + len(gone) <= CHUNK:
         yield changed, gone
         return
-    for start in range(0, len(gone), PORTION):
-        yield (), gone[start : start + PORTION]
-    for start in range(0, len(changed), PORTION):
-        yield changed[start : start + PORTION], ()
+    for start in range(0, len(gone), CHUNK):
+        yield (), gone[start : start + CHUNK]
+    for start in range(0, len(changed), CHUNK):
+        yield changed[start : start + CHUNK], ()
 
 
 def _beginnings(watched: ApiKind[Any]) -> tuple[bytes, ...]:

@@ -22,7 +22,7 @@ from typing import Final
 from policysched.framework import BINDING_CYCLE
 
 SHARE: Final = 10
-"""If requests of both priorities wait, one request in SHARE is of low priority."""
+"""Ratio of requests while both priorities wait: one request in SHARE is of low priority."""
 Line = OrderedDict[asyncio.Future[None], None]
 """Waiting requests, in order of arrival."""
 
@@ -80,14 +80,14 @@ class RateLimit:
             self._timer = asyncio.get_running_loop().call_later((1 - self._tokens) / self._qps, self._serve)
 
     def _next(self) -> Line:
-        """Return the line (of high or low priority) from which the next request is taken."""
+        """Return the waiting requests, of high or low priority, from which the next request is sent."""
         if not (self._first and self._last):
             return self._first or self._last
         return self._first if next(self._firsts) else self._last
 
 
 UNLIMITED: Final = RateLimit(-1.0, 0)
-"""A limit that lets every request pass."""
+"""A rate limit that lets every request pass."""
 
 
 _Queue = list[tuple[int, bool, int, "asyncio.Future[None]"]]
@@ -105,8 +105,7 @@ class RequestTurns:
     def __init__(self, at_once: int) -> None:
         self._free = at_once
         self._line: _Queue = []
-        """Heap of waiting requests: number of the binding cycle, whether outside of it, order of arrival, and the
-        future."""
+        """Heap of waiting requests: binding cycle, whether outside of cycles, order of arrival, future."""
         self._count = 0
         self._latest = 0
         """Highest number of a binding cycle that has sent a request."""

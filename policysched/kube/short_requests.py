@@ -117,7 +117,7 @@ class ShortRequests:
         return answer
 
     def use_tls(self, tls: ssl.SSLContext) -> None:
-        """Use a TLS context for new connections; open connections take no further request."""
+        """Use a TLS context for new connections; open connections get no further request."""
         self._tls = tls
         for channel in self._open:
             channel.is_usable = False
@@ -126,7 +126,7 @@ class ShortRequests:
 
     @property
     def open_count(self) -> int:
-        """Number of open connections."""
+        """Number of open connections to the server."""
         return len(self._open)
 
     async def close(self) -> None:
@@ -177,7 +177,7 @@ class ShortRequests:
         return channel
 
     def _watch(self, deadline: float) -> None:
-        """Set the timer to a deadline if it is earlier than the current one."""
+        """Set the timer to a deadline if the deadline is earlier than the timer's."""
         if self._timer is not None and deadline < self._timer.when():
             self._timer.cancel()
             self._timer = None
@@ -209,7 +209,7 @@ class _Channel(asyncio.Protocol):
         self._waiting: asyncio.Future[Answer] | None = None
         self._reader = AnswerReader(0)
         self.deadline = 0.0
-        """Deadline of the current request; without one, the time at which the unused connection is closed."""
+        """Deadline of the current request; without a request, the time at which the connection is closed."""
         self.is_usable = True
         """Whether another request may use the connection."""
 
@@ -242,7 +242,7 @@ class _Channel(asyncio.Protocol):
         self._read(data)
 
     def _read(self, data: bytes | None) -> None:
-        """Parse further bytes, or None at the end of the stream."""
+        """Parse received bytes of an answer; None means the end of the stream."""
         try:
             found = self._reader.end() if data is None else self._reader.take(data)
         except (BrokenAnswerError, ValueError) as error:
@@ -300,8 +300,7 @@ _UNTIL_CLOSED: Final = -2
 
 
 _Head: TypeAlias = tuple[int, str, str, str, int, bool]
-"""The parsed header of an answer: status, reason, content type, Retry-After, length of the body (`_CHUNKED` or
-`_UNTIL_CLOSED` if the header gives no length), and whether the connection can be reused."""
+"""Parsed header of an answer: status, reason, content type, Retry-After, body length, if the connection is reusable."""
 
 
 class AnswerReader:
@@ -321,8 +320,7 @@ class AnswerReader:
         self._begin = 0
         """Offset at which the final answer begins, after interim answers (1xx)."""
         self._at = 0
-        """Offset up to which bytes were scanned: first for the end of the header, then through the chunks of the
-        body."""
+        """Offset up to which bytes were scanned, for the end of the header or the chunks of the body."""
         self._head: _Head | None = None
         self._collected = bytearray()
         """Decoded part of a chunked body."""
@@ -378,7 +376,7 @@ class AnswerReader:
         return self._head
 
     def _body(self, length: int, *, ended: bool) -> bytes | None:
-        """Return the body of the answer, or None if it is incomplete."""
+        """Return the body of the answer, or None if the body is incomplete."""
         if length == _CHUNKED:
             return self._join()
         received, start = self._received, self._at
@@ -443,7 +441,7 @@ def _head(head: bytes) -> _Head:
 
 
 def is_address(host: str) -> bool:
-    """Return whether a host is an IP address, not a name with several addresses."""
+    """Return whether a host is an IP address; a host name can have several addresses."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -35,7 +35,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_TIMEOUT = 30.0
 """Time limit of one request. Units: seconds."""
 PATIENCE = 20
-"""Total time limit of a read request in multiples of its timeout, as long as data arrives."""
+"""Longest duration of a read request while data arrives, in multiples of its timeout."""
 SILENT = "Silent"
 """Reason of the error for a stream that sent no line for too long."""
 TOO_MANY = "TooManyRequests"
@@ -45,15 +45,14 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """First and longest pause between attempts; each pause is twice as long as the previous one. Units: seconds."""
 _MAX_DOUBLINGS = 10
 REPEATS = 10
-"""Number of consecutive attempts for which Retry-After alone decides the pause, as in client-go.
+"""Number of consecutive attempts whose pause is exactly the server's Retry-After, as in client-go.
 
 Source: k8s.io/client-go/rest/with_retry.go.
 """
 MOST_ASKED = 120.0
 """Longest Retry-After that the client obeys, so that a server cannot stop a watch for hours. Units: seconds."""
 MAX_LINE = 32 << 20
-"""Longest line of a stream and largest answer that is not a list; more is an error. An object has at most 1.5 MiB in
-etcd. Units: bytes."""
+"""Longest line of a stream, and largest answer that is not a list; more is an error. Units: bytes."""
 
 SLICE = 1 << 20
 """Amount of an answer that is decompressed before yielding to the event loop, some milliseconds. Units: bytes."""
@@ -76,7 +75,7 @@ class ApiStatus(msgspec.Struct):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the server asks to retry; None if it does not."""
+        """Time after which the server asks the client to retry; None if absent. Units: seconds."""
         return (self.details.retryAfterSeconds if self.details else 0) or None
 
 
@@ -154,7 +153,7 @@ class Transport:
         return await self._once(method, path, body, {**authentication.headers, **sent}, most)
 
     async def server_version(self) -> str:
-        """Return the server's `gitVersion`; empty if it reports none or rejects the request.
+        """Return the server's `gitVersion`; empty if the server reports none or rejects the request.
 
         Raises:
             ConnectionProblemError: the server is unreachable, or rejects the credentials.
@@ -200,7 +199,7 @@ class Transport:
     async def _answer(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
     ) -> Answer:
-        """Send a request through aiohttp, which evaluates the body when the connection is open."""
+        """Send a request through aiohttp, which reads the body only when the connection is open."""
         data: bytes | AsyncIterator[bytes] | None = body
         if method != "GET":
             data, headers = self._written(body or b""), {**headers, "Content-Length": str(len(body or b""))}
@@ -360,7 +359,7 @@ def _drop(response: aiohttp.ClientResponse) -> None:
 
 
 def refusal(answer: Answer, origin: str) -> ApiError:
-    """Convert an answer of status 300 or higher into an `ApiError`.
+    """Convert an HTTP answer of status 300 or higher into an `ApiError`.
 
     API servers do not redirect. Following a redirect could turn a binding into a GET, whose answer would be believed.
     """
@@ -382,10 +381,10 @@ def refusal(answer: Answer, origin: str) -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Source of random numbers and of pauses between attempts."""
+    """Source of random numbers and of pauses between attempts of requests."""
 
     random: Callable[[], float]
-    """Returns a random number from 0 to below 1."""
+    """Function that returns a random number from 0 to below 1."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
@@ -411,7 +410,7 @@ class Retry:
         await self._pacing.sleep(max(own, min(at_least * self._spread(), MOST_ASKED)))
 
     def _spread(self) -> float:
-        """Return a random factor from 1 to 1.5 that separates clients which begin to wait at the same time."""
+        """Return a random factor from 1 to 1.5, so that clients that wait together retry at different times."""
         return 1 + self._pacing.random() / 2
 
 

@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 
 from policysched.kube import reflector
-from policysched.kube.object_cache import PORTION
+from policysched.kube.object_cache import CHUNK
 from tests.kube.fake_server import Kube, answer, eventually, stream
 from tests.kube.reflecting import HANG, NODE_PATH, Watching, gone, node, page, watching
 
-COUNT = 5 * PORTION + 7
+COUNT = 5 * CHUNK + 7
 
 
 def many(letter: str, version: int = 1) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ async def test_the_loop_gets_turns_while_the_first_list_is_taken(kube: Kube) -> 
     kube.server.on("WATCH", NODE_PATH, HANG)
     async with watching(kube) as run:
         sizes = await sizes_until(run, run.reflector.synced.is_set)
-    assert sizes == {0, *range(PORTION, COUNT, PORTION), COUNT}
+    assert sizes == {0, *range(CHUNK, COUNT, CHUNK), COUNT}
 
 
 async def test_the_loop_gets_turns_while_a_later_list_is_taken(kube: Kube) -> None:
@@ -44,7 +44,7 @@ async def test_the_loop_gets_turns_while_a_later_list_is_taken(kube: Kube) -> No
     kube.server.on("WATCH", NODE_PATH, stream(gone()), HANG)
     async with watching(kube) as run:
         sizes = await sizes_until(run, lambda: len(run.ledger.held) == COUNT)
-    assert sizes == {0, *range(PORTION, COUNT, PORTION), COUNT}
+    assert sizes == {0, *range(CHUNK, COUNT, CHUNK), COUNT}
 
 
 async def test_the_first_list_is_taken_page_by_page_while_the_next_page_is_asked_for(kube: Kube) -> None:

@@ -190,8 +190,7 @@ def _memory(entry: bytes) -> int:
 
 
 _FIRST_HEADER = 0x80
-"""Smallest byte that begins a list, a map, a text, a long value or a negative number; inside texts, such bytes occur
-only in non-ASCII characters."""
+"""Smallest first byte of an encoded list, map, text, long value or negative number, also in non-ASCII text."""
 
 
 def _head_of(length: int, number: int, checksum: bytes) -> bytes:

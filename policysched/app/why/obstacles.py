@@ -37,13 +37,12 @@ from policysched.schedule.cycle.results.plugin_results import EXTENDERS, FilterR
 from policysched.state.nominated.columns import PodsByRow
 
 MOST_PARTS: Final = 64
-"""Largest number of taints, and of parts of a pod per filter, that are distinguished; further ones keep the filter's
-reason."""
+"""Largest number of taints, and of parts of a pod per filter, that rejections are split into."""
 TOO_MANY_PODS: Final = "Too many pods"
 INSUFFICIENT: Final = "Insufficient "
 NODE_PORTS: Final = "NodePorts"
 MOST_ROWS: Final = 64
-"""Largest number of nodes of a group on which pods with a host port are counted. Units: nodes."""
+"""Largest number of nodes of a group on which pods that use a host port are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +71,11 @@ class ExcludingCondition:
     text: str
     rows: Mask
     fixes: Fixes
-    """Returns the ways to remove the condition on some rows."""
+    """Function that returns the changes that remove the condition on some rows."""
     detail: Callable[[RowNumbers], str] | None = None
-    """Returns a text with the values of some rows, to show in place of `text`."""
+    """Function that returns a text with the values of some rows, to show in place of `text`."""
     least: Callable[[RowNumbers], Codes] | None = None
-    """Returns the amounts that rows lack; None if the condition is not about an amount."""
+    """Function that returns the amounts that rows lack; None if the condition is not about an amount."""
 
     def text_for(self, rows: RowNumbers) -> str:
         """Return the condition as text, with amounts and values of some rows."""
@@ -84,12 +83,12 @@ class ExcludingCondition:
 
 
 def no_fixes(_: RowNumbers) -> Sequence[Fix]:
-    """Return no fixes."""
+    """Return no fixes, for a condition that no change removes."""
     return ()
 
 
 def find_conditions(variants: VariantEvaluator, raw: Object, decision: Decision) -> list[ExcludingCondition]:
-    """Return all conditions that exclude nodes.
+    """Return all conditions that exclude nodes in a decision.
 
     Args:
         variants: Evaluates edited pods, nodes and policies.
@@ -123,7 +122,7 @@ def find_conditions(variants: VariantEvaluator, raw: Object, decision: Decision)
 
 
 def _pre_filter_rejection(variants: VariantEvaluator, raw: Object, decision: Decision) -> ExcludingCondition:
-    """Return the rejection by PreFilter as a condition on all nodes."""
+    """Return the rejection by PreFilter as one condition that excludes all nodes."""
     status = decision.rejection
     assert status is not None  # noqa: S101 - the caller has checked it
     read = islice((part for part in parts(raw) if status.plugin in part.plugins or not status.plugin), MOST_PARTS)

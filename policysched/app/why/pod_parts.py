@@ -35,19 +35,19 @@ class PodPart:
     """A part of a pod that filters read separately, with edits that isolate, remove or satisfy the part."""
 
     plugins: frozenset[str]
-    """Filters that read the part."""
+    """Names of the filters that read the part."""
     text: str
     alone: Edit
-    """Edits a pod to contain no other part of the same kind, such as only one of its ports."""
+    """Edit that removes all other parts of the same kind from a pod, such as all ports except one."""
     without: Edit
-    """Edits a pod to lack this part."""
+    """Edit that removes this part from a pod."""
     on_node: Edit | None = None
-    """Edits a node to satisfy the part, if that is possible."""
+    """Edit that makes a node satisfy the part; None if no edit does."""
     on_node_text: str = ""
     reasons: frozenset[str] | None = None
-    """Reasons of the filter that concern the part; None for all."""
+    """Reasons of the filter that concern the part; None if all do."""
     names_reason: bool = False
-    """Whether the text includes the filter's reason."""
+    """Whether the part's text includes the filter's reason."""
 
 
 def parts(raw: Object) -> Iterator[PodPart]:
@@ -123,7 +123,7 @@ def _less_of_term(sort: str, one: Any) -> Callable[[Any], Any]:
 
 
 def _labelled(one: Mapping[str, Any]) -> tuple[Edit | None, str]:
-    """Return an edit of a node that sets the required label, and the edit's text."""
+    """Return an edit of a node that sets a required label, and the edit as text."""
     key, values = str(one.get("key")), one.get("values") or [""]
     if one.get("operator") in {"In", "Exists"}:
         return edited("metadata.labels", keyed(key, str(values[0]))), f"label {key}={values[0]}"

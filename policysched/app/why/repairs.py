@@ -21,7 +21,7 @@ from policysched.app.why.variants import VariantEvaluator
 from policysched.framework import Mask, PostFilterResult, RowNumbers
 
 MOST_GROUPS: Final = 12
-"""Largest number of groups in the result; groups with more conditions than others are omitted."""
+"""Largest number of groups of nodes in the result; groups with more conditions than others are omitted."""
 MOST_FIXES: Final = 64
 """Largest number of conditions that a repair removes."""
 EXAMPLES: Final = 3
@@ -30,7 +30,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """Groups of nodes, with conditions and repairs."""
+    """Groups of excluded nodes with their conditions and repairs."""
 
     conditions: tuple[Condition, ...]
     groups: tuple[Group, ...]
@@ -72,7 +72,7 @@ def grouped(variants: VariantEvaluator, raw: Object, found: Sequence[ExcludingCo
 
 
 def _conditions(found: Sequence[ExcludingCondition], matrix: Mask, counts: Any, nodes: int) -> tuple[Condition, ...]:
-    """Return the effect of each condition on its own, as HTCondor's `condor_q -better-analyze` does."""
+    """Return each condition with its node counts: excluded, feasible without other conditions, excluded only by it."""
     conditions = [
         Condition(one.plugin, one.text, int(rows.sum()), nodes - int(rows.sum()), int((rows & (counts == 1)).sum()))
         for one, rows in zip(found, matrix, strict=True)
@@ -108,7 +108,7 @@ def _repairs(
 
 
 def _nearest(members: Sequence[ExcludingCondition], rows: RowNumbers) -> int:
-    """Return the row that lacks the least by the first condition about an amount; among equals, the first by name."""
+    """Return the row that lacks the least by the first condition about an amount; on a tie, the first by name."""
     for one in members:
         if one.least is not None:
             short = one.least(rows)
@@ -168,7 +168,7 @@ def _pod_repair(
 
 
 def _fixes(members: Sequence[ExcludingCondition], rows: RowNumbers, changes: Sequence[RepairKind]) -> list[Fix] | None:
-    """Return a fix of the given kinds for each condition; None if a condition has none or too many are needed."""
+    """Return a fix of the given kinds for each condition; None if a condition has no fix or too many are needed."""
     if len(members) > MOST_FIXES:
         return None
     found = [next((fix for fix in one.fixes(rows) if fix.change in changes), None) for one in members]

@@ -66,8 +66,7 @@ class Repair:
     example: str
     """A node that the pod fits with the change; a change of a node changes this node."""
     made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The changed objects: `pod` and `node` are whole objects, `rules` are removed policy/rule names, `victims` are
-    keys of evicted pods."""
+    """The changed objects: whole `pod` and `node`, names of removed `rules`, keys of evicted `victims`."""
     edits: tuple[Edit, ...] = field(default=(), repr=False, compare=False)
     """The edits of the pod."""
 
@@ -83,11 +82,11 @@ class Group:
     nodes: int
     examples: tuple[str, ...]
     lacks: tuple[str, ...]
-    """The conditions as texts, with amounts and values of these nodes."""
+    """The group's conditions as texts, with amounts and values of the group's nodes."""
     repairs: tuple[Repair, ...]
 
     def missing(self, joint: str) -> str:
-        """Return the first texts of conditions that the group lacks, joined, and the number of omitted conditions."""
+        """Return the first conditions of the group in one text, with the number of omitted conditions."""
         more = len(self.lacks) - MOST_NAMED
         return joint.join((*self.lacks[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])))
 
@@ -127,12 +126,12 @@ class ReversingWeight:
     weight: int
     now: int
     selected: tuple[str, ...]
-    """Nodes that would be best with that weight."""
+    """Nodes that would be best with the weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeComparison:
-    """Comparison of two feasible nodes by score."""
+    """Comparison of two feasible nodes by their scores."""
 
     here: str
     there: str
@@ -209,7 +208,7 @@ class GroupExplanation:
     """Why the pod group of a pod fits or waits."""
 
     group: str
-    """The group: `namespace/name`."""
+    """The pod group: `namespace/name`."""
     result: str
     """`Scheduled`, `Unschedulable` or `Error`; empty if the pod has a node, so that the group is not decided."""
     summary: str
@@ -224,11 +223,11 @@ class GroupExplanation:
     fitting: int | None = None
     """Number of members that fit at the same time; None if no member is tried."""
     placement: str = ""
-    """Name of the placement, such as a rack, on which so many members fit; empty if all nodes can be used."""
+    """Name of the placement, such as a rack, on which `fitting` members fit; empty if all nodes can be used."""
     repairs: tuple[GroupRepair, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as plain values, without empty ones."""
+        """Return the explanation as plain values, without empty values."""
         fields = {
             "group": self.group, "result": self.result, "summary": self.summary, "message": self.message,
             "minCount": self.min_count, "placed": self.placed, "pods": self.pods, "fitting": self.fitting,
@@ -248,9 +247,9 @@ class Explanation:
     summary: str
     """The explanation in one sentence."""
     node: str = ""
-    """Node of the pod; empty if it is pending."""
+    """Node of the pod; empty if the pod is pending."""
     selected: str = ""
-    """Node that the pod would get now; for a placed pod, as if it were new."""
+    """Node that the pod would get now; for a placed pod, the node that an identical new pod would get."""
     best: tuple[str, ...] = ()
     """The equally good nodes from which `selected` is drawn."""
     nodes: int = 0
@@ -265,7 +264,7 @@ class Explanation:
     """Nodes grouped by conditions, fewest conditions first."""
     more_groups: int = 0
     more_nodes: int = 0
-    """Number of further groups, and of their nodes."""
+    """Number of further groups of nodes, and number of nodes in these groups."""
     preemption: Repair | None = None
     """The effect of preemption."""
     comparison: NodeComparison | None = None
@@ -279,7 +278,7 @@ class Explanation:
     """Whether Ctrl-C ended the search for repairs and weights."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as plain values, without empty ones."""
+        """Return the explanation as plain values, without empty values."""
         fields: dict[str, Any] = {
             "pod": self.pod,
             "schedulerName": self.scheduler_name,

@@ -32,7 +32,7 @@ from policysched.rules.results.rule_rows import FINE, shortened
 from policysched.visible import visible
 
 MOST_VALUES: Final = 4
-"""Largest number of inputs and aggregates whose values are shown."""
+"""Largest number of inputs and aggregates whose values are shown for one condition."""
 _AGGREGATES: Final = frozenset({*POD_AGGREGATES, *AGGREGATES})
 _MISSING: Final = "missing"
 
@@ -47,7 +47,7 @@ class RulePart:
     text: str
     rows: Mask
     text_for: Callable[[RowNumbers], str]
-    """Returns the condition as text, with the values of the first of some rows."""
+    """Function that returns the condition as text, with the values of the first of some rows."""
     on_node: Edit | None = None
     on_node_text: str = ""
 
@@ -91,7 +91,7 @@ def _part(variants: VariantEvaluator, policy: CompiledPolicy, rule: FilterRule, 
 
 
 def _labelled(side: Expr) -> tuple[Edit | None, str]:
-    """Return an edit of a node that sets the label which a comparison requires, and the edit's text."""
+    """Return an edit of a node that sets the label that a comparison requires, and the edit as text."""
     if not isinstance(side, Comparison) or side.operator != "==":
         return None, ""
     for path, other in ((side.left, side.right), (side.right, side.left)):

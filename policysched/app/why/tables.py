@@ -18,7 +18,7 @@ FITTING: Final = "nodes that then fit"
 
 
 def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
-    """Yield the parts of an explanation."""
+    """Yield the lines and tables that show an explanation."""
     if explanation.pod_group is not None:
         yield from _pod_group(explanation.pod_group)
     yield Text(visible(explanation.summary), "bold")

@@ -47,7 +47,7 @@ class VariantEvaluator:
         """Whether Ctrl-C ended the evaluation; results so far are reported."""
 
     def until_interrupted(self, found: Iterable[T]) -> Iterator[T]:
-        """Yield results until Ctrl-C ends the evaluation."""
+        """Yield the results of an iterator until Ctrl-C ends the evaluation."""
         if self.interrupted:
             return
         try:
@@ -68,11 +68,11 @@ class VariantEvaluator:
 
     @cached_property
     def nodes(self) -> Mapping[str, Object]:
-        """Nodes as given, by name."""
+        """Nodes as given to the simulation, by name."""
         return {one["metadata"]["name"]: one for one in self.simulation.objects if one["kind"] == "Node"}
 
     def pod(self, raw: Object) -> Pod:
-        """Decode a changed pod."""
+        """Decode an edited pod."""
         pod = decode_pod(fill_pod(raw, self.simulation.classes, self.cluster.release))
         return replace(pod, spec=replace(pod.spec, scheduler_name=self.simulation.profile.scheduler_name))
 
@@ -90,7 +90,7 @@ class VariantEvaluator:
 
     @contextmanager
     def node_changed(self, raw: Object) -> Iterator[int]:
-        """Replace a node inside this context; yields its row."""
+        """Replace a node inside this context; yield the node's row."""
         node = decode_node(fill_node(raw))
         row = self.cluster.nodes.row_of[node.metadata.name]
         before = self.cluster.nodes.nodes[row]
@@ -114,7 +114,7 @@ class VariantEvaluator:
                 self.cluster.set_pod(one.pod)
 
     def with_weight(self, plugin: str, weight: int) -> Engine:
-        """Return an engine in which a plugin or policy has another weight; with weight 0 it does not score."""
+        """Return an engine in which a plugin or policy has another weight; weight 0 removes its scores."""
         profile = self.simulation.profile
         changed = ((one, weight if one.name == plugin else own) for one, own in profile.scores)
         scores = tuple((one, own) for one, own in changed if own)

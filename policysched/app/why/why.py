@@ -58,7 +58,7 @@ from policysched.schedule.cycle.record import make_record
 
 Object = Mapping[str, Any]
 MOST_GROUPS_IN_SUMMARY: Final = 3
-"""Largest number of groups in a summary."""
+"""Largest number of groups of nodes in a summary."""
 
 
 def why(  # noqa: PLR0913 - what a decision depends on
@@ -122,7 +122,7 @@ def why(  # noqa: PLR0913 - what a decision depends on
 
 
 def _group_of(pod: Object, objects: Sequence[Object], release: Release) -> tuple[PodGroup | None, Release]:
-    """Return the pod group of a pod, if its object exists and the release schedules groups; and the release to use."""
+    """Return the pod group of a pod, if its object exists and the release has pod groups; and the release to use."""
     groups, grouped = [one for one in objects if kind_of(one) is POD_GROUPS], release_of_groups(objects, release)
     if grouped is None or not groups:
         return None, release
@@ -207,7 +207,7 @@ def _spec(raw: Object) -> Mapping[str, Any]:
 
 
 def _as_new(raw: Object) -> Object:
-    """Return a pod as if it were new."""
+    """Return an existing pod as a new pod."""
     if not _spec(raw).get("nodeName"):
         return raw
     return {**raw, "status": {"phase": "Running", **(raw.get("status") or {})}}
@@ -230,14 +230,14 @@ def _named(raw: Object, names: SchedulerNames) -> Object:
 
 
 def _foreign(pod: Pod, names: SchedulerNames) -> Iterable[str]:
-    """Note that a pod of a scheduler without a known configuration is evaluated with the default plugins."""
+    """Yield a note if a pod names a scheduler without a known configuration, so that default plugins evaluate it."""
     name = pod.spec.scheduler_name
     if names.source == "the pods" and name not in {DEFAULT_NAME, DEFAULT_SCHEDULER}:
         yield f"schedulerName of the pod is {name}; the pod is evaluated with the default plugins"
 
 
 def _undecided(raw: Object, names: SchedulerNames) -> Explanation | None:
-    """Return the sentence about a pod that no scheduler places, or that another scheduler places; else None.
+    """Return the explanation of a pod that no scheduler, or another scheduler, places; else None.
 
     Raises:
         UsageError: the pod is malformed.
@@ -369,7 +369,7 @@ class _DecisionExplainer:
         return replace(explanation, summary=_compared(explanation))
 
     def _other(self, record: Mapping[str, Any], at: str) -> str:
-        """Return the node to compare: the runner-up if the pod's node is among the best, else the best node."""
+        """Return the node to compare with a pod's node: the second best if the pod's node is best, else the best."""
         selected: str = record["selected"]
         return runner_up(record, at) if at in record["best"] else selected
 

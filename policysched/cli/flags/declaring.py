@@ -31,7 +31,7 @@ class Flag:
     default: str = ""
     """The default, as pflag prints it; for help and logs only."""
     no_effect: str = ""
-    """Why the flag is accepted but has no effect; empty if it has an effect."""
+    """Reason why the flag is accepted but has no effect; empty if the flag has an effect."""
     name: str = ""
     section: str = ""
 
@@ -42,12 +42,12 @@ class Flag:
 
     @property
     def described(self) -> str:
-        """The text of `--help`."""
+        """The flag's text in `--help`."""
         default = f" [default: {self.default}]" if self.default and self.default != "[]" else ""
         return f"No effect: {self.no_effect}." if self.no_effect else f"{self.help}{default}"
 
     def read(self, given: str | list[str] | None) -> Any:
-        """Convert the text or texts of a flag.
+        """Convert the text that a user gave for the flag, or the texts for a list, into the flag's value.
 
         Raises:
             UsageError: a value is invalid.
@@ -66,7 +66,7 @@ class Flag:
 
 
 def flag(form: Form, help: str = "", *, default: str = "", no_effect: str = "") -> Any:  # noqa: A002 - as Typer has it
-    """Declare a flag as the field of a section."""
+    """Declare a flag as the field of a section's dataclass."""
     declared = Flag(form, help, default, no_effect)
     return field(default=() if form.is_list else None, metadata={_KEY: declared})
 
@@ -80,7 +80,7 @@ def flags_of(section: type[Any]) -> Iterator[Flag]:
 
 
 def read_section(section: type[T], given: Mapping[str, Any]) -> T:
-    """Read the flags of a section.
+    """Return a section with the values that the user gave for its flags.
 
     Args:
         section: The section.
@@ -94,13 +94,13 @@ def read_section(section: type[T], given: Mapping[str, Any]) -> T:
 
 
 def given_flags(section: Any) -> dict[str, Any]:
-    """Return the given flags of a section, by field name."""
+    """Return the flags of a section that the user gave, by field name."""
     values = ((one.name, getattr(section, one.name)) for one in fields(section))
     return {name: value for name, value in values if value is not None and value != ()}
 
 
 def _offering(choices: Sequence[str]) -> Callable[[str], list[str]] | None:
-    """Return a completion function for these values, None without values."""
+    """Return a completion function for the given values; None if no values are given."""
 
     def offered(incomplete: str) -> list[str]:
         return [one for one in choices if one.startswith(incomplete)]

@@ -23,7 +23,7 @@ from policysched.model.release import DEFAULT, Release, with_pod_groups
 
 COMPONENT: Final = "kube"
 _COMPATIBLE: Final = 3
-"""Number of minors before its own with which a component can be compatible."""
+"""Largest number of minors by which --min-compatibility-version may be older than the component."""
 _ALL: Final = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 _ONE_BY_ONE: Final = "pods are scheduled one by one"
 _BY_MINOR: Final = "the Kubernetes minor that is followed decides"
@@ -55,13 +55,13 @@ FIXED: Final[Mapping[str, str]] = {
     "VolumeLimitScaling": _BY_MINOR,
     "WorkloadAwarePreemption": "victims are selected for one pod at a time",
 }
-"""Gates that affect scheduling and have their default, with the reason."""
+"""Feature gates that affect scheduling and cannot be changed from their default, each with the reason."""
 WORKLOAD: Final = "GenericWorkload"
-"""The gate that schedules pods by pod groups. It can be turned on where it is beta; the alpha form differs."""
+"""The feature gate that schedules pods by pod groups; it can be turned on in minors in which it is beta."""
 TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
-"""The gate that places pod groups by topology; it needs the gate `WORKLOAD`."""
+"""The feature gate that places pod groups by topology; it needs the gate `WORKLOAD`."""
 GROUP_GATES: Final = (WORKLOAD, TOPOLOGY)
-"""The gates that schedule pods by pod groups, and pod groups by topology."""
+"""The feature gates that schedule pods by pod groups, and pod groups by topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _stated(given: Iterable[str], known: Mapping[str, Gate]) -> Iterator[tuple[s
 
 
 def _with_groups(stated: Mapping[str, bool], known: Mapping[str, Gate]) -> dict[str, bool]:
-    """Return gates with those that AllAlpha and AllBeta set, except gates that are given."""
+    """Return the given gates and the gates that AllAlpha and AllBeta set; a gate that is given itself has priority."""
     made = dict(stated)
     for group, stage in _ALL.items():
         if group in stated:

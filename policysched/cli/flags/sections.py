@@ -343,7 +343,7 @@ class RunFlags(Flags):
     logs: LogsFlags = field(default_factory=LogsFlags)
     everywhere: GlobalFlags = field(default_factory=GlobalFlags)
     given: Mapping[str, Any] = field(default_factory=dict)
-    """The texts that the user gave, by field name."""
+    """The texts that the user gave for flags, by field name."""
 
     @classmethod
     def parameters(cls) -> Iterator[inspect.Parameter]:

@@ -29,7 +29,7 @@ class Form:
 
     metavar: str
     read: Callable[[str], Any]
-    """Converts a text to a value; for a list flag, to a part of the list."""
+    """Function that converts a text to a value; for a list flag, to a part of the list."""
     is_list: bool = False
     """Whether the flag is repeatable and has a tuple of values."""
     bare: str = ""
@@ -108,7 +108,7 @@ def read_map(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_levels(text: str) -> tuple[tuple[str, int], ...]:
-    """Read `pattern=N,…`."""
+    """Parse the value of `--vmodule`, `pattern=N,…`."""
     found = [_PATTERN.fullmatch(part) for part in text.split(",") if part]
     if not all(found):
         raise ValueError("is not a list of PATTERN=LEVEL")
@@ -116,7 +116,7 @@ def read_levels(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def read_certificates(text: str) -> tuple[tuple[Path, Path, tuple[str, ...]], ...]:
-    """Read `CERTIFICATE,KEY[:NAME,…]`."""
+    """Parse the value of `--tls-sni-cert-key`, `CERTIFICATE,KEY[:NAME,…]`."""
     found = _PAIR.fullmatch(text)
     if found is None:
         raise ValueError("is not CERTIFICATE,KEY[:NAME,...]")
@@ -125,7 +125,7 @@ def read_certificates(text: str) -> tuple[tuple[Path, Path, tuple[str, ...]], ..
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
-    """Return a parser that accepts only these words."""
+    """Return a parser that accepts only the given words."""
 
     def read(text: str) -> str:
         if text not in allowed:
@@ -136,7 +136,7 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def choice(metavar: str, *allowed: str, bare: str = "") -> Form:
-    """Return the syntax of a value that is one of these words."""
+    """Return the syntax of a flag value that is one of the given words."""
     return Form(metavar, one_of(*allowed), bare=bare, choices=allowed)
 
 

@@ -31,10 +31,10 @@ from policysched.kube.transport import Pacing
 
 log = logging.getLogger(__name__)
 JITTER: Final = 1.2
-"""Largest random addition to the pause between two attempts to acquire, as a fraction of the retry period."""
+"""Largest random addition to the pause between attempts to acquire a lease. Units: retry periods."""
 
 MOST_LOGGED: Final = 10
-"""Largest number of different failure reasons that the log shows; further ones are not logged."""
+"""Largest number of different failure reasons in the log; further reasons are not logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class ElectionTiming:
     """
 
     lease_duration: float = 15.0
-    """Time without a renewal after which candidates take over."""
+    """Time without a renewal after which candidates take over. Units: seconds."""
     renew_deadline: float = 10.0
-    """Time for which a leader tries to renew before it gives up."""
+    """Time for which a leader tries to renew before it gives up. Units: seconds."""
     retry_period: float = 2.0
 
     def faults(self) -> Iterator[str]:
@@ -74,7 +74,7 @@ class Elector:
         self._lock, self._timing, self._clock, self._pacing = lock, timing, clock, pacing
         self._observed = LeaseRecord()
         self._observed_at = 0.0
-        """Monotonic time of the last observed change of the record, or of the own request that changed it."""
+        """Monotonic time of the last observed change of the record, or of this process's request that changed it."""
         self._sent = "", 0.0
         """Renew time of the last record that this process sent, and the monotonic time of that request."""
         self._seconds = max(1, int(timing.lease_duration))
@@ -169,7 +169,7 @@ class Elector:
             return False
 
     async def _renewed_at_once(self) -> bool:
-        """Renew the lease with the known resourceVersion, without reading the Lease; return whether that succeeded.
+        """Renew the lease with the known resourceVersion, without reading the Lease; return whether it succeeded.
 
         Return False if that cannot work or failed.
         """
@@ -186,7 +186,7 @@ class Elector:
         return True
 
     async def _read_and_write(self) -> bool:
-        """Read the Lease and write it if it is free or already held by this candidate; return whether it was written.
+        """Read the Lease, and write it if it is free or held by this candidate; return whether it was written.
 
         Return whether it was written.
         """
@@ -252,7 +252,7 @@ class Elector:
         return self._until > now
 
     def _believed_until(self, now: float) -> float:
-        """Return until when the last known holder may regard itself as the leader, in spite of changes by others."""
+        """Return the time until which the last known holder may act as leader, in spite of changes by others."""
         return min(self._until, now + self._seconds)
 
     def _log_holder(self) -> None:
@@ -281,6 +281,6 @@ class Elector:
 
 
 def _is_given_back(record: LeaseRecord) -> bool:
-    """Return whether the leader released the lease; False if another client cleared the holder of the Lease."""
+    """Return whether the leader released the lease, and no other client cleared the holder of the Lease."""
     is_one_moment = record.acquire_time == record.renew_time != ""
     return not record.holder and record.duration_seconds <= 1 and is_one_moment

@@ -25,16 +25,16 @@ LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 _EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MOST: Final = (1 << 31) - 1
-"""Largest number in any field of a Lease (int32)."""
+"""Largest number in a field of a Lease (int32)."""
 _Int32 = Annotated[int, msgspec.Meta(ge=-MOST - 1, le=MOST)]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """The holder and times of a Lease; two equal records mean that the lease was not renewed between them."""
+    """The holder and times of a Lease; if two records are equal, the lease was not renewed between them."""
 
     holder: str = ""
-    """Identity of the leader; empty if there is none."""
+    """Identity of the leader; empty if the lease has no holder."""
     duration_seconds: int = 0
     acquire_time: str = ""
     """Time at which the leader acquired the lease, in the format of the API's MicroTime."""

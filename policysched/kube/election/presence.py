@@ -1,4 +1,4 @@
-"""Detection of further processes that schedule for the same scheduler name, through Leases; no leader election.
+"""Detection of other processes that schedule pods of the same scheduler names, through Leases.
 
 A place is one of a few numbered Leases of a namespace: `policysched-presence-0` to `policysched-presence-15`. Each
 process holds one place, renews it, and reads the others. A process frees its place at its end, and other processes
@@ -26,9 +26,9 @@ from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 PLACES: Final = 16
-"""Number of places (numbered presence Leases) in a namespace; further processes cannot be detected."""
+"""Number of places (numbered presence Leases) in a namespace; processes beyond it cannot be detected."""
 EVERY: Final = 10.0
-"""Interval between two renewals of a process's place, with which it also reads the other places. Units: seconds."""
+"""Interval at which a process renews its place and reads the other places. Units: seconds."""
 ENDED_AFTER: Final = 60.0
 """Time without a renewal after which the holder of a place is treated as ended. Units: seconds."""
 _NAME: Final = "policysched-presence-"
@@ -44,12 +44,12 @@ class Place:
 
     number: int
     version: str = ""
-    """The resourceVersion of the Lease; empty if it does not exist yet."""
+    """The resourceVersion of the Lease; empty if the Lease does not exist yet."""
     holder: str = ""
     """Identity of the process; empty if the place is free."""
     scheduler_names: frozenset[str] = frozenset()
     election: str = ""
-    """The lease of the process's leader election; empty without an election."""
+    """Name of the lease of the process's leader election; empty without an election."""
     renewed: str = ""
     """Time of the last renewal in the format of the API's MicroTime."""
 
@@ -83,8 +83,7 @@ class PresenceWatch:
     def __init__(self, places: Places, own: Place, clock: Clock, pacing: Pacing) -> None:
         self._places, self._own, self._clock, self._pacing = places, own, clock, pacing
         self._seen: dict[int, tuple[tuple[str, str], float, bool]] = {}
-        """For each place by number: its holder and renewal time, the time since which they are unchanged, and whether
-        this process observed a renewal by that holder."""
+        """For each place: holder and renewal time, since when both are unchanged, whether a renewal was observed."""
         self._logged: set[str] = set()
         """Identities of the competing processes that were logged."""
         self._problems: set[str] = set()
@@ -96,7 +95,7 @@ class PresenceWatch:
 
     @asynccontextmanager
     async def published(self, leave_within: float) -> AsyncIterator[None]:
-        """Publish this process's presence and detect others while the context is active.
+        """Inside this context, publish this process's presence and detect other processes.
 
         Args:
             leave_within: Limit for freeing the place at the end. Units: seconds.
@@ -139,7 +138,7 @@ class PresenceWatch:
         await self._renew(places)
 
     def _observe(self, place: Place, now: float) -> None:
-        """Record holder and renewal time of a place that was read, and since when they are unchanged."""
+        """Record a place's holder and renewal time, and the time since which both are unchanged."""
         current = (place.holder, place.renewed)
         before, since, _ = self._seen.get(place.number, (current, now, False))
         renewed = before[0] == place.holder and before != current
@@ -149,7 +148,7 @@ class PresenceWatch:
             self._seen[place.number] = current, since, False
 
     def _competing(self, places: Mapping[int, Place]) -> Iterator[int]:
-        """Yield the numbers of places whose holders were observed to renew them and compete with this process."""
+        """Yield the numbers of places whose holders renew them and compete with this process."""
         for number, place in places.items():
             renewed = self._seen[number][2]
             if renewed and place.holder not in {"", self._own.holder} and place.competes_with(self._own):
@@ -203,14 +202,14 @@ class PresenceWatch:
             self._problems.clear()
 
     def _log_once(self, problem: str, *, forbidden: bool = True) -> None:
-        """Log a problem once; a server that is unreachable is only a debug message, because other components log it."""
+        """Log a problem once; log an unreachable server only at debug level, because other components log it."""
         if problem not in self._problems and len(self._problems) < PLACES:
             self._problems.add(problem)
             log.log(logging.WARNING if forbidden else logging.DEBUG, "%s (logged once)", problem)
 
 
 def _log_failure(running: asyncio.Future[None]) -> None:
-    """Log the exception that ended the detection, if there is one."""
+    """Log the exception that ended the detection, if it ended with one."""
     if not running.cancelled() and (error := running.exception()) is not None:
         log.error("detecting other processes with the same scheduler name failed and is stopped", exc_info=error)
 
@@ -284,7 +283,7 @@ class LeasePlaces:
 
 
 def _place(lease: _Lease) -> Place | None:
-    """Return the place of a Lease; None if the name of the Lease is not that of a place."""
+    """Return the place of a Lease; None if the Lease's name is not the name of a place."""
     number = _NUMBERS.get(lease.metadata.name)
     if number is None:
         return None

@@ -31,14 +31,14 @@ _MICROSECOND = timedelta(microseconds=1)
 
 POD, POD_GROUP = "Pod", "PodGroup"
 API_VERSIONS = {POD: "v1", POD_GROUP: "scheduling.k8s.io/v1beta1", KIND: API_VERSION}
-"""API versions by kind."""
+"""API versions of the objects of events, by kind."""
 CONTROLLER = "policysched"
 """Reporting controller of events about policies, which belong to no scheduler name."""
 NO_NAMESPACE = "default"
 
 
 class EventContent(NamedTuple):
-    """The data of an event, copied from objects that can be large and deleted before the event is written."""
+    """The data of an event, copied because objects are large and can be deleted before the event is written."""
 
     namespace: str
     name: str
@@ -52,13 +52,13 @@ class EventContent(NamedTuple):
     """Text of the event, cut to the API server's limit."""
     at: datetime
     related: tuple[str, str, str, str, str] | None = None
-    """Another object of the event: namespace, name, UID and resourceVersion."""
+    """Another object to which the event refers: namespace, name, UID and resourceVersion."""
     kind: str = POD
-    """Kind of the object: Pod, or SchedulingPolicy, which has no namespace."""
+    """Kind of the event's object: Pod, or SchedulingPolicy, which has no namespace."""
 
     @property
     def written_in(self) -> str:
-        """The namespace of the event; `default` for an object without a namespace."""
+        """The namespace in which the event is written; `default` for an object without a namespace."""
         return self.namespace or NO_NAMESPACE
 
     @classmethod
@@ -172,9 +172,9 @@ def _micro_time(at: datetime) -> str:
 
 
 MEMORY = 8192
-"""Largest number of series in memory; beyond it, the one without an event for the longest time is dropped."""
+"""Largest number of event series in memory; beyond it, the series that is idle longest is dropped."""
 REFRESH = timedelta(minutes=5)
-"""Shortest time between two requests for a running series."""
+"""Shortest time between two requests about a running series."""
 FINISH = timedelta(minutes=6)
 """Time without a repetition after which a series ends."""
 _Key = tuple[str, str, str, str]
@@ -182,7 +182,7 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(slots=True, eq=False)
 class QueuedEvent:
-    """An event in the queue or in a series, with its number of occurrences and how many of them were written."""
+    """An event in the queue or in a series, with the numbers of its occurrences and of written occurrences."""
 
     about: EventContent
     name: str
@@ -196,7 +196,7 @@ class QueuedEvent:
 
     @property
     def bytes(self) -> int:
-        """Number of characters of the event's texts."""
+        """Total size of the event's texts. Units: characters."""
         about = self.about
         return len(about.note) + len(about.name) + len(about.namespace) + len(self.name)
 
@@ -209,7 +209,7 @@ class QueuedEvent:
 
     @property
     def unwritten(self) -> bool:
-        """Whether the API server does not have the latest count."""
+        """Whether the API server does not have the latest count of occurrences."""
         return self.count > self.written_count
 
     def written(self, count: int, last: datetime) -> None:
@@ -242,7 +242,7 @@ class SeriesMemory:
         return entry, over
 
     def follows(self, entry: QueuedEvent) -> bool:
-        """Return whether the series of an entry still runs, so that unwritten occurrences can be written later."""
+        """Return whether the series of an entry still runs, so that its unwritten occurrences can be written later."""
         return self._entries.get(_key(entry.about)) is entry
 
     def forget(self, entry: QueuedEvent) -> None:

@@ -28,25 +28,27 @@ from policysched.kube.transport import STRATEGIC_PATCH, Pacing, Retry, Transport
 log = logging.getLogger(__name__)
 WORKERS = 4
 MOST_WORKERS: Final = 16
-"""Largest number of workers while events fall behind."""
+"""Largest number of workers that write events while events fall behind."""
 FALLEN_BEHIND: Final = 64
-"""Number of waiting events per worker above which a further worker starts; it ends when no event waits. With this
-value, a thousand pods that are bound at once are bound before a tenth of their events is written."""
+"""Number of waiting events per worker above which another worker starts, which ends when no event waits.
+
+With this value, a thousand pods that are bound at once are bound before a tenth of their events is written.
+"""
 TRIES = 12
 """Number of server errors (5xx) after which an event is dropped, as in client-go."""
 MOST_LOGGED = 100
-"""Largest number of different refusal reasons that the log shows; further ones are only counted."""
+"""Largest number of different rejection reasons in the log; events with further reasons are only counted."""
 _NEVER_MADE = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.GONE))
 MOST: Final = 16_384
-"""Largest number of waiting events; beyond it the least important is dropped."""
+"""Largest number of waiting events; beyond it the least important event is dropped."""
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Largest total size of the texts of waiting events; beyond it the least important is dropped. Units: bytes."""
 MOST_HELD: Final = 4096
-"""Largest number of events that wait because the server rejects their namespaces; beyond it the oldest is dropped."""
+"""Largest number of events that wait because the server rejects their namespaces; then the oldest is dropped."""
 
 
 class Loss(IntEnum):
-    """Importance of an event; the lowest is dropped first."""
+    """Importance of an event; the event with the lowest importance is dropped first."""
 
     REPEAT = 0
     NORMAL = 1
@@ -91,7 +93,7 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
         return not self._count
 
     def _init(self, maxsize: int) -> None:
-        """Override asyncio's hook that creates the containers of a queue: they exist already."""
+        """Override asyncio's hook that creates the containers of a queue: the constructor creates them."""
 
     def _put(self, item: QueuedEvent) -> None:
         self._number += 1
@@ -123,7 +125,7 @@ class _Hold:
         self.retry = Retry(pacing)
         self.entries: deque[QueuedEvent] = deque()
         self.pause: asyncio.Task[None] | None = None
-        """Pause during which no event of the namespace is written; afterwards one is tried, then the others."""
+        """Pause during which no event of the namespace is written; then one event is tried, then the others."""
 
 
 class EventCounts(NamedTuple):
@@ -131,13 +133,13 @@ class EventCounts(NamedTuple):
 
     recorded: int
     requests: int
-    """Successful requests; one request can write several occurrences of a series."""
+    """Number of successful requests; one request can write several occurrences of a series."""
     refused: int
-    """Events that the server rejected."""
+    """Number of events that the server rejected."""
     waiting: int
-    """Requests still to be sent."""
+    """Number of requests that still have to be sent."""
     given_up: int
-    """Events that were dropped because too many waited."""
+    """Number of events that were dropped because too many events waited."""
 
 
 class EventWriter:
@@ -176,7 +178,7 @@ class EventWriter:
         worker.add_done_callback(self._workers.discard)
 
     def record(self, event: Event | PolicyEvent) -> None:
-        """Queue an event, or add it to its series."""
+        """Queue an event, or add the event to its series."""
         self._recorded += 1
         entry, over = self._memory.note(event)
         if entry.due:
@@ -220,7 +222,7 @@ class EventWriter:
             self._add_worker(self._catch_up())
 
     def _leave_out(self, entry: QueuedEvent) -> None:
-        """Drop a waiting entry; if its series still runs, the series' next write contains the entry's count."""
+        """Drop a waiting entry; if its series still runs, a later write contains the entry's occurrences."""
         entry.queued = False
         self._waiting -= 1
         if entry.written_count and self._memory.follows(entry):
@@ -234,7 +236,7 @@ class EventWriter:
             await self._take(await self._queue.get())
 
     async def _catch_up(self) -> None:
-        """Write queued events until none waits, as a worker that ends then."""
+        """Write queued events until no event waits; main coroutine of an additional worker."""
         while not self._queue.empty():
             await self._take(self._queue.get_nowait())
 
@@ -302,7 +304,7 @@ class EventWriter:
                 return True
 
     def _hold(self, entry: QueuedEvent, hold: _Hold) -> None:
-        """Hold an entry until its namespace accepts events; beyond MOST_HELD, drop the oldest of a namespace."""
+        """Hold an entry until its namespace accepts events; beyond MOST_HELD, drop the oldest of one namespace."""
         hold.entries.append(entry)
         self._held_count += 1
         if self._held_count > MOST_HELD:
@@ -311,7 +313,7 @@ class EventWriter:
             self._leave_out(most.entries.popleft())
 
     async def _pause(self, namespace: str, hold: _Hold, at_least: float) -> None:
-        """After a pause, retry a held entry of a namespace; without a held entry, release the namespace."""
+        """After a pause, try one held entry of a namespace; without held entries, write its events again."""
         await hold.retry.pause(at_least)
         hold.pause = None
         if not hold.entries:

@@ -48,7 +48,7 @@ def dry_run(flags: DryRunFlags) -> int:
 
 
 def _alone(inputs: Inputs) -> str:
-    """Return why a pod that names a pod group is decided without the group."""
+    """Return a note why a pod that names a pod group is decided without the group."""
     reason = "this Kubernetes minor does not schedule pod groups"
     if not inputs.has_group:
         reason = "the group is neither in the file nor in the cluster"

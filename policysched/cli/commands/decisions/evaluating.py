@@ -1,4 +1,4 @@
-"""Read the inputs that dry-run, why and plan share: plugins, time, metrics and the cluster."""
+"""Reading of the inputs that dry-run, why and plan share: plugins, time, metrics and the cluster."""
 
 from __future__ import annotations
 

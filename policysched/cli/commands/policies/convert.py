@@ -34,7 +34,7 @@ def convert(flags: ConvertFlags) -> int:
 
 
 def _refuse_combinations(flags: ConvertFlags) -> None:
-    """Raise an error for flags that exclude each other.
+    """Raise an error if the user combines flags of `convert` that exclude each other, such as --check and --diff.
 
     Raises:
         UsageError: two flags exclude each other.

@@ -19,7 +19,7 @@ def complete(incomplete: str) -> list[tuple[str, str]]:
 
 
 def example(flags: ExampleFlags) -> int:
-    """List the examples or write one; return the exit code."""
+    """List the examples or write one of them into a folder; return the exit code."""
     output = flags.output
     if flags.name is None:
         if flags.force:

@@ -14,7 +14,7 @@ from policysched.cli.formats import print_document
 from policysched.cli.rich_output import console, finding_text
 
 PROSE_WIDTH: Final = 100
-"""Maximum width of prose on a wide terminal. Unit: columns."""
+"""Largest width of prose on a wide terminal. Units: columns."""
 
 
 def complete(incomplete: str) -> list[tuple[str, str]]:

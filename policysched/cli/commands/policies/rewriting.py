@@ -22,17 +22,17 @@ _SEPARATOR: Final = b"---\n"
 
 
 class Words(NamedTuple):
-    """The words of a command in its messages."""
+    """The words with which messages of `fmt` and `convert` name their action and what they change."""
 
     verb: str
-    """The verb, as in `reformat`."""
+    """The verb in messages, such as `reformat`."""
     done: str
-    """The past participle of the verb."""
+    """The past participle of the verb in messages."""
     item: str
-    """A changed item, as in `expression`."""
+    """The noun for one changed item in messages, such as `expression`."""
     items: str
     kept: tuple[str, str]
-    """Description of one unchanged file and of several unchanged files, with --check or --diff."""
+    """The text for one unchanged file and for several unchanged files, with --check or --diff."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Rewriting:
     check: bool
     diff: bool
     prints: bool
-    """Whether the new content of files is printed instead of written; that of standard input is always printed."""
+    """Whether new contents of files are printed, not written; the new content of standard input is always printed."""
     err: bool
     """Whether messages go to stderr."""
     changed: int = 0
@@ -51,10 +51,10 @@ class Rewriting:
     broken: int = 0
     unusable: int = 0
     _end: bytes = field(default=b"")
-    """The last printed content."""
+    """The last byte of the output, to begin the next document on a new line."""
 
     def take(self, one: RewrittenFile) -> None:
-        """Write, print or count one file."""
+        """Write or print a file, or only count the file."""
         findings = one.rewritten.findings if one.rewritten else ()
         for finding in findings:
             print_finding(finding.text(), stderr=True)
@@ -101,13 +101,13 @@ class Rewriting:
         return ", ".join(f"{count(number, 'file')} {what}" for number, what in parts if number)
 
     def code(self) -> int:
-        """Return the exit code."""
+        """Return the exit code of the command."""
         if self.unusable:
             return 2
         return int(bool(self.broken or (self.check and self.changed)))
 
     def run(self, files: Iterable[RewrittenFile], notes: Iterable[str]) -> int:
-        """Take all files and print a summary; return the exit code.
+        """Process all files with `take` and print a summary; return the exit code.
 
         Args:
             files: The files.

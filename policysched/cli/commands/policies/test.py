@@ -28,7 +28,7 @@ from policysched.reading.positions import SourcePosition
 from policysched.visible import visible
 
 PAUSE: Final = 0.3
-"""Interval between checks for changed files. Unit: seconds."""
+"""Interval between checks for changed files. Units: seconds."""
 
 
 def test(flags: TestFlags) -> int:
@@ -129,7 +129,7 @@ def _print_lines(run: PolicyTestRun) -> None:
 
 
 def _beside(run: PolicyTestRun) -> list[str]:
-    """Return the lines about coverage and mutation testing that follow the test results."""
+    """Return the lines about coverage and mutation testing that are printed after the test results."""
     said = [line for one in run.coverage if one.covered < one.total for line in one.lines()]
     said += [f"`unreached` names a part that does not exist or is covered: {one}" for one in run.wrong]
     said += [line for one in run.mutation for line in one.lines()]

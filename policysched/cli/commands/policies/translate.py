@@ -1,4 +1,4 @@
-"""`policysched translate`: prints the node affinity that stands for the filters of policies."""
+"""`policysched translate`: prints a node affinity that allows at least the nodes that filters of policies allow."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class _Terminal:
 
 
 def demo(flags: DemoFlags) -> int:
-    """Play the demo; return the exit code."""
+    """Run a demo; return the exit code."""
     logging.getLogger("policysched").setLevel(logging.ERROR)
     if flags.devices and flags.gang:
         raise UsageError("--devices and --gang cannot be combined")

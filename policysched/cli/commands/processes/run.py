@@ -55,7 +55,7 @@ def run(flags: RunFlags) -> int:
 
 
 def _options(flags: RunFlags) -> RunOptions:
-    """Return the options of the process.
+    """Return the options of the scheduler process from flags.
 
     Raises:
         UsageError: flags are invalid or contradict each other.

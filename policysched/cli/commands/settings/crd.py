@@ -10,7 +10,7 @@ from policysched.reading import bounded_yaml
 
 
 def crd(flags: CrdFlags) -> int:
-    """Print the definition; return the exit code."""
+    """Print the CustomResourceDefinition; return the exit code."""
     text = definition_text()
     if flags.output is TextFormat.JSON:
         print_json(bounded_yaml.load(text))
