@@ -62,7 +62,7 @@ The [language](../reference/language.md) defines the expressions. [Weights](weig
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the cookbook page."""
     return INTRODUCTION + "".join(_section(folder, title) for folder, title in RECIPES.items())
 
 
@@ -87,7 +87,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _result(expect: Expectation) -> str:
-    """Return the expected result of a test: best nodes, victims, protected pods, and nodes rejected by each rule."""
+    """Return a test's expected result as text: best nodes, victims, protected pods, nodes rejected by each rule."""
     best = ", ".join(f"**{node}**" for node in expect.best or ["none"])
     for node, victims in expect.nominated.items():
         best = f"**{node}** after evicting {', '.join(victims)}"

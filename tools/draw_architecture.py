@@ -20,12 +20,12 @@ ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "inside" / "architecture.md"
 DRAWING: Final = ROOT / "docs" / "inside" / "architecture.svg"
 WALKS: Final = {"pod": "A pod's way", "policy": "A policy's way"}
-"""Paths of a pod and of a policy through the packages, and the page's sections that list the steps of each path."""
+"""Titles of the architecture page's sections that list the steps of a pod's and of a policy's path."""
 WIDTH: Final = 900
-"""Width of the drawing. Unit: pixels, as for all lengths below."""
+"""Width of the drawing. Units: pixels, as for all lengths below."""
 _EDGE, _GAP, _PAD, _LINE = 12, 12, 10, 18
 _FIRST_STOP, _STEP, _RADIUS, _CORNER = 574, 20, 10, 8
-"""Place of the first step on a path, distance to the other path's step, radius of a step's circle and of a corner.
+"""Place of the first step; distance between steps of both paths; radius of a step's circle; radius of a corner.
 
 Right of the first stop, boxes have no text.
 """
@@ -33,9 +33,9 @@ _TEXT_END: Final = _FIRST_STOP - _RADIUS - 8
 _LETTER = 7.2
 """Average width of a letter of the text."""
 _BANDS: Final = {"pod": 24, "policy": 56}
-"""Distance of the steps of each path from the upper edge of a package's box."""
+"""Distance between a path's steps and the upper edge of a package's box, by path."""
 _BESIDE: Final = {"rules": 270, "kube": 140}
-"""Width of the text in a box that contains steps of a path and shares its row."""
+"""Width of the text in a box that contains steps of a path and shares its row, by package."""
 _STYLE: Final = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328; paint-order: stroke; stroke: #f6f8fa; stroke-width: 4px }
 .title { font-weight: 600; font-size: 15px }
@@ -59,7 +59,7 @@ class Box(NamedTuple):
 
 
 def stops(title: str) -> list[str]:
-    """Return the functions on a path: the first code of each numbered line of the path's section."""
+    """Return the functions on a path: the first inline code in each numbered line of the path's section."""
     section = re.split(r"^## +", PAGE.read_text("utf-8"), flags=re.MULTILINE)
     steps = next(part for part in section if part.startswith(f"{title}\n"))
     return re.findall(r"^\d+\. `([^`]+)`", steps, flags=re.MULTILINE)
@@ -82,12 +82,12 @@ def _texts(box: Box) -> list[tuple[str, str]]:
 
 
 def _visited() -> set[str]:
-    """Return the packages that contain a step of a path."""
+    """Return the packages that contain a step of either path."""
     return {name.split(".")[0] for title in WALKS.values() for name in stops(title)}
 
 
 def _row(layer: list[str], y: int) -> list[Box]:
-    """Place the packages of a layer beside each other; a package with steps of a path is the last and widest."""
+    """Place the packages of a layer side by side; a package with steps of a path is the last and widest."""
     visited = _visited()
     main = next((room for room in layer if room in visited), None)
     others = [room for room in layer if room != main]
@@ -107,7 +107,7 @@ def _row(layer: list[str], y: int) -> list[Box]:
 
 
 def boxes() -> dict[str, Box]:
-    """Place the packages, a row for each layer."""
+    """Return the boxes of all packages; each layer is a row."""
     placed: dict[str, Box] = {}
     y = _EDGE
     for layer in layers():
@@ -122,7 +122,7 @@ def _frame(box: Box) -> str:
 
 
 def _lines(box: Box) -> Iterator[str]:
-    """Write the texts of a box."""
+    """Yield the SVG elements of the texts in a box."""
     for number, (kind, line) in enumerate(_texts(box)):
         y = box.y + _PAD + _LINE * number + 13
         yield f'<text class="{kind}" x="{box.x + _PAD}" y="{y}">{escape(line)}</text>'
@@ -136,7 +136,7 @@ def points(kind: str, placed: dict[str, Box]) -> list[tuple[int, int]]:
 
 
 def _way(kind: str, placed: dict[str, Box]) -> Iterator[str]:
-    """Draw a path through its packages: from each step to the height of the next step, then to the right."""
+    """Yield the SVG elements of a path: from each step to the height of the next step, then to the right."""
     found = points(kind, placed)
     path = f"M{found[0][0]},{found[0][1]}"
     for (x1, y1), (x2, y2) in pairwise(found):
@@ -163,7 +163,7 @@ def _legend_height(title: str) -> int:
 
 
 def drawing() -> str:
-    """Draw packages, paths and the names of the numbered steps."""
+    """Return the SVG of the drawing: packages, paths and the names of the numbered steps."""
     placed = boxes()
     legend = max(box.y + box.height for box in placed.values()) + 34
     height = legend + sum(_legend_height(title) for title in WALKS.values()) - 28

@@ -39,7 +39,7 @@ class Cause:
 
 
 class StatusError(Exception):
-    """A failed request; `status` is the Status object of the response."""
+    """Error: a request failed; `status` is the Status object of the response."""
 
     def __init__(self, code: int, message: str, reason: str | None = None, details: Json | None = None) -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ def not_found(group: str, plural: str, name: str) -> StatusError:
 
 
 def already_exists(group: str, plural: str, name: str) -> StatusError:
-    """Return the 409 error for a name that is in use."""
+    """Return the 409 error for an object whose name is in use."""
     return _refused(409, group, plural, name, "@ already exists", "AlreadyExists")
 
 
@@ -88,7 +88,7 @@ def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
 
 
 def precondition_failed(resource: str, place: tuple[str, str], word: str, wanted: str, found: str) -> str:
-    """Return the message for a request whose UID or resourceVersion differs from that of the object."""
+    """Return the message for a request whose UID or resourceVersion differs from the object's."""
     key = "/".join(["/registry", resource, *filter(None, place)])
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "

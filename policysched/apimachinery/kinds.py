@@ -1,4 +1,4 @@
-"""Conversion of an object in a request into a stored object and back: unknown fields, defaults, validation, versions.
+"""Conversion between objects in requests and stored objects: unknown fields, defaults, validation, versions.
 
 As in the API server, the request chooses whether unknown fields are an error, a warning or ignored. Defaults come first
 from the schema, then from the rules of the kind. Validation reads one object alone; rules that need the cluster
@@ -64,7 +64,7 @@ _OMITTED: Json = {"labels": {}, "annotations": {}, "finalizers": [], "ownerRefer
 
 
 class StrictError(StatusError):
-    """A request with fieldValidation Strict contains an object with unknown fields."""
+    """Error: a request with fieldValidation Strict contains an object with unknown fields."""
 
     def __init__(self, resource: ApiResource, why: str) -> None:
         super().__init__(400, _handled(resource, why))
@@ -72,7 +72,7 @@ class StrictError(StatusError):
 
 
 def check_kind(resource: ApiResource, obj: Any) -> Json:
-    """Check kind and apiVersion of an object; return the object with both, and without empty metadata fields."""
+    """Check kind and apiVersion of an object; return the object with these fields, without empty metadata fields."""
     if not isinstance(obj, dict):
         raise StatusError(
             400,
@@ -113,7 +113,7 @@ def _handled(resource: ApiResource, why: str) -> str:
 
 
 def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -> None:
-    """Raise the 422 error if an object is invalid or if an update changed an immutable field."""
+    """Raise the 422 error if an object is invalid or an update changed an immutable field."""
     causes = validate(resource, obj)
     if resource.custom is not None:
         causes += schema.validate(obj, resource.schema)
@@ -123,7 +123,7 @@ def validated(resource: ApiResource, obj: Json, changed: Sequence[Cause] = ()) -
 
 
 def outward(resource: ApiResource) -> Callable[[Json], Json] | None:
-    """Return the conversion from the storage version to the resource's version; None if the versions are equal."""
+    """Return a function that converts from the storage version to the resource's version; None if they are equal."""
     if resource.group == "events.k8s.io":
         return lambda obj: {_TO_NEW.get(name, name): obj[name] for name in obj} | {"apiVersion": "events.k8s.io/v1"}
     if resource.custom is not None and not resource.custom.get("storage"):
@@ -146,13 +146,13 @@ def inward(resource: ApiResource, obj: Json) -> Json:
 
 
 def fill(target: Json, **values: Any) -> None:
-    """Set those fields of an object that are absent; keyword names are field names."""
+    """Set the absent fields of an object to given values; keyword names are field names."""
     for name, value in values.items():
         target.setdefault(name, value)
 
 
 def complete(resource: ApiResource, obj: Json) -> None:
-    """Set the defaults of an object: from its schema, and special defaults of its kind."""
+    """Set the defaults of an object: defaults of its schema, and special defaults of its kind."""
     schema.default(obj, resource.schema)
     if resource.custom is None and resource.key in _DEFAULTS:
         _DEFAULTS[resource.key](obj)

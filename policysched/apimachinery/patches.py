@@ -60,7 +60,7 @@ def json_patch(value: Json, operations: Any) -> Json:
 
 
 def _copied(value: Any) -> Any:
-    """Return a deep copy of a value; raises RecursionError if it is nested deeper than `MAX_DEPTH`."""
+    """Return a deep copy of a value; raise RecursionError if the value is nested deeper than `MAX_DEPTH`."""
     return decode(encode(value))
 
 
@@ -162,7 +162,7 @@ def _merge_field(merged: Json, name: str, change: Any, schema: Json) -> None:
 
 
 def _merge_key(schema: Json) -> str | None:
-    """Return the merge key of a built-in list; an empty text for a set, None for a list that a patch replaces."""
+    """Return the merge key of a built-in list; empty for a set, None if a patch replaces the list."""
     keys = merge_keys(schema)
     return None if keys is None else "".join(keys)
 
@@ -191,7 +191,7 @@ def _merge_item(merged: list[Any], change: Json, key: str, item: Json) -> None:
 
 
 def _reorder(merged: Json, name: str, order: list[Any], schema: Json) -> None:
-    """Sort the elements of a list that a patch names in `order`; other elements keep their positions."""
+    """Sort the elements of a list that `order` of a patch names; other elements stay at their positions."""
     items, key = merged.get(name), _merge_key(member(schema, name))
     if not isinstance(items, list) or key is None:
         return
@@ -213,7 +213,7 @@ def _clean(value: Any) -> Any:
 
 
 def apply_patch(present: Any, last: Any, applied: Any, schema: Json) -> Any:
-    """Merge a manager's applied configuration into a value; remove fields that it applied last and now omits."""
+    """Merge a manager's applied configuration into a value; remove fields that only the last one contained."""
     if isinstance(applied, dict):
         old = present if isinstance(present, dict) else {}
         return _apply_fields(old, last if isinstance(last, dict) else {}, applied, schema)

@@ -231,7 +231,7 @@ PODS = builtin("pods")
 
 
 class Registry:
-    """The resources served by the sandbox; CustomResourceDefinitions add and remove some."""
+    """The resources that the sandbox serves; CustomResourceDefinitions add and remove resources."""
 
     def __init__(self) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in (*BUILTIN, *_declared())}

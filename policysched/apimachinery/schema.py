@@ -48,7 +48,7 @@ def member(schema: Json, name: str) -> Json:
 
 
 def merge_keys(schema: Json) -> tuple[str, ...] | None:
-    """Return the keys by which a list is merged; empty for a set, None for a list that a patch replaces."""
+    """Return the keys by which a list is merged; empty for a set, None if a patch replaces the list."""
     if schema.get("x-kubernetes-patch-strategy") == "merge":
         key = schema.get("x-kubernetes-patch-merge-key")
         return (key,) if key else ()
@@ -192,7 +192,7 @@ def _string(value: str, schema: Json, path: str) -> Iterator[Cause]:
 
 
 def _ways(pattern: str, length: int) -> float:
-    """Return an upper bound on the number of ways to match a pattern against a text of this length.
+    """Return an upper bound on the number of ways in which a pattern can match a text of a length.
 
     The API server's expressions run in linear time. Python's try one way after another, so `^(a+)+$` takes minutes for
     26 characters. Each place with a choice multiplies the ways; a repeated group makes them unbounded.
@@ -205,7 +205,7 @@ def _ways(pattern: str, length: int) -> float:
 
 
 def _found(pattern: str, value: str) -> bool:
-    """Return whether a pattern occurs in a text; True if Python cannot compile the pattern."""
+    """Return whether a pattern matches a part of a text; True if Python cannot compile the pattern."""
     try:
         return re.search(pattern, value) is not None
     except re.error:

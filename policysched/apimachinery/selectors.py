@@ -25,7 +25,7 @@ _EVENT_FIELDS = {"regarding": "involvedObject", "reportingController": "reportin
 
 
 def label_predicate(text: str) -> Predicate | None:
-    """Compile a label selector of a query string; None for an empty selector, which selects everything."""
+    """Compile a label selector of a query string to a predicate; None for an empty selector, which selects all."""
     tests, at = [], 0
     while at < len(text.rstrip()):
         match = _TERM.match(text, at)
@@ -81,7 +81,7 @@ def _numeric_test(key: str, operator: str, value: str) -> Predicate:
 
 
 def object_selected(selector: Json | None, labels: Json) -> bool:
-    """Return whether an object's LabelSelector (such as `spec.selector`) selects labels; None selects nothing."""
+    """Return whether an object's LabelSelector (such as `spec.selector`) matches labels; None matches nothing."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
@@ -91,7 +91,7 @@ def object_selected(selector: Json | None, labels: Json) -> bool:
 
 
 def field_predicate(text: str, resource: ApiResource) -> Predicate | None:
-    """Compile a field selector of a query string; None for an empty selector, which selects everything."""
+    """Compile a field selector of a query string to a predicate; None for an empty selector, which selects all."""
     tests = [_field_test(term, resource) for term in re.split(r"(?<!\\),", text) if term]
     if not tests:
         return None
@@ -130,7 +130,7 @@ def _reader(path: str, resource: ApiResource) -> Callable[[Json], str]:
 
 
 def selector_text(selector: Json | None) -> str:
-    """Format a selector as kubectl does."""
+    """Format a label selector as kubectl prints it."""
     if not selector:
         return ""
     plain = "matchLabels" not in selector and "matchExpressions" not in selector

@@ -34,11 +34,11 @@ class SourceCounters:
             self._dropped.labels(reason.value)
 
     def refreshed(self, outcome: QueryOutcome, seconds: float) -> None:
-        """Count a refresh."""
+        """Count a refresh of a query's values by outcome, and its duration."""
         self._refreshes.labels(outcome.value).inc()
         self._seconds.observe(seconds)
 
     def dropped(self, reason: DropReason, count: int) -> None:
-        """Count series that gave no node a value."""
+        """Count series that gave no node a value, by reason."""
         if count:
             self._dropped.labels(reason.value).inc(count)

@@ -21,16 +21,16 @@ from policysched.metric_sources.table_answers import answers
 from policysched.model.policy import MetricAnswer, MetricKey
 
 POLL: Final = 1.0
-"""Interval between two reads of the file. Units: seconds."""
+"""Interval between two reads of the metrics file. Units: seconds."""
 
 
 class FileSource:
-    """The `MetricSource` of one file."""
+    """The `MetricSource` that reads one file."""
 
     def __init__(
         self, path: Path, clock: Clock, counters: SourceCounters, *, interval: float, poll: float = POLL
     ) -> None:
-        """Read the file a first time; a file that does not exist yet is read when it appears.
+        """Read the file a first time; read a missing file when it appears.
 
         Raises:
             UsageError: the file cannot be read, or has another format.

@@ -16,7 +16,7 @@ from policysched.visible import visible
 
 log = logging.getLogger(__name__)
 LONGEST: Final = 200
-"""Longest text from a server in a message; the rest is cut off. Units: characters."""
+"""Longest text from a server in a message; the rest is cut. Units: characters."""
 READ: Final = 4096
 """Length to which a server's text is cut before it is processed. Units: characters."""
 
@@ -27,7 +27,7 @@ NO_NODE_HAS_VALUE: Final = "no node of this cluster has a value"
 
 
 class QueryOutcome(StrEnum):
-    """Outcome of one refresh of a query, as a label of the counter."""
+    """Outcome of one refresh of a query, as a label value of a metric."""
 
     ANSWERED = "answered"
     UNREACHABLE = "unreachable"
@@ -42,7 +42,7 @@ class QueryOutcome(StrEnum):
 
 
 class DropReason(StrEnum):
-    """Reason for which a series gives no node a value, as a label of the counter."""
+    """Reason for which a series gives no node a value, as a label value of a metric."""
 
     DUPLICATE = "duplicate"
     NO_LABEL = "no_label"
@@ -52,7 +52,7 @@ class DropReason(StrEnum):
 
 
 class QueryError(PolicyschedError):
-    """A query without a usable answer; the text states the reason and what to check."""
+    """Error: a query has no usable answer; the text states the reason and what to check."""
 
     def __init__(self, outcome: QueryOutcome, message: str) -> None:
         super().__init__(message)
@@ -82,7 +82,7 @@ class ActiveProblems:
 
 
 def values_of_others(samples: Collection[str], nodes: Collection[str]) -> str:
-    """Return the problem if no node of the cluster has a value; return an empty text if a node has a value."""
+    """Return the problem that no node of the cluster has a value in the samples; empty if a node has a value."""
     if not samples or not nodes or any(name in nodes for name in samples):
         return ""
     return f'{NO_NODE_HAS_VALUE}; the values are for names such as "{one_line(min(samples))}"'

@@ -29,8 +29,7 @@ SLOW_AT_ONCE: Final = 3
 NEW_AT_ONCE: Final = 4
 """Largest number of concurrent queries without an earlier run; further new queries wait."""
 SLOW: Final = 2.0
-"""Duration above which a query is slow; a new query is cancelled after it and repeated as a slow query. Units:
-seconds."""
+"""Duration above which a query is slow; a slow new query is cancelled and repeated. Units: seconds."""
 Keys = frozenset[MetricKey]
 
 

@@ -25,7 +25,7 @@ API: Final = "api/v1/query"
 QUERY_TIMEOUT: Final = 10.0
 """Default timeout of a query. Units: seconds."""
 LARGEST: Final = 32 << 20
-"""Largest answer, twice that of 50,000 nodes with a dozen labels each; a larger answer is an error. Units: bytes."""
+"""Largest answer; more is an error. Units: bytes. 50,000 nodes with a dozen labels each need half."""
 _PIECE: Final = 1 << 16
 _OUTCOMES: Final = {TIMEOUT: QueryOutcome.TIMEOUT, TLS: QueryOutcome.TLS}
 _UNKNOWN_ISSUER: Final = ("issuer certificate", "self-signed certificate", "self signed certificate")
@@ -36,7 +36,7 @@ _NOT_THERE: Final = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOW
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Address and credentials of the server."""
+    """Address and credentials of the Prometheus server."""
 
     url: str
     token_file: Path | None = None
@@ -46,10 +46,10 @@ class ServerSettings:
 
 
 class PrometheusClient:
-    """One Prometheus server with its HTTP session."""
+    """A client of one Prometheus server, with its HTTP session."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        """Check the settings; this makes no request.
+        """Check the settings; send no request.
 
         Raises:
             UsageError: the URL, the token file or the certificate authority is invalid.

@@ -22,7 +22,7 @@ from policysched.reading.files import as_text
 Table: TypeAlias = Mapping[str, Mapping[str, float]]
 """Metric values: numbers by metric (name or query) and node."""
 LARGEST: Final = 32 << 20
-"""Largest file; more is an error. Units: bytes."""
+"""Largest metrics file; more is an error. Units: bytes."""
 MOST_NUMBERS: Final = 1_500_000
 """Largest number of values in a file; more is an error. 256 metrics of 5,000 nodes need fewer."""
 MOST_NAMES: Final = 100_000
@@ -127,7 +127,7 @@ class _Reader:
         self._names: dict[str, str] = {}
         """Names of metrics and nodes, interned so that metrics share them."""
         self._anchored: dict[str, _Scalar | dict[str, float] | None] = {}
-        """Values by anchor; None for a value that an alias must not refer to."""
+        """Values by YAML anchor; None for a value to which an alias must not refer."""
 
     def read(self) -> Table:
         """Read the only document; an empty file gives an empty table."""
@@ -234,7 +234,7 @@ def _items(given: object, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _is_number(value: object, where: str) -> bool:
-    """Return True for a number and False for None; raise an error for any other value.
+    """Return True if a value is a number and False if it is None; raise an error for any other value.
 
     Raises:
         UsageError: the value is neither a number nor None.

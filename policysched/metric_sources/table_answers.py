@@ -41,7 +41,7 @@ def answers(
 
 
 def _known(numbers: Mapping[str, float], nodes: Collection[str]) -> Iterator[str]:
-    """Return the nodes that have a number, and a limited number of names that are not nodes."""
+    """Return the nodes that have a number, and a limited number of names in the table that are not nodes."""
     others = (name for name in numbers if name not in nodes)
     return chain((name for name in nodes if name in numbers), islice(others, most_unknown(nodes)))
 

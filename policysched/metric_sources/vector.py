@@ -29,13 +29,13 @@ LARGEST_SERIES: Final = 1 << 18
 MOST_WARNINGS: Final = 1 << 16
 """Largest size of an answer's warnings; larger warnings are not decoded. Units: bytes."""
 MOST_LABELLED: Final = 1000
-"""Largest number of series without the node label whose labels the problem's message lists."""
+"""Largest number of series without the node label that a problem's message lists."""
 MOST_LABELS: Final = 100
-"""Largest number of labels that the problem's message lists per series without the node label."""
+"""Largest number of labels per series that a problem's message lists."""
 LONGEST_NUMBER: Final = 400
 """Longest text of a number; a longer text is treated as not finite. Units: characters."""
 OLD: Final = 60.0
-"""Age of the newest sample above which the clocks are reported as different. Units: seconds."""
+"""Age of the newest sample above which a problem states that the clocks differ. Units: seconds."""
 
 
 class _Data(msgspec.Struct, rename="camel"):
@@ -44,7 +44,7 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 class Envelope(msgspec.Struct, rename="camel"):
-    """The answer of Prometheus; its series are still encoded."""
+    """The answer of Prometheus, whose series are still encoded."""
 
     status: str
     data: _Data | None = None
@@ -74,7 +74,7 @@ _OTHER_TYPES: Final = {
 
 
 def open_envelope(body: bytes) -> Envelope | None:
-    """Decode an answer without its series; None if it is not an answer of Prometheus."""
+    """Decode an answer without its series; None if the answer is not an answer of Prometheus."""
     try:
         return _ENVELOPE.decode(body)
     except UNREADABLE:
@@ -123,7 +123,7 @@ def _slices(result: bytes) -> Iterator[bytes]:
 
 
 class Join:
-    """Joins the series of one answer to nodes by the value of one label.
+    """Assigns the series of one answer to nodes by the value of one label.
 
     Args:
         key: The metric.
@@ -138,11 +138,11 @@ class Join:
         self._room = math.inf if nodes is None else most_unknown(nodes)
         self._samples: dict[str, Sample] = {}
         self._valueless: set[str] = set()
-        """Names that have series but no sample."""
+        """Node names that have series but no sample."""
         self._doubled: set[str] = set()
         self._dropped = dict.fromkeys(DropReason, 0)
         self._labels: set[str] = set()
-        """Labels of series that lack the node label."""
+        """Labels of some series that lack the node label."""
         self._newest = -math.inf
 
     def take(self, part: Iterable[Series]) -> None:

@@ -1,4 +1,4 @@
-"""Read files and untrusted texts: YAML and JSON with limits, and with source positions.
+"""Reading of files and untrusted texts: YAML and JSON with limits, and with source positions.
 
 | module | contents |
 |---|---|

@@ -23,7 +23,7 @@ MOST_FIELDS: Final = 256
 FIELDS_EACH: Final = 4
 """Largest average number of fields per object in a list with unusual field names; more fields are an error."""
 FEW: Final = 200 << 10
-"""Largest estimated number of entries in JSON that is decoded without counting them, in at most 40 ms.
+"""Largest estimated number of entries in JSON that is decoded without a check of the real number.
 
 Half of the number applies where items become structs, which are slower.
 """
@@ -48,17 +48,17 @@ _KINDS: Final = {
 
 
 class UnusableAnswerError(PolicyschedError):
-    """A response is unusable: it is not JSON, has a value of a wrong type, or has too many entries."""
+    """Error: a response is not JSON, has a value of a wrong type, or has too many entries."""
 
 
 class Key(str):
-    """Key of an object, counted against a limit while JSON is decoded."""
+    """Key of a JSON object; each decoded key spends a unit of a budget."""
 
     __slots__ = ()
 
 
 class _Item(msgspec.Struct):
-    """A list item whose fields are not decoded."""
+    """A list item whose fields are not decoded, to count the items of a list."""
 
 
 def counting(struct: type[msgspec.Struct], items: Budget) -> type[msgspec.Struct]:
@@ -87,7 +87,7 @@ def counted(body: bytes | msgspec.Raw, kind: Any, keys: Budget) -> Any:
 
 
 def weight(body: bytes) -> int:
-    """Return an upper bound for the number of fields and items in JSON, a hundred times faster than decoding."""
+    """Return an upper bound for the number of fields and items in JSON, without decoding the JSON."""
     return body.count(b",") + body.count(b"{")
 
 
@@ -149,7 +149,7 @@ def int_of(raw: msgspec.Raw | None, what: str) -> int:
 
 
 def field(given: Mapping[str, T], name: str) -> T | None:
-    """Return the field with a name, ignoring case (the last, if there are several); None if absent."""
+    """Return the last field of an object with a name, ignoring case; None if absent."""
     lowered = name.lower()
     return next((given[key] for key in reversed([*given]) if key.lower() == lowered), None)
 
@@ -173,7 +173,7 @@ def first_value(body: bytes) -> bytes:
 
 
 def present(raw: msgspec.Raw | None, absent: bytes) -> bytes | msgspec.Raw:
-    """Return a value, or a default if it is absent or null."""
+    """Return a field's value, or a default if the value is absent or null."""
     return absent if raw is None or raw == NULL else raw
 
 

@@ -24,14 +24,14 @@ RAISED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueE
 
 
 class BoundsError(yaml.MarkedYAMLError):
-    """A document is nested too deeply, or aliases make it too large."""
+    """Error: a document is nested too deeply, or aliases make it too large."""
 
     def __init__(self, problem: str, mark: Any) -> None:
         super().__init__(problem=problem, problem_mark=mark)
 
 
 class TooDeepError(BoundsError):
-    """A document is nested too deeply, or endlessly by an alias to itself."""
+    """Error: a document is nested too deeply, or endlessly by an alias to itself."""
 
 
 _TAGS: Final = "tag:yaml.org,2002:"
@@ -54,7 +54,7 @@ class JsonConstructor(SafeConstructor):
         return str(node.value)
 
     def construct_number(self, node: ScalarNode) -> float | str:
-        """Construct a number from a YAML scalar; a text if the number is too large."""
+        """Construct a number from a YAML scalar; construct a text if the number is too large."""
         number = self.construct_yaml_float(node)
         if isfinite(number):
             return number
@@ -171,7 +171,7 @@ def _children(node: Node) -> Iterator[Node]:
 
 
 class Sizes:
-    """Counts the values of a YAML document, including those that aliases repeat, before it is constructed.
+    """Counts the values of a YAML document, with values that aliases repeat, before the values are constructed.
 
     Args:
         children: Returns the child nodes to count.

@@ -28,11 +28,11 @@ Object = Mapping[str, Any]
 
 
 class EmptyFileError(UsageError):
-    """A file contains no objects, only comments."""
+    """Error: a file contains no objects, only comments."""
 
 
 class ForeignFileError(UsageError):
-    """A file contains values that are not Kubernetes objects."""
+    """Error: a file contains values that are not Kubernetes objects."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Document:
         return node if found else None
 
     def refusal(self, path: str, error: Exception | str, *, at_key: bool = False) -> UsageError:
-        """Return an error with the position of a field (or of its key), from an error without a position."""
+        """Return an error with the position of a field (or of the field's key), from an error without a position."""
         key = positions.key(self.source.root, self.inside(path)) if at_key else None
         place = self.place(path) if key is None else positions.start(key)
         return UsageError(f"{self.file}:{place.line}:{place.column}: {error}")
@@ -115,7 +115,7 @@ class Document:
         return f"{self.path}.{path}" if self.path and path else self.path or path
 
     def place(self, path: str, line: int = 1, column: int = 1) -> SourcePosition:
-        """Return the position in the file of a field, or of a line and column inside the field's text."""
+        """Return the position in the file of a field, or of a line and column in the field's text."""
         node = self.node(path)
         if (line, column) == (1, 1) and not path:
             return positions.start(node)
@@ -168,7 +168,7 @@ def is_tests(value: Any) -> bool:
 
 
 def objects_of(value: Any, source: Source, path: str = "", implied: Object | None = None) -> Iterator[Document]:
-    """Return the objects of a document: the document itself, or the items if it is a list.
+    """Return the objects of a document: the document itself, or the items of a list.
 
     Raises:
         UsageError: the document is not a Kubernetes object.
@@ -210,7 +210,7 @@ def _kind(value: object) -> str:
 
 
 def of_kind(raw: Object, kind: str) -> Object:
-    """Return an object if it has a kind or no kind; raise an error for another kind.
+    """Return an object if it has the given kind or no kind; raise an error if it has another kind.
 
     Raises:
         UsageError: the object has another kind.

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 SECOND: Final = 1_000_000_000
-"""One second. Unit: nanoseconds."""
+"""One second, in nanoseconds."""
 _UNITS: Final = {
     "ns": 1,
     "us": 10**3,
@@ -20,7 +20,7 @@ _UNITS: Final = {
 _PART: Final = re.compile(r"(?<![0-9.])([0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
 _DURATION: Final = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
 _LONGEST: Final = 2**63 - 1
-"""Longest duration of Go; a longer duration is invalid. Unit: nanoseconds."""
+"""Longest duration of Go; a longer duration is invalid. Units: nanoseconds."""
 
 
 def nanoseconds(text: str) -> int | None:

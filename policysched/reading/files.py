@@ -12,15 +12,15 @@ from typing import BinaryIO, Final
 from policysched.errors import UsageError
 
 STDIN: Final = "-"
-"""File name that stands for the standard input."""
+"""File name that means the standard input."""
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 """Suffixes of the files that are read when a folder is named."""
 TESTS: Final = re.compile(r"(?:.*[-_.])?tests\.ya?ml")
-"""File name patterns of policy tests (`policysched test`), which folders contain beside policies."""
+"""Pattern of the file names of policy tests (`policysched test`), which are often in a folder with policies."""
 _FIRST: Final = 1 << 20
-"""Size of the part that is read before a file is checked for binary content. Unit: bytes."""
+"""Size of the part that is read before a file is checked for binary content. Units: bytes."""
 LARGEST: Final = 1 << 31
-"""Maximum size of a file; a larger file is an error. Unit: bytes."""
+"""Largest size of a file; a larger file is an error. Units: bytes."""
 
 
 def read_text(name: str) -> str:

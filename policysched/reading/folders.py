@@ -1,4 +1,4 @@
-"""Find the files in folders; files in subfolders are not read, as with `kubectl apply -f`."""
+"""Lists the files in folders; files in subfolders are not read, as with `kubectl apply -f`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from policysched.errors import UsageError
 from policysched.reading.files import STDIN, SUFFIXES, TESTS, why
 
 _MOST_NAMED: Final = 3
-"""Maximum number of files or subfolders that a message names; the message counts further ones."""
+"""Largest number of files or subfolders that a message names; the message counts the others."""
 _PATTERNS: Final = ("*", "*/*", "*/*/*")
 """Patterns of files in subfolders of a folder, such as `base/policy.yaml` and `overlays/prod/policy.yaml`."""
 
 
 def expand(name: str) -> list[str]:
-    """Return the YAML and JSON files of a folder by name; for any other name, the name alone.
+    """Return the YAML and JSON files of a folder; for the name of anything else, return the name.
 
     Policy test files of a folder are left out; they have no objects.
 
@@ -40,7 +40,7 @@ def empty(name: str, problem: str, *hints: str) -> UsageError:
 
 
 def unread(name: str) -> list[str]:
-    """Return a note about subfolders with YAML or JSON files; empty if `name` is not a folder that has some."""
+    """Return a note about subfolders with YAML or JSON files; empty if `name` is not a folder with such subfolders."""
     if name in ("", STDIN):
         return []
     try:
@@ -52,7 +52,7 @@ def unread(name: str) -> list[str]:
 
 
 def listed(names: list[str]) -> str:
-    """Return the first names, and the number of the remaining names, for messages."""
+    """Return the first names and the number of the other names, as a text for messages."""
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

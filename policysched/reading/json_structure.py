@@ -1,4 +1,4 @@
-"""Find the brackets and commas of a JSON text outside of strings, with NumPy.
+"""Positions of brackets and commas of a JSON text outside of strings, computed with NumPy.
 
 Source: RFC 8259.
 """
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 IntArray: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 FEW_BACKSLASHES: Final = 8
-"""Number of backslashes before a quote that are counted one by one; longer runs are counted with arrays."""
+"""Largest number of backslashes before a quote that is counted one by one; more are counted with arrays."""
 _STEPS: Final = np.zeros(256, np.int8)
-"""By how much each byte outside of strings changes the nesting depth."""
+"""Change of the nesting depth (-1, 0 or 1) by each byte value outside of strings."""
 _STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
 _IS_MARK: Final = np.zeros(256, np.bool_)
 _IS_MARK[[*b'"[]{},']] = True

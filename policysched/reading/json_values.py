@@ -19,7 +19,7 @@ from policysched.reading import positions
 from policysched.reading.yaml_nodes import LINE_END, LONG_NUMBER
 
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
-"""Pattern of the escape of one half of a surrogate pair."""
+"""Pattern of a JSON escape of one half of a surrogate pair."""
 _TOKEN: Final = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>[{}\[\]:,])|(?P<word>[^\s{}\[\],:"]+)', re.DOTALL)
 _TAGS: Final = {"t": "bool", "f": "bool", "n": "null"}
 
@@ -62,7 +62,7 @@ def _reject_repeated_key(text: str, file: str, offset: int) -> None:
 
 
 def _reject_half_characters(found: list[tuple[Any, int, int]], text: str, file: str) -> None:
-    """Reject escapes of half of a surrogate pair: Kubernetes does not store such text, terminals cannot print it."""
+    """Reject escapes of one half of a surrogate pair, which Kubernetes does not store and terminals cannot print."""
     if not _HALF.search(text):
         return
     try:
@@ -73,7 +73,7 @@ def _reject_half_characters(found: list[tuple[Any, int, int]], text: str, file: 
 
 
 class RepeatedKeyError(ValueError):
-    """A JSON object contains a key twice, so that JSON readers disagree on the value."""
+    """Error: a JSON object contains a key twice, so that JSON readers disagree on the value."""
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
@@ -151,7 +151,7 @@ class _Composer:
         return node
 
     def _take(self, token: re.Match[str]) -> Node | None:
-        """Process one token; return the node that ends with the token, else None."""
+        """Process one token of the JSON text; return the node that ends with the token, else None."""
         sign = token["sign"]
         start, end = (self._mark(token.start(str(token.lastgroup))), self._mark(token.end()))
         if sign in ("{", "["):

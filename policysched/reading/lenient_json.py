@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 DEEPEST: Final = 64
-"""Maximum nesting depth of JSON values; `shallow` replaces deeper values. Scheduling reads at most 14 levels."""
+"""Largest nesting depth of JSON values; `shallow` replaces deeper values by null."""
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
 _MEMBER: Final = re.compile(rb"\s*(" + _STRING + rb")\s*:\s*(.*)", re.DOTALL)
 _TEXT: Final = msgspec.json.Decoder(str)
@@ -21,9 +21,9 @@ UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """Exceptions of decoding an untrusted text: it is not JSON, has values of other types or is nested too deeply."""
 
 EACH: Final = "[]"
-"""Step of a path that stands for every element of an array."""
+"""Step of a path that means every element of an array."""
 MOST_HALVES: Final = 10_000
-"""Maximum number of replaced halves of surrogate pairs in a text; a text with more is an error."""
+"""Largest number of replaced halves of surrogate pairs in a text; more is an error."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _HALF: Final = re.compile(
     rb"(?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F][0-9a-fA-F]{2}).)*+"
@@ -126,7 +126,7 @@ def elements(raw: bytes) -> list[bytes]:
 
 
 def _inside(raw: bytes, opening: bytes) -> list[bytes]:
-    """Split the content of the outermost brackets at its commas; empty if they do not begin with `opening`."""
+    """Split the content of outermost brackets at its commas; empty unless the JSON begins with `opening`."""
     from policysched.reading.json_structure import split  # noqa: PLC0415 - as above
 
     return split(raw, opening)

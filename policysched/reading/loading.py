@@ -22,21 +22,21 @@ _BUILDERS: Final = {
     "kustomization.yml": "kubectl kustomize",
     "Chart.yaml": "helm template",
 }
-"""Command that builds the objects of a folder, by the file that the folder contains (such as Chart.yaml)."""
+"""Command that builds the objects of a folder, by the name of a file in the folder such as Chart.yaml."""
 
 
 @dataclass(slots=True)
 class IgnoredFiles:
-    """Collects files in folders that are not Kubernetes objects, and subfolders, for notes to the user."""
+    """Collects the files in folders that are not Kubernetes objects, and subfolders, for notes to the user."""
 
     foreign: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     """Kustomizations and Helm charts that were not read."""
     subfolders: list[str] = field(default_factory=list)
-    """A note about each folder with subfolders."""
+    """Notes about folders with subfolders, one per folder."""
 
     def expand(self, name: str) -> list[str]:
-        """Return the files of a folder, recording its subfolders; for any other name, the name alone.
+        """Return the files of a folder and record its subfolders; for the name of anything else, return the name.
 
         Raises:
             UsageError: the folder cannot be read or has no YAML or JSON file.
@@ -47,7 +47,7 @@ class IgnoredFiles:
         return files
 
     def read(self, file: str, read_file: Callable[[str], list[Document]]) -> list[Document]:
-        """Read a file of a folder; return nothing, and record the file, if it contains no objects.
+        """Read a file of a folder; if the file contains no objects, record the file and return nothing.
 
         Raises:
             UsageError: the file is malformed.
@@ -64,7 +64,7 @@ class IgnoredFiles:
             return []
 
     def notes(self) -> list[str]:
-        """Return a note for each kind of ignored files, and for the subfolders of each folder."""
+        """Return notes about ignored files, one per kind of files, and about subfolders, one per folder."""
         made = []
         if self.foreign:
             made.append(f"ignored {listed(self.foreign)}: no Kubernetes objects")

@@ -31,7 +31,7 @@ class SourcePosition(NamedTuple):
 
 
 def find(node: Node, field: str) -> tuple[Node, bool]:
-    """Return the node at a path such as `spec.filters[0].require` and True; else its last existing parent and False."""
+    """Return the node at a path such as `spec.filters[0].require` and True; else its nearest parent and False."""
     rest = field
     while rest:
         step = _item(node, rest) if rest.startswith("[") else _key(node, rest.removeprefix("."))
@@ -104,7 +104,7 @@ def _key(node: Node, path: str) -> tuple[Node, str] | None:
 
 
 def _solid(node: ScalarNode, source: list[str]) -> Iterator[tuple[SourcePosition, int]]:
-    """Yield the positions of a scalar's characters that are not white space, each with the column after it."""
+    """Yield the position of each character of a scalar that is no white space, with the column after the character."""
     first, last = node.start_mark, node.end_mark
     block = node.style in ("|", ">")
     quote = node.style in ("'", '"')

@@ -20,7 +20,7 @@ from policysched.reading.bounded_yaml import RAISED, BoundsError, JsonConstructo
 LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 LONG_NUMBER: Final = "a number has more than 4300 digits"
 _MOST_BITS: Final = 14_284
-"""Maximum size of a whole number, slightly below 4,300 decimal digits; a larger number is an error. Unit: bits."""
+"""Largest size of a whole number, slightly below 4,300 decimal digits; more is an error. Units: bits."""
 TRAP_HELP: Final = 'quote a text that starts with ", [ or ! or contains ": " or " #", or write it as a block scalar'
 SINGLE_HELP: Final = "put the whole text in '…' and write strings in it as \"ssd\""
 FLOW_HELP: Final = "quote a text with brackets or commas inside { }"
@@ -91,7 +91,7 @@ def read_yaml(text: str, file: str) -> list[tuple[Any, Node]]:
 
 
 def reads_as(written: str, *, flow: bool) -> str | None:
-    """Return the text that YAML reads for unquoted characters; None if YAML does not read them as a single text.
+    """Return the text that YAML reads for unquoted characters; None if YAML does not read a single text.
 
     Args:
         written: The characters.

@@ -17,16 +17,16 @@ from policysched.reading.bounded_yaml import MAX_DEPTH
 from policysched.reading.yaml_nodes import TYPED, PlainLoader
 
 _SPECIAL: Final = frozenset("yYnNtTfFoO~-+0123456789.<")
-"""First characters of unquoted scalars that may be something else than text."""
+"""First characters of unquoted YAML scalars that may not be text."""
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\Z")
 """Pattern of whole numbers that YAML and Python read in the same way."""
 _LIST: Final = 1
-"""Nesting depth of a document's lists whose items can be replaced while they are read."""
+"""Nesting depth of lists in a document whose items can be replaced while the document is read."""
 Shrink: TypeAlias = Callable[[dict[str, Any]], Any]
 
 
 class NotPlainError(Exception):
-    """The text contains YAML beyond plain values, so that `yaml_nodes` has to read or reject it."""
+    """Error: the text contains YAML beyond plain values, which `yaml_nodes` has to read or reject."""
 
 
 def read_events(text: str, shrink: Shrink) -> Iterator[Any]:

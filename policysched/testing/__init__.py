@@ -1,4 +1,4 @@
-"""Test plugins and policies without a cluster.
+"""Helpers that test plugins and policies without a cluster.
 
     record = decide(MyPlugin, make_pod("web"), [make_node("n1"), make_node("n2")])
     assert record["selected"] == "n2"

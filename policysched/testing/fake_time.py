@@ -13,7 +13,7 @@ _GRACE: Final = 0.02
 
 
 class FakeClock:
-    """A clock that only a test advances. It starts at 2026-01-01, midnight UTC, unless `start` is given."""
+    """A clock that only a test advances; it starts at 2026-01-01, midnight UTC, unless `start` is given."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._start, self._seconds = start, 0.0
@@ -44,7 +44,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
 
 
 class _StoppingSelector(selectors.DefaultSelector):
-    """Calls a function instead of waiting for events."""
+    """A selector that calls a function instead of waiting for events."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         super().__init__()

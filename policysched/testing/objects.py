@@ -1,4 +1,4 @@
-"""Build nodes and pods as kubectl prints them, and the `Pod` that plugin methods get."""
+"""`make_node`, `make_pod`: nodes and pods as kubectl prints them; `read_pod`: the `Pod` that plugin methods get."""
 
 from __future__ import annotations
 

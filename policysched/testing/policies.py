@@ -1,4 +1,4 @@
-"""Run policy tests from Python."""
+"""`run`: runs policy tests from Python."""
 
 from __future__ import annotations
 

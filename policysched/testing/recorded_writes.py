@@ -96,7 +96,7 @@ class RecordingClient:
         """Accept a change of a pod's status; `PodOutcome.message` has the reason of a failed attempt."""
 
     async def report_pod_status(self, pod: Pod, newest: Callable[[], PodStatusChange]) -> None:
-        """Accept a change of a pod's status that is computed when it is written."""
+        """Accept a change of a pod's status that is computed when the status is written."""
         await self.set_pod_status(pod, newest())
 
     async def set_pod_group_status(self, group: PodGroup, condition: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ class _Listener(Observer):
 
 
 class TestedScheduler:
-    """A scheduler with the default plugins and the plugin under test; `scheduling` makes it.
+    """A scheduler with the default plugins and the plugin under test, created by `scheduling`.
 
     It runs only during calls of its methods.
 
@@ -149,7 +149,7 @@ class TestedScheduler:
         self.settle()
 
     def settle(self) -> None:
-        """Run the scheduler until it is idle: until it waits for time, for objects or for a plugin.
+        """Run the scheduler until it is idle: until it waits for the clock, for objects or for a plugin.
 
         It waits up to a second of real time for methods that run in a thread.
         """

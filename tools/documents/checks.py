@@ -31,7 +31,7 @@ from tools.reference import GENERATED
 DOCS: Final = ROOT / "docs"
 NAVIGATION: Final = ROOT / "mkdocs.yml"
 LONGEST_DESCRIPTION: Final = 160
-"""Longest description of a page, in characters; search engines cut longer ones."""
+"""Longest description of a page; search engines cut longer descriptions. Units: characters."""
 BUDGETS: Final = {
     "README.md": 900,
     "docs/inside/reliability.md": 2_500,
@@ -39,7 +39,7 @@ BUDGETS: Final = {
     "docs/inside/threat-model.md": 900,
     "docs/run/platforms.md": 900,
 }
-"""Largest number of words of some documents; a longer document is a problem."""
+"""Largest number of words of single documents, by path; more is a problem."""
 ALL_WORDS: Final = 48_000
 """Largest number of words of all pages in docs/ that are not generated; more is a problem."""
 _TARGET: Final = re.compile(r"^([a-z][\w-]*):", re.M)
@@ -50,7 +50,7 @@ _PATH: Final = re.compile(r"[\w.-]+(/[\w.-]+)+/?")
 
 
 class Problem(NamedTuple):
-    """A problem in a document, with its file and line."""
+    """A problem in a document, with the document's file and the line."""
 
     path: Path
     line: int
@@ -80,7 +80,7 @@ def heads(paths: Iterable[Path]) -> Iterator[Problem]:
 
 
 def broken_links(paths: Iterable[Path]) -> Iterator[Problem]:
-    """Check that each relative link leads to an existing file and heading."""
+    """Yield a problem for each relative link that does not lead to an existing file and heading."""
     for path in paths:
         for line, link in numbered_links(path):
             if re.match(r"[a-z]+:", link):
@@ -94,7 +94,7 @@ def broken_links(paths: Iterable[Path]) -> Iterator[Problem]:
 
 
 def navigation(pages: Iterable[Path], config: Path) -> Iterator[Problem]:
-    """Check that the navigation lists each page once, and nothing else."""
+    """Yield a problem for each page that the navigation lacks, and for each entry without a page."""
     entries = {
         match[1]: number
         for number, line in enumerate(config.read_text("utf-8").splitlines(), 1)
@@ -110,7 +110,7 @@ def navigation(pages: Iterable[Path], config: Path) -> Iterator[Problem]:
 
 
 def commands(paths: Iterable[Path]) -> Iterator[Problem]:
-    """Check that the commands, flags and make targets that documents name exist."""
+    """Yield a problem for each command, flag or make target in documents that does not exist."""
     known = known_commands()
     targets = set(_TARGET.findall((ROOT / "Makefile").read_text("utf-8")))
     for path in paths:
@@ -128,7 +128,7 @@ def commands(paths: Iterable[Path]) -> Iterator[Problem]:
 
 
 def paths_in_code(paths: Iterable[Path]) -> Iterator[Problem]:
-    """Check that the files of the repository that documents name exist."""
+    """Yield a problem for each file of the repository that documents name and that does not exist."""
     tops = {one.name for one in ROOT.iterdir() if one.is_dir() and not one.name.startswith(".")}
     tops -= {"build", "dist"}
     for path in paths:
@@ -140,7 +140,7 @@ def paths_in_code(paths: Iterable[Path]) -> Iterator[Problem]:
 
 
 def words(pages: Iterable[Path]) -> Iterator[Problem]:
-    """Check the word budgets."""
+    """Yield a problem for each document with more words than its budget, and for the total of all pages."""
     for name, most in BUDGETS.items():
         count = words_of(ROOT / name)
         if count > most:
@@ -156,7 +156,7 @@ def words_of(path: Path) -> int:
 
 
 def spelling(paths: Iterable[Path]) -> Iterator[Problem]:
-    """Check the spelling with codespell."""
+    """Yield a problem for each spelling error that codespell finds."""
     command = [sys.executable, "-m", "codespell_lib", *map(str, paths)]
     for line in subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT).stdout.splitlines():
         name, number, text = line.split(":", 2)
@@ -164,7 +164,7 @@ def spelling(paths: Iterable[Path]) -> Iterator[Problem]:
 
 
 def pages() -> list[Path]:
-    """Return the pages of the site."""
+    """Return the pages of the documentation site."""
     return sorted(DOCS.rglob("*.md"))
 
 
@@ -187,7 +187,7 @@ def known_commands() -> dict[str, Any]:
 
 
 def _front_matter(lines: list[str]) -> dict[str, Any]:
-    """Return the metadata of a page; empty if it has none."""
+    """Return the metadata of a page; empty if the page has none."""
     if not lines or lines[0] != "---" or "---" not in lines[1:]:
         return {}
     found = yaml.safe_load("\n".join(lines[1 : lines.index("---", 1)]))
@@ -210,7 +210,7 @@ def _typed(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _command(command: Any, rest: str) -> Any:
-    """Return a command, or the subcommand that the next word names."""
+    """Return a command; for a group of commands, return the subcommand that the next word names."""
     of_group: dict[str, Any] = getattr(command, "commands", {})
     first = rest.split(maxsplit=1)[:1]
     return of_group.get(first[0], command) if first else command

@@ -1,4 +1,4 @@
-"""The parts of a Markdown document: sections, tables, fenced blocks, links and their lines."""
+"""The parts of a Markdown document: sections, tables, fenced blocks and links, with their lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Block:
     text: str
     line: int
     words: tuple[str, ...] = ()
-    """The words after the language, which tell tests how to use the block (see `tests.pages`)."""
+    """The words after the block's language, which tell tests how to use the block (see `tests.pages`)."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Line:
 
 
 def shown(path: Path) -> str:
-    """Return the path from the root of the repository, for test ids and messages."""
+    """Return a path relative to the root of the repository, for test ids and messages."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
@@ -57,12 +57,12 @@ def blocks_of(text: str, name: str = "") -> list[Block]:
 
 
 def prose_lines(path: Path) -> list[Line]:
-    """Return the lines of a document that are in no fenced block."""
+    """Return the lines of a document outside of fenced blocks."""
     return [one for one in _parts(path.read_text("utf-8"), shown(path)) if isinstance(one, Line)]
 
 
 def prose(path: Path) -> str:
-    """Return the text of a document without its fenced blocks."""
+    """Return the text of a document outside of fenced blocks."""
     return "\n".join(one.text for one in prose_lines(path))
 
 
@@ -78,7 +78,7 @@ def links(path: Path) -> list[str]:
 
 
 def numbered_links(path: Path) -> list[tuple[int, str]]:
-    """Return the targets of a document's links, each with its line."""
+    """Return the targets of a document's links, each with its line number."""
     return [(one.number, link) for one in prose_lines(path) for link in _LINK.findall(_CODE.sub("", one.text))]
 
 
@@ -89,20 +89,20 @@ def section(path: Path, title: str) -> str:
 
 
 def table(path: Path, title: str) -> list[list[str]]:
-    """Return the rows of the first table of a section, without its head."""
+    """Return the rows of the first table of a section, without the header."""
     rows = [line for line in section(path, title).splitlines() if line.startswith("|")]
     return [_cells(row) for row in rows[2:]]
 
 
 def tables(path: Path) -> Iterator[list[dict[str, str]]]:
-    """Yield the tables of a document; each row is a dict by column."""
+    """Yield the tables of a document; each row is a dict of cells by column."""
     for group in re.findall(r"(?:^\|.*\n?)+", prose(path), flags=re.MULTILINE):
         head, _, *rows = (_cells(row) for row in group.splitlines())
         yield [dict(zip(head, row, strict=True)) for row in rows]
 
 
 def codes(text: str) -> list[str]:
-    """Return the inline code of a text."""
+    """Return the inline code spans of a text."""
     return _CODE.findall(text)
 
 

@@ -22,7 +22,7 @@ from tools.documents.markdown import ROOT
 CONFIG: Final = ROOT / "mkdocs.yml"
 BUILD: Final = ROOT / "build"
 VERSIONS: Final = "versions.json"
-"""The file that lists the versions of the site, which its version selector reads."""
+"""Name of the file that lists the versions of the site and that the site's version selector reads."""
 _FENCE: Final = re.compile(r"^( *```\w+) +.*$", re.M)
 _ROW: Final = re.compile(r"^\|.*$", re.M)
 _CODE: Final = re.compile(r"(`+).+?\1")
@@ -30,7 +30,7 @@ _LINK: Final = re.compile(r"(\]\()((?:\.\./)+[^)\s]*)(\))")
 
 
 class SiteError(Exception):
-    """The site cannot be built; the message is what the generator reports."""
+    """Error: the site cannot be built; the message is the generator's."""
 
 
 def build(target: Path, folder: Path = BUILD) -> None:
@@ -60,7 +60,7 @@ def build(target: Path, folder: Path = BUILD) -> None:
 
 
 def for_site(text: str, name: str, repository: str) -> str:
-    """Return a page as it is copied for the site.
+    """Return a page with links and paths as the site needs them.
 
     Args:
         text: The page.
@@ -79,7 +79,7 @@ def for_site(text: str, name: str, repository: str) -> str:
 
 
 def publish(site: Path, version: str) -> None:
-    """Build the site of a release into a folder of versions, beside those of other releases.
+    """Build the site of a release into the folder of all versions, beside the sites of other releases.
 
     The newest version is listed first and has the alias `latest`, to which the folder's own page leads.
 
@@ -106,5 +106,5 @@ def _ordered(version: str) -> tuple[int, ...]:
 
 
 def _repository() -> str:
-    """Read the URL of the repository."""
+    """Return the URL of the repository from the site's configuration."""
     return str(yaml.load(CONFIG.read_text("utf-8"), yaml.BaseLoader)["repo_url"])  # noqa: S506 - texts alone

@@ -23,4 +23,4 @@ from tools.reference import (
 
 _MODULES: Final = (commands, configuration, errors, fields, functions, kubernetes_changes, kubernetes_versions, metrics)
 GENERATED: Final[dict[Path, Callable[[], str]]] = {module.PAGE: module.page for module in _MODULES}
-"""The text of every generated page, by its file."""
+"""Functions that return the text of each generated page, by the page's file."""

@@ -43,7 +43,7 @@ RUN: Final = "run"
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the reference page about commands."""
     commands = get_command(make_app()).commands  # type: ignore[attr-defined]
     sections = list(_sections(commands))
     rows = [

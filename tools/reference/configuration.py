@@ -100,18 +100,18 @@ NOTES: Final[Mapping[str, str]] = {
 }
 """The effect of each field of the configuration, by its path."""
 STRUCTS: Final = {"profiles": ProfileConfig, "extenders": ExtenderConfig, "managedResources": ManagedResource}
-"""Structs of the list items whose fields are documented, by the name of the list."""
+"""Structs whose fields the page documents as list items, by name of the list."""
 DEFAULTS: Final = {
     "enableContentionProfiling": "as `enableProfiling`",
     "profiles[].schedulerName": f"`{DEFAULT_SCHEDULER}` for a single profile",
     "profiles[].plugins": "the default plugins",
     "profiles[].pluginConfig": "defaults of each plugin",
 }
-"""Texts of the defaults that depend on something else, by path."""
+"""Texts for defaults that depend on other fields or on the machine, by path of the field."""
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the reference page about the configuration file."""
     rows = [f"| `{path}` | {default} | {NOTES[path]} |" for path, default in _rows(Configuration)]
     table = "\n".join(["| field | default | effect |", "|---|---|---|", *rows])
     flags = "\n".join(f"| `--{one.name}` | {one.no_effect} |" for one in FLAGS if one.no_effect)
@@ -119,7 +119,7 @@ def page() -> str:
 
 
 def _rows(struct: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and default of each field."""
+    """Yield the path and default of each field of a struct."""
     for field in fields(struct):
         name = field.encode_name
         path = prefix + name

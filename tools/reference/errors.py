@@ -24,7 +24,7 @@ of a policy's `spec`.
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the reference page about errors and warnings."""
     codes = explain_all()
     rows = [f"| [{one.code}](#{one.code.lower()}) | {_cell(one.title)} |" for one in codes]
     parts = [HEAD, "\n".join(["| code | about |", "|---|---|", *rows]) + "\n", *map(_section, codes)]

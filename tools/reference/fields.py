@@ -32,13 +32,13 @@ SECTIONS: Final = (
     ("status.cost", "status.cost", ()),
     ("status.instances[]", "status.instances", ()),
 )
-"""Path, heading, and the fields that have a section of their own."""
+"""Sections of the page: path of an object, heading, and the fields that have a section of their own."""
 COLUMNS: Final = ("field", "type", "default", "limits", "description")
 Schema: TypeAlias = dict[str, Any]
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the reference page about the fields of a SchedulingPolicy."""
     return "\n".join([HEAD, *(_section(*section) for section in SECTIONS)])
 
 

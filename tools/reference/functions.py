@@ -68,7 +68,7 @@ node](#functions-over-the-pods-of-a-node).
 A placed pod of lower priority that preemption would evict. Use `victim` only in `spec.preemption.require`.
 """,
 }
-"""The introduction of each table of names."""
+"""The introduction of each table of names, by the first part of the names."""
 METRICS: Final = """### metrics
 
 | name | type | may be missing | value |
@@ -135,7 +135,7 @@ These functions read the nodes of a placement. They skip nodes where `x` is miss
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the reference page about names and functions."""
     names = (part for root, intro in ROOTS.items() for part in (intro, _fields(root)))
     functions = (part for intro, group in GROUPS for part in (intro, _functions(group)))
     return "\n".join([HEAD, NAMES, *names, METRICS, "## Functions\n", *functions])

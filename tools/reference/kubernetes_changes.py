@@ -1,4 +1,4 @@
-"""The reference of what new Kubernetes versions change, from the stored results of `tests.oracle.ladder`."""
+"""The reference of changes in Kubernetes versions, from the stored results of `tests.oracle.ladder`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ the row, together with the rows above it.
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the reference page about changes in Kubernetes versions."""
     parts = (f"## From {one.old} to {one.new}\n\n{sections(one, 3)}" for one in reversed(stored()))
     return "\n".join([HEAD, *parts])

@@ -18,7 +18,7 @@ PAGE: Final = ROOT / "docs" / "reference" / "kubernetes-versions.md"
 WITNESSES: Final = ROOT / "tests" / "oracle" / "witnesses"
 _SOURCE: Final = re.compile(r"\s*Source: (?P<source>.+)\.\s*\Z", re.DOTALL)
 NO_DIFFERENCE: Final = frozenset({"version", "is_preview", "generic_workload", "topology_aware"})
-"""Fields of a release that the table of differences leaves out."""
+"""Fields of a release that are not in the table of differences."""
 HEAD: Final = """---
 description: Which Kubernetes versions policysched follows, how to choose one, and every difference between them.
 ---
@@ -84,7 +84,7 @@ class Difference(NamedTuple):
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the reference page about Kubernetes versions."""
     rows = [
         (minor, one.version, "preview" if one.is_preview else "default" if one is DEFAULT else "")
         for minor, one in RELEASES.items()
@@ -131,7 +131,7 @@ def _row(item: tuple[str, Difference]) -> tuple[str, ...]:
 
 
 def _value(value: Any, before: Any) -> str:
-    """Return a value for the table; of a collection, the differences to the minor before."""
+    """Return a value for the table; for a collection, the items added and removed since the minor before."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
@@ -143,7 +143,7 @@ def _value(value: Any, before: Any) -> str:
 
 
 def _witness(field: str) -> str:
-    """Return the oracle cases that verify the difference of a field, or else the file of a test that does."""
+    """Return the oracle cases that verify a field's difference, or else the file of a test that verifies it."""
     files = sorted(one.stem for one in WITNESSES.glob("*.yaml") if one.stem.partition("-")[0] == field)
     if files:
         return ", ".join(f"`{one}`" for one in files)

@@ -1,4 +1,4 @@
-"""The reference of metrics: what a running scheduler registers, with its help texts."""
+"""The reference of metrics: the metrics that a running scheduler registers, with their help texts."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ NOTES: Final[Mapping[str, str]] = {
     "`--config`.",
     "policysched_policy_state": "States: `Active`, `Shadow`, `Disabled`, `Rejected`.",
 }
-"""What an operator needs beside the help text, by metric."""
+"""Text for operators beside the help text, by metric."""
 RESOURCE_LABELS: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
 _LEVEL: Final = re.compile(r"\[(STABLE|BETA|ALPHA)\] ")
 
@@ -138,7 +138,7 @@ class Metric:
     text: str
 
     def row(self, *, is_gated: bool) -> str:
-        """Return the metric's row of the table."""
+        """Return the metric's row in the table of the page."""
         found = _LEVEL.match(self.text)
         labels = ", ".join(f"`{label}`" for label in self.labels)
         gated = ("*Gated.*",) if is_gated else ()
@@ -147,7 +147,7 @@ class Metric:
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the reference page about metrics."""
     plain = {one.name for one in asyncio.run(_registered(DEFAULT))}
     gates = replace(DEFAULT, generic_workload=True, topology_aware=True)
     metrics = sorted(asyncio.run(_registered(gates)), key=lambda one: one.name)
@@ -165,7 +165,7 @@ def _table(metrics: Iterable[Metric], gated: Collection[str] = ()) -> str:
 
 
 async def _registered(release: Release) -> list[Metric]:
-    """Return the metrics of a scheduler that has a configuration file, a leader election and a source of metrics."""
+    """Return the metrics of a scheduler with a configuration file, leader election and a metric source."""
     registry = CollectorRegistry()
     data = f"apiVersion: {API_VERSION}\nkind: {KIND}\n".encode()
     configuration = ConfigurationFile(Path("scheduler.yaml"), NO_PLUGINS, registry, data=data)

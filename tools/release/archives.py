@@ -12,7 +12,7 @@ Members = Mapping[str, bytes]
 
 
 def members_below(folder: Path, prefix: str) -> dict[str, bytes]:
-    """Return the files below a folder by their names in an archive; links give the files that they lead to."""
+    """Return the files below a folder by their names in an archive; a link is replaced by its target's content."""
     found: dict[str, bytes] = {}
     for path in sorted(folder.iterdir()):
         name = f"{prefix}/{path.name}"
@@ -21,7 +21,7 @@ def members_below(folder: Path, prefix: str) -> dict[str, bytes]:
 
 
 def pack(target: Path, members: Members, seconds: int) -> None:
-    """Write a compressed tar archive; all members have one time, mode 644 and no owner."""
+    """Write a compressed tar archive whose members all have one modification time, mode 644 and no owner."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(members):

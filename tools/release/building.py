@@ -16,7 +16,7 @@ from tools.release.sbom import write_sbom
 from tools.release.tracked import build_time, copy_tracked
 
 IMAGE: Final = "ghcr.io/policysched/policysched"
-"""The image that a released chart names; the chart of the repository names an image that its user builds."""
+"""Name of the image in the released chart; in the repository's chart, the user builds the image."""
 CHECKSUMS: Final = "SHA256SUMS"
 NOTES: Final = "RELEASE_NOTES.md"
 

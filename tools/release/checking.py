@@ -12,11 +12,11 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class ReleaseError(Exception):
-    """The tree cannot be released as it is; the text says why."""
+    """Error: the tree cannot be released as it is; the message has the reason."""
 
 
 def check_versions(root: Path, tag: str = "") -> str:
-    """Return the version of the tree.
+    """Return the version of the tree; raise an error if places in the tree name different versions.
 
     Args:
         root: the tree.
@@ -46,7 +46,7 @@ def check_versions(root: Path, tag: str = "") -> str:
 
 
 def changelog_section(root: Path, version: str) -> tuple[str, str]:
-    """Return what is behind the dash of a version's heading in the changelog, and the text below the heading.
+    """Return the date in the heading of a version's changelog section, and the section's text.
 
     Raises:
         ReleaseError: the changelog has no section for the version.

@@ -27,7 +27,7 @@ IMAGE: Final = {
     "sys_platform": "linux",
     "platform_system": "Linux",
 }
-"""The environment of the image, for markers of the lock file."""
+"""Values of the environment markers in the image, to evaluate the lock file."""
 _LOCKED: Final = re.compile(r"^([\w.-]+)==(\S+?)(?: ; (.*?))? \\$", re.MULTILINE)
 
 
@@ -67,7 +67,7 @@ def write_sbom(target: Path, wheel: Path, version: str, lock: str, seconds: int)
 
 
 def _package(name: str, version: str, *checksums: Checksum) -> Package:
-    """Return a Python package; its purl says where it is from."""
+    """Return the SPDX entry of a Python package; its purl is the package's address on PyPI."""
     purl = f"pkg:pypi/{name}@{version}"
     return Package(
         spdx_id=f"SPDXRef-{re.sub(r'[^A-Za-z0-9.]', '-', name)}",

@@ -1,4 +1,4 @@
-"""The files that git tracks, copied without what a machine adds: untracked files, times, modes of a umask."""
+"""Copy of the files that git tracks, without untracked files and the machine's times and modes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 def copy_tracked(target: Path) -> None:
-    """Copy the tracked files of the work tree, links as links; `target` must not exist."""
+    """Copy the tracked files of the work tree, and links as links; `target` must not exist."""
     for name in _git("ls-files", "-z").rstrip("\0").split("\0"):
         source, copy = ROOT / name, target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -20,7 +20,7 @@ def copy_tracked(target: Path) -> None:
 
 
 def build_time() -> int:
-    """Return the time that archives and documents carry, in seconds since 1970: that of the newest commit.
+    """Return the time that archives and documents state: the time of the newest commit. Units: seconds since 1970.
 
     The environment variable SOURCE_DATE_EPOCH overrides it.
     """
@@ -28,6 +28,6 @@ def build_time() -> int:
 
 
 def _git(*arguments: str) -> str:
-    """Return the output of git, which in a container may see another user's folder."""
+    """Return the output of a git command, which accepts a folder that belongs to another user."""
     command = ["git", "-c", f"safe.directory={ROOT}", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

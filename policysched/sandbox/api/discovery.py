@@ -72,7 +72,7 @@ def _openapi_v2(version: str) -> bytes:
 
 
 def _text(tag: bytes, content: bytes) -> bytes:
-    """Return a field of a protobuf with less than 128 bytes."""
+    """Return a text field of a protobuf message shorter than 128 bytes."""
     return tag + bytes([len(content)]) + content
 
 

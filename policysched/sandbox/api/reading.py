@@ -25,7 +25,7 @@ from policysched.sandbox.storage.store import Backend, ObjectStore, Stored, Stor
 
 BOOKMARK_SECONDS = 60.0
 MOST_BEHIND = 64 << 20
-"""Largest amount of unsent changes of a watch; a watch with a larger amount is ended. Units: bytes."""
+"""Largest amount of unsent changes of a watch; beyond it the watch is ended. Units: bytes."""
 _SNAPSHOTS = 16
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -62,7 +62,7 @@ class Reader:
         return found | {"metadata": {"resourceVersion": str(revision)}}
 
     def listed(self, target: Target, query: Mapping[str, str], accept: str) -> bytes:
-        """Encode a list, or one page of it."""
+        """Encode a list of objects, or one page of the list."""
         resource = target.resource
         page = self._page(target, query)
         metadata: Json = {"resourceVersion": str(page.revision)}
@@ -225,7 +225,7 @@ class WatchStream:
     def __init__(self, store: ObjectStore, spec: WatchSpec) -> None:
         self._spec = spec
         self.seconds = spec.seconds
-        """Duration of the watch."""
+        """Duration of the watch. Units: seconds."""
         self.given_up: Callable[[], object] | None = None
         """Callback that ends the connection of a client which does not read."""
         self._behind = 0

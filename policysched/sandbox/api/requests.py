@@ -159,7 +159,7 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def number(query: Mapping[str, str], name: str) -> int:
-    """Return an integer parameter of the query; absent is 0."""
+    """Return an integer parameter of the query; 0 if absent."""
     text = query.get(name, "") or "0"
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise StatusError(400, f'strconv.ParseInt: parsing "{text}": invalid syntax')

@@ -49,7 +49,7 @@ class Fault:
     after: int = 0
 
     def matches(self, method: str, path: str) -> bool:
-        """Return whether the fault applies to a request with a method and path, and is not used up."""
+        """Return whether the fault applies to a request with a method and path, and can still occur."""
         return self.times != 0 and self.method in ("*", method) and bool(re.search(self.path, path))
 
 
@@ -89,7 +89,7 @@ class Faults:
         self._rules.append(Fault(method, path, times, "answer", status, _HTML, head))
 
     def reset(self, method: str, path: str, *, times: int | None = 1, handled: bool = False) -> None:
-        """Abort connections of matching requests before the request is handled, or after it, which loses the answer."""
+        """Abort the connections of matching requests, before they are handled, or afterwards instead of answering."""
         action = "reset-after" if handled else "reset"
         self._rules.append(Fault(method, path, times, action))
 
@@ -110,7 +110,7 @@ class Faults:
         self._close_watches()
 
     def take(self, method: str, path: str, *, watch: bool) -> Fault | None:
-        """Return the fault for this request and reduce its count; None without a fault."""
+        """Return the fault that applies to a request and count its use; None without a fault."""
         for fault in self._rules:
             if fault.matches(method, path) and (fault.action == "cut") <= watch:
                 if fault.times is not None:
@@ -131,7 +131,7 @@ class Server:
         self._reader = Reader(backend)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, with the fault that matches the request if any; reject requests from web pages."""
+        """Answer one request, or cause the fault that matches the request; reject requests from web pages."""
         try:
             check_origin(request.headers, _port(request))
         except StatusError as error:

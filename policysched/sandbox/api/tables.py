@@ -30,7 +30,7 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A table column: title, function that returns a cell, type, and whether only `-o wide` shows it."""
+    """A column of a table: title, function that returns a cell, type, and whether only `-o wide` shows it."""
 
     name: str
     cell: Callable[[Json, datetime], Any]
@@ -125,7 +125,7 @@ def _joined(found: list[Any]) -> str:
 
 
 def _path(path: str) -> Callable[[Json], list[Any]]:
-    """Compile a simple JSON path, as in printer columns; the result returns all values at the path."""
+    """Compile a simple JSON path, as in printer columns, to a function that returns all values at the path."""
     steps = [step.groups() for step in _STEP.finditer(path)]
 
     def find(obj: Json) -> list[Any]:
@@ -174,7 +174,7 @@ _SPANS = (
     (10 * 60, "ms"), (3 * 3600, "m"), (8 * 3600, "hm"), (2 * 24 * 3600, "h"), (8 * 24 * 3600, "dh"),
     (2 * _SECONDS["y"], "d"), (8 * _SECONDS["y"], "yd"), (inf, "y"),
 )  # fmt: skip
-"""Upper limits of a duration in seconds, with the one or two units used below each."""
+"""Upper limits of durations, each with the one or two units of shorter durations. Units: seconds."""
 
 
 def _pod_status(pod: Json) -> str:

@@ -32,10 +32,10 @@ class Controller(ABC):
 
     @abstractmethod
     def reconcile(self, name: Name) -> None:
-        """Bring the current object of this namespace and name to its desired state."""
+        """Bring the current object with a namespace and name to its desired state."""
 
     def enqueue(self, name: Name) -> None:
-        """Queue an object, by namespace and name, to be reconciled in the next step."""
+        """Queue an object, by namespace and name; the loop reconciles the object in its next step."""
         self._queue[name] = None
         self._wake()
 
@@ -48,7 +48,7 @@ class Controller(ABC):
 
 
 class ControllerLoop:
-    """Runs the controllers of one sandbox; without a step time, no controller runs."""
+    """Runs the controllers of one sandbox in steps; without a step time, no controller runs."""
 
     def __init__(
         self,

@@ -134,7 +134,7 @@ class NodeLifecycleController(Controller):
 
 
 def _taints(node: Json, now: str) -> list[Json]:
-    """Return the taints that a node should have; taints that this controller does not manage stay."""
+    """Return the taints that a node should have, including taints that other components manage."""
     found = {each["type"]: each["status"] for each in node["status"]["conditions"]}
     wanted = {_PREFIX + key for kind, status, key in _TAINTS if found.get(kind) == status}
     if node["spec"].get("unschedulable"):

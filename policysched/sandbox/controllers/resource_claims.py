@@ -26,7 +26,7 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 """Annotation with the name of the pod's resourceClaims entry for which a claim was created."""
 _LONGEST: Final = 57
-"""Largest length of the start of a claim's name; longer pod and entry names are cut. Units: characters."""
+"""Largest length of the start of a claim's name; longer names of pods and entries are cut. Units: characters."""
 
 
 class TemplateController(Controller):
@@ -105,7 +105,7 @@ def _lacks_claims(pod: Json) -> bool:
 
 
 def is_done(pod: Json) -> bool:
-    """Return whether a pod needs no devices any more: it has ended, or is in deletion without a node."""
+    """Return whether a pod needs no devices any more: it has ended, or is being deleted without a node."""
     ended = pod["status"].get("phase") in ("Succeeded", "Failed")
     never = bool(pod["metadata"].get("deletionTimestamp")) and not pod["spec"].get("nodeName")
     return ended or never
@@ -146,7 +146,7 @@ class ReservationController(Controller):
             self._drop_unused(name)
 
     def _release(self, claim: Json, left: list[Json]) -> None:
-        """Set the remaining users of a claim; deallocate it if there are none."""
+        """Set the remaining users of a claim; deallocate the claim if it has no users left."""
         status = dict(claim.get("status") or {}) | {"reservedFor": left}
         if left:
             self._store.write(CLAIMS.key, claim | {"status": status})

@@ -29,7 +29,7 @@ HASH_LABEL, REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
 
 
 def _controller_of(obj: Json) -> Json:
-    """Return the reference to an object's controller; empty if there is none."""
+    """Return the owner reference to an object's controller; empty without a controller."""
     return next((each for each in obj["metadata"].get("ownerReferences") or () if each.get("controller")), {})
 
 
@@ -64,7 +64,7 @@ def _record(backend: Backend, obj: Json, reason: str, message: str) -> None:
 
 
 class ReplicaSetController(Controller):
-    """Keeps the number of pods of every ReplicaSet."""
+    """Keeps the number of pods of every ReplicaSet at its replica count."""
 
     def __init__(self, backend: Backend, wake: Callable[[], None]) -> None:
         super().__init__(backend, wake)
@@ -198,7 +198,7 @@ class DeploymentController(Controller):
         self._resize(deployment, new, wanted if size > wanted else min(wanted, size + max(room, 0)))
 
     def _shrink(self, deployment: Json, new: Json, old: list[Json], unavailable: int) -> None:
-        """Scale down old ReplicaSets: first unavailable pods, then as many as may be unavailable."""
+        """Scale down old ReplicaSets: first unavailable pods, then as many available pods as the rollout permits."""
         least = deployment["spec"]["replicas"] - unavailable
         available = [_count(each, "availableReplicas") for each in (*old, new)]
         spare = sum(each["spec"]["replicas"] for each in old) + available[-1] - least

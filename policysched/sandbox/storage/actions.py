@@ -174,7 +174,7 @@ def with_condition(conditions: list[Json] | None, kind: str, now: str) -> list[J
 
 
 def scale_of(workload: Json) -> Json:
-    """Return a workload as a Scale."""
+    """Return the Scale object of a workload."""
     metadata, spec, status = workload["metadata"], workload["spec"], workload.get("status") or {}
     names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     return {

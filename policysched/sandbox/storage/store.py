@@ -20,8 +20,10 @@ from policysched.apimachinery.resources import DEFINITIONS, Registry
 
 ANY = "*"
 HISTORY_BYTES: Final = 64 << 20
-"""Largest size of a resource's history as JSON, older versions are dropped; in memory it uses about three times as
-much. Units: bytes."""
+"""Largest size of a resource's history as JSON; beyond it older versions are dropped. Units: bytes.
+
+In memory, the history uses about three times as much.
+"""
 SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Characters of generated names; without vowels, to avoid words."""
 
@@ -38,7 +40,7 @@ class Stored:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Namespace and name."""
+        """Namespace and name of the object."""
         metadata = self.object["metadata"]
         return metadata.get("namespace", ""), metadata["name"]
 
@@ -73,10 +75,10 @@ class ObjectStore:
         self._listeners: dict[str, list[Callable[[StoreEvent], None]]] = {}
         self._forgotten: dict[str, int] = {}
         self._sizes: Counter[str] = Counter()
-        """Total size of the history of each resource as JSON."""
+        """Total size of the history of each resource as JSON. Units: bytes."""
 
     def get(self, key: str, namespace: str, name: str) -> Stored | None:
-        """Return the current version of an object; None if it does not exist."""
+        """Return the current version of an object; None if the object does not exist."""
         return self._objects.get(key, {}).get((namespace, name))
 
     def entries(self, key: str, namespace: str = "") -> list[Stored]:
@@ -152,7 +154,7 @@ class ObjectStore:
             self._forgotten[key] = self.revision
 
     def listen(self, key: str, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call a listener at each change of a resource (`ANY`: of all); return a function that removes the listener."""
+        """Call a listener at each change of a resource (`ANY`: of all resources); return a function that removes it."""
         listeners = self._listeners.setdefault(key, [])
         listeners.append(listener)
         return lambda: listeners.remove(listener)

@@ -1,4 +1,4 @@
-"""Creating and updating objects: metadata, admission, generations, conflicts, what an update keeps of the old object.
+"""Creating and updating of objects: metadata, admission, generations, conflicts, fields that updates keep.
 
 A write to the main resource cannot change the status, and a write to the status changes nothing else. An update without
 a change is not stored and causes no event. Admission completes a new object with data from the cluster, as the API
@@ -176,7 +176,7 @@ def _admit_pod(store: ObjectStore, pod: Json, now: str, *, loaded: bool) -> None
 
 
 def _refused(pod: Json, why: str) -> StatusError:
-    """Return the error for a rejected pod; a pod whose name is not generated yet appears with its generateName."""
+    """Return the error for a rejected pod; it names a pod without a name by its generateName."""
     return forbidden("", "pods", pod["metadata"].get("generateName") or pod["metadata"]["name"], why)
 
 
@@ -294,7 +294,7 @@ def update(
 
 
 def store_update(backend: Backend, resource: ApiResource, obj: Json) -> Stored:
-    """Store a changed object, or remove an object in deletion that has no finalizers left."""
+    """Store a changed object, or remove the object if it is being deleted and has no finalizers left."""
     metadata = obj["metadata"]
     waiting = resource.key == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0
     held = metadata.get("finalizers") or waiting or resource.key == "namespaces"
@@ -304,7 +304,7 @@ def store_update(backend: Backend, resource: ApiResource, obj: Json) -> Stored:
 
 
 def _guard(resource: ApiResource, old: Json, obj: Json) -> None:
-    """Reject an update for another object or for another resourceVersion."""
+    """Reject an update whose name, namespace, UID or resourceVersion differs from the stored object's."""
     before, metadata = old["metadata"], obj["metadata"]
     name = before["name"]
     if metadata.get("name", name) != name:
@@ -391,7 +391,7 @@ def _pod(old: Json, new: Json) -> list[Cause]:
 
 
 def _masked(spec: Json, *, gated: bool) -> Json:
-    """Return a pod's spec without the fields that an update may change, to compare the rest; a gated pod has more."""
+    """Return a pod's spec without the fields that an update may change; a gated pod has more such fields."""
     free = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
     if gated:
         free |= {"nodeSelector", "affinity"}
