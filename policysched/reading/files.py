@@ -16,7 +16,7 @@ STDIN: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 """Suffixes of the files that are read when a folder is named."""
 TESTS: Final = re.compile(r"(?:.*[-_.])?tests\.ya?ml")
-"""Pattern of the file names of policy tests (`policysched test`), which are often in a folder with policies."""
+"""Pattern of the file names of policy tests (`policysched test`), which other commands skip in folders."""
 _FIRST: Final = 1 << 20
 """Size of the part that is read before a file is checked for binary content. Units: bytes."""
 LARGEST: Final = 1 << 31

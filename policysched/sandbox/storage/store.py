@@ -183,7 +183,7 @@ class Backend:
             self.applied.pop(event.entry.object["metadata"]["uid"], None)
 
     def _serve(self, event: StoreEvent) -> None:
-        """Serve the resource of a stored CustomResourceDefinition; delete its objects with the definition."""
+        """Serve the resource of a CustomResourceDefinition; after its deletion, delete the objects of the resource."""
         crd = event.entry.object
         name = crd["metadata"]["name"]
         if event.type == "DELETED":
