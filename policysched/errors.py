@@ -28,15 +28,15 @@ __all__ = [
 
 
 class PolicyschedError(Exception):
-    """An error with a one-line message for the user."""
+    """Error with a one-line message for the user; base of policysched's exceptions."""
 
 
 class UsageError(PolicyschedError):
-    """A file, flag or object of the user is invalid."""
+    """Error: a file, flag or object of the user is invalid."""
 
 
 class SeveralProblemsError(UsageError):
-    """Several files, flags or objects of the user are invalid.
+    """Error: several files, flags or objects of the user are invalid.
 
     Args:
         problems: One line for each.
@@ -48,24 +48,24 @@ class SeveralProblemsError(UsageError):
 
 
 class ConnectionProblemError(PolicyschedError):
-    """The API server is unreachable or rejects the credentials."""
+    """Error: the API server is unreachable or rejects the credentials."""
 
 
 class KubeconfigError(UsageError, ConnectionProblemError):
-    """The kubeconfig or its context is invalid."""
+    """Error: the kubeconfig or its context is invalid."""
 
 
 class NoKubeconfigError(KubeconfigError):
-    """No kubeconfig file is at the configured or default path."""
+    """Error: no kubeconfig file exists at the configured or default path."""
 
 
 class LeadershipLostError(PolicyschedError):
-    """The lease was not renewed in time or another process holds it; this process must stop."""
+    """Error: the lease was not renewed in time, or another process holds the lease; this process must stop."""
 
 
 class OutOfMemoryError(PolicyschedError):
-    """No memory is left to store an object; the process ends, because decisions without the object are wrong."""
+    """Error: no memory is left to store an object; the process ends, because decisions would be wrong."""
 
 
 class NotConnectedError(PolicyschedError):
-    """A plugin used its handle without a running scheduler."""
+    """Error: a plugin used its handle without a running scheduler."""

@@ -40,7 +40,7 @@ _SECONDS: Final = 300
 
 
 class Admission:
-    """Completes objects as an API server with the given objects would.
+    """Sets defaults of objects, and changes them as the admission plugins of an API server with given objects would.
 
     Args:
         objects: The cluster, each object by itself.

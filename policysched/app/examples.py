@@ -39,7 +39,7 @@ class Example:
     name: str
     """The path of its folder inside `examples/`, such as `tour/04-gpu-models`."""
     description: str
-    """The title of its README, or the first sentence of the comment in its policy; empty where it has neither."""
+    """The title of the example's README, or the first sentence of its policy's comment; empty without either."""
     folder: Path
     files: tuple[str, ...]
     """Paths inside the folder, sorted."""

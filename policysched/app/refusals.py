@@ -92,7 +92,7 @@ def _refusals_of(item: LimitRangeItem, requests: ResourceList, limits: ResourceL
 
 
 def _ratio_problem(request: Quantity, limit: Quantity, enforced: Quantity) -> str:
-    """Return why a container's ratio of limit to request exceeds a LimitRange; empty if it does not."""
+    """Return why a container's ratio of limit to request exceeds a LimitRange; empty if the ratio is allowed."""
     if request.is_zero:
         return "no request is specified or request is 0"
     if limit.is_zero:

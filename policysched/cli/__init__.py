@@ -49,7 +49,7 @@ COMMANDS: Final = tuple(name for _, names in SECTIONS.values() for name in names
 
 
 def make_app(*names: str) -> typer.Typer:
-    """Return the `policysched` command with some subcommands, by default all; import only the flags it needs."""
+    """Return the `policysched` command with the named subcommands, by default all; import only their flags."""
     app = typer.Typer(
         name="policysched",
         cls=CommandGroup,

@@ -27,7 +27,7 @@ _MARKUP: Final = {**{one: f"\\{one}" for one in "\\|`*_<>[]~$"}, "&": "&amp;"}
 _LINKED: Final = re.compile(r":(?=//|(?:(?!\d+:)[\w+-]+|100|1234):)|(?<=mailto):|(?<=xmpp):|(?<=www)\.", re.IGNORECASE)
 """Parts of a text that GitHub turns into links or emoji: `https://…`, `www.…`, `:smile:`."""
 _MENTIONS: Final = re.compile(r"([@#])(?=\w)")
-"""Mentions of users, teams and issues, which GitHub links and about which it notifies even if escaped."""
+"""Mentions of users, teams and issues, which GitHub turns into links and notifications even if escaped."""
 
 
 API_VERSION: Final = "output.policysched.io/v1alpha1"

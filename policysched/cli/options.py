@@ -112,7 +112,7 @@ class OnceCommand(TyperCommand):
 
 
 def _matching(names: Iterable[Any]) -> Iterator[Any]:
-    """Yield names of files; a pattern that names no file is replaced by the names of files that it matches.
+    """Yield names of files; replace a pattern that names no file by the names of the files that it matches.
 
     Raises:
         UsageError: no file matches a pattern.

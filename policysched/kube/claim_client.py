@@ -26,7 +26,7 @@ _VERSION: Final = "resource.k8s.io/v1"
 
 
 class SendRequest(Protocol):
-    """Function that sends a request to the API server once the request limits allow it, and returns the answer."""
+    """Function that sends a request to the API server when request limits permit, and returns the answer."""
 
     def __call__(self, method: str, path: str, body: Body = None, content_type: str = JSON) -> Awaitable[bytes]:
         """Send a request and return the body of its answer.

@@ -17,13 +17,13 @@ _CLIENT = "kubernetes.aio.client"
 
 
 def _api_client(*args: Any, **kwargs: Any) -> Any:
-    """Return the client library's `ApiClient`; the loaders need this name, but never call it."""
+    """Return the client library's `ApiClient`, whose name the loaders need but never call."""
     return importlib.import_module(_CLIENT).ApiClient(*args, **kwargs)
 
 
 @contextmanager
 def _not_run(*packages: str) -> Iterator[None]:
-    """Import modules of packages inside this context without running the `__init__.py` of the packages."""
+    """Inside this context, import modules of packages without running the packages' `__init__.py`."""
     bare = [name for name in packages if name not in sys.modules]
     try:
         for name in bare:

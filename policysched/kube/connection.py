@@ -48,7 +48,7 @@ RENEW_AGAIN = 5.0
 CONNECTIONS = 160
 HEADERS = {"User-Agent": "policysched", "Accept": "application/json"}
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
-"""Request headers for a server on this machine: without compression, which takes longer than copying."""
+"""Request headers for a server on this machine: request no compression, which takes longer than copying."""
 
 
 OnAnswer = Callable[[str, int, float], None]

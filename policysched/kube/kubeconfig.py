@@ -1,4 +1,4 @@
-"""Bounded reading and checking of kubeconfigs, before the client library's loader uses them without type checks.
+"""Reading of kubeconfigs with checks of sizes and types, which the client library's loader does not make.
 
 Types are those of client-go. As in its YAML reader, a number or a boolean is accepted as a name or a secret, and null
 is absent. If several files define the same name, the first file is used, as in kubectl.

@@ -77,7 +77,7 @@ async def read_list(transport: Transport, path: str, kind: str) -> Listed:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Return whether a resourceVersion is older than another; False if one of them is not a number.
+    """Return whether a resourceVersion is older than another; False if either is not a number.
 
     So one absurd version does not make all later versions old.
 

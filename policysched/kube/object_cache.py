@@ -292,7 +292,7 @@ class Replacement(Generic[T]):
         return changed, gone
 
     def finish(self, *, anew: bool = False) -> tuple[list[T], list[T]]:
-        """Replace the known objects by the complete list; return the remaining changed objects and the deleted ones.
+        """Replace the known objects by the complete list; return the remaining changed objects and the deleted objects.
 
         Return the changes not yet returned by `taken`, and the deleted objects.
 

@@ -232,7 +232,7 @@ class Reflector(Generic[T]):
         return version
 
     async def _take_page(self, taking: Replacement[T], raws: Sequence[msgspec.Raw]) -> None:
-        """Process a page in chunks, yielding to the event loop between them."""
+        """Process the objects of a page in chunks, yielding to the event loop between chunks."""
         for start in range(0, len(raws), CHUNK):
             taking.take(raws[start : start + CHUNK])
             if not self.synced.is_set():
@@ -364,7 +364,7 @@ class Reflector(Generic[T]):
             self._handler.upsert(after)
 
     def _advance(self, version: str) -> None:
-        """Set the resourceVersion from which to watch; raise `ApiError` if it is older than the newest one seen."""
+        """Set the resourceVersion from which to watch; raise `ApiError` if it is older than the newest seen."""
         if is_older(version, self._newest):
             self._version = None
             text = f"the watch of {self.watched.plural} went back from resourceVersion {self._newest} to {version}"

@@ -331,7 +331,7 @@ class AnswerReader:
         return bool(self._received)
 
     def take(self, data: bytes) -> tuple[Answer, bool] | None:
-        """Add received bytes to the answer; return the answer once it is complete.
+        """Add received bytes to the answer; return the answer when it is complete, else None.
 
         Returns the answer and whether the connection can be reused; None if the answer is incomplete.
         """

@@ -1,4 +1,4 @@
-"""Problems of metric sources: logged when they begin and end, and counted.
+"""Problems of metric sources: logged when a problem begins and ends, and counted.
 
 A problem is one line whose text stays the same while its cause does. A changing text would be logged, and written to
 the status of policies, at each refresh.
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 LONGEST: Final = 200
 """Longest text from a server in a message; the rest is cut. Units: characters."""
 READ: Final = 4096
-"""Length to which a server's text is cut before it is processed. Units: characters."""
+"""Length to which a server's text is cut before the text is processed. Units: characters."""
 
 NONE_FINITE: Final = "no value is a finite number"
 """Problem of a metric whose values are all NaN, infinite or not numbers."""

@@ -143,7 +143,7 @@ def read(text: str, file: str) -> list[Document]:
 
 
 def metadata_of(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the metadata of an object as written; empty if it is not a mapping (the decoder reports that error)."""
+    """Return the metadata of an object as written; empty if the metadata is not a mapping."""
     found = one.get("metadata")
     return found if isinstance(found, Mapping) else {}
 

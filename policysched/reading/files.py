@@ -91,7 +91,7 @@ def as_text(data: bytes, file: str) -> str:
 
 
 def shown(name: str) -> str:
-    """Return a file name as messages show it."""
+    """Return the form in which messages show a file name."""
     return {STDIN: "<stdin>", "": '""'}.get(name, name)
 
 

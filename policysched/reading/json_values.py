@@ -117,7 +117,7 @@ def compose_json(text: str, begin: int, end: int) -> Node:
 
 
 def _repeated_key(root: Node) -> ScalarNode | None:
-    """Return the first key node that occurs twice in its object; None if there is none."""
+    """Return the first key node that occurs twice in its object; None if no key is repeated."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

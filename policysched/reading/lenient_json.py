@@ -34,7 +34,7 @@ _HALF: Final = re.compile(
 
 
 class Identity(NamedTuple):
-    """Namespace, name and resource version of an object; empty where they are missing or unreadable."""
+    """Namespace, name and resource version of an object; a missing or unreadable field is empty."""
 
     namespace: str = ""
     name: str = ""
@@ -79,7 +79,7 @@ def without_halves(raw: bytes) -> bytes:
 
 
 def without_managed_fields(raw: bytes) -> bytes:
-    """Replace the `managedFields` of an object by null, because they are not read and can be deeply nested."""
+    """Replace the `managedFields` of an object by null: the field is not read and can be deeply nested."""
     return replaced(raw, [("metadata", "managedFields")], lambda _: b"null")
 
 

@@ -1,4 +1,4 @@
-"""`FakeClock` and an event loop that uses it: time passes only when a test advances the clock."""
+"""`FakeClock`, which only a test advances, and an event loop that uses this clock."""
 
 from __future__ import annotations
 

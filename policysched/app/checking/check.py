@@ -127,7 +127,7 @@ CODE: Final = "W0706"
 
 
 def hidden_characters(policy: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Yield a warning per text of a policy about its first invisible character and the number of further ones."""
+    """Yield a warning per text of a policy: its first invisible character, and the number of the others."""
     for field, text in _texts(policy.get("spec"), "spec"):
         if text.isascii() and visible(text, None) == text:
             continue

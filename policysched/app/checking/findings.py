@@ -146,7 +146,7 @@ class Finding:
 
     @property
     def help(self) -> str | None:
-        """Advice how to correct the policy; None if there is none."""
+        """Advice how to correct the policy; None without advice."""
         return self.diagnostic.help
 
     @property
@@ -206,7 +206,7 @@ class Finding:
 
 
 def policy_key(policy: Object) -> PolicyKey:
-    """Return the name of a policy; empty if it has none."""
+    """Return the name of a policy; empty if the object has no name."""
     metadata = policy.get("metadata")
     return PolicyKey(str(metadata.get("name") or "") if isinstance(metadata, Mapping) else "")
 

@@ -20,7 +20,7 @@ _NO_TEXTS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n
 
 
 def as_selector(text: str) -> str:
-    """Return a selector's text as an object in YAML; empty if it is not a selector."""
+    """Return a label selector's text as an object in YAML; empty if the text is not a selector."""
     labels: list[str] = []
     expressions: list[str] = []
     for part in map(str.strip, _PART.findall(text)):

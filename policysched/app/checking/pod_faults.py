@@ -16,7 +16,7 @@ from policysched.model.decode import ObjectError, plain
 from policysched.reading.documents import Document, metadata_of
 
 MOST: Final = 20
-"""Largest number of errors reported for a pod; further ones are dropped."""
+"""Largest number of errors reported for a pod; further errors are dropped."""
 Object = Mapping[str, Any]
 
 

@@ -28,7 +28,7 @@ from policysched.reading.yaml_nodes import read_yaml
 
 @cache
 def policy_definition() -> dict[str, Any]:
-    """Return the CustomResourceDefinition; it must not be changed.
+    """Return the CustomResourceDefinition of SchedulingPolicy; callers must not change the returned object.
 
     Raises:
         PolicyschedError: the installation lacks the file.
@@ -39,7 +39,7 @@ def policy_definition() -> dict[str, Any]:
 
 @cache
 def policy_schema() -> dict[str, Any]:
-    """Return the schema of SchedulingPolicy objects, the same in all versions; it must not be changed."""
+    """Return the schema of SchedulingPolicy objects, equal in all versions; callers must not change the schema."""
     schema: dict[str, Any] = policy_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 

@@ -145,7 +145,7 @@ def configured_profiles(
 
 
 def _placed(parts: _Parts, read: ReadConfiguration, index: int) -> Iterator[Fault]:
-    """Yield a profile's errors with the list indexes of the file, not those after default plugins were merged."""
+    """Yield a profile's errors with list indexes as in the file, where default plugins are not merged yet."""
     everywhere = parts.given.plugins.multi_point.enabled
     stated = read.multi_point(index)
     for place, why in parts.faults():

@@ -74,7 +74,7 @@ class FieldFault:
 
 
 class ConfigurationError(UsageError):
-    """A configuration cannot be used, because it has errors; lists all errors.
+    """Error: a configuration cannot be used; contains all errors of the configuration.
 
     Attributes:
         faults: All errors.

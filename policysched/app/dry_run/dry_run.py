@@ -274,7 +274,7 @@ def seconds_at(now: datetime | str) -> float:
 def _new_pods(
     pods: Iterable[Object], objects: Sequence[Object], admission: Admission
 ) -> tuple[Sequence[Object], tuple[str, ...]]:
-    """Return pods as new pods, completed as by an API server, and notes about them, one line each."""
+    """Return pods as new pods, completed as by an API server, and notes about the pods, one line each."""
     completed, notes = [], dict[str, None]()
     for written in pods:
         pod, told = as_new(written)

@@ -105,7 +105,7 @@ class TakingPart:
     """The objects and policies that take part in a decision."""
 
     objects: Sequence[Object]
-    """The objects of the cluster, with policies as they are in force."""
+    """The objects of the cluster; policies have the specs that are in force."""
     policies: Sequence[Object]
     """The policies to try."""
     failed: Mapping[PolicyKey, str]
@@ -136,7 +136,7 @@ class Inputs:
 
     @property
     def group(self) -> str:
-        """The pod group that the pods name, `namespace/name`; empty if they name none."""
+        """The pod group that the pods name, `namespace/name`; empty if the pods name no group."""
         return "/".join(group_named_by(self.wanted.object) or ())
 
     @property
@@ -255,7 +255,7 @@ async def gather(  # noqa: PLR0913 - what a decision depends on
 def _made_by_controllers(
     wanted: Iterable[PodToPlace], objects: Sequence[Object]
 ) -> tuple[list[PodToPlace], list[Object]]:
-    """Return pods as their controllers create them, and the objects that are created with them."""
+    """Return pods as their controllers create them, and the objects that controllers create together with the pods."""
     made, known = [], [*objects]
     beside: dict[object, Object] = {}
     for one in wanted:

@@ -80,7 +80,7 @@ def try_policies(store: PolicyStore, tried: Iterable[Object], without: Collectio
 
 
 def compiled_policies(store: PolicyStore, tried: Collection[PolicyKey] = ()) -> CompiledPolicies:
-    """Return the policies of a store that are in force, and those with errors; `tried` names the edited policies."""
+    """Return the policies of a store in force, and the policies with errors; `tried` names the edited policies."""
     entries = {key: entry for key in sorted(store.listed()) if (entry := store.get(key)) is not None}
     compiled = [entry.active for entry in entries.values() if entry.active is not None]
     failed, edits = {}, {}

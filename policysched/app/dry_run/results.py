@@ -54,7 +54,7 @@ class Report:
 
     @property
     def selected(self) -> str:
-        """The selected node; empty if there is none."""
+        """The selected node; empty if no node was selected."""
         return str(self.record.get("selected", ""))
 
     @property
@@ -125,12 +125,12 @@ class GroupReport:
 
     @property
     def fitting(self) -> int:
-        """Number of members that fit at the same time, whether or not they are enough for the group."""
+        """Number of members that fit at the same time, even if too few for the group."""
         return int(self.record.get("fitting", self.placed))
 
     @property
     def message(self) -> str:
-        """Why the group does not fit; empty if it fits."""
+        """Why the pod group does not fit; empty if the group fits."""
         return str(self.record.get("message", ""))
 
     @property

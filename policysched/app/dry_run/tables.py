@@ -21,7 +21,7 @@ from policysched.visible import visible
 
 LIMIT: Final = 20
 FEW: Final = 6
-"""Largest number of nodes for which the value of each node is printed; above it, nodes are grouped by value."""
+"""Largest number of nodes for which tables show the value of each node; more nodes are grouped by value."""
 Record = Mapping[str, Any]
 
 

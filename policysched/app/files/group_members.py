@@ -95,7 +95,7 @@ def _scheduler_of(pod: Object) -> object:
 
 
 def pods_to_place(documents: Sequence[Document], file: str, choice: str = "") -> list[PodToPlace]:
-    """Return the only pod of a file, or its pods if all of them name the same pod group.
+    """Return the only pod of a file, or all pods of the file if they name the same pod group.
 
     Args:
         documents: The objects of the file.

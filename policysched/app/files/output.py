@@ -58,7 +58,7 @@ def folder_problem(folder: Path, error: OSError) -> str:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return the open descriptor of this process that a path refers to; None if there is none.
+    """Return the open descriptor of this process to which a path refers; None if the path is a usual path.
 
     Raises:
         OSError: a loop of symbolic links.

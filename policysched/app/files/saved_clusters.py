@@ -150,7 +150,7 @@ class _Kept:
         return self._data
 
     def let_go(self) -> None:
-        """Release the bytes, unless they cannot be read again."""
+        """Release the bytes, unless the input cannot be read again."""
         if self._state is not None:
             self._data = None
 
@@ -259,7 +259,7 @@ class SavedObject(Mapping[str, Any]):
         return None
 
     def name(self) -> Object:
-        """Decode the name and the namespace; return empty texts if they are malformed."""
+        """Decode the name and the namespace; a malformed name or namespace is empty."""
         with contextlib.suppress(msgspec.MsgspecError):
             found: Object = msgspec.to_builtins(_NAMED.decode(self._item).metadata)
             return found
@@ -325,6 +325,6 @@ def _before(data: bytes, start: int) -> int:
 
 
 def _position(data: bytes, start: int) -> tuple[int, int]:
-    """Return the number of line feeds before an offset, and the number of characters before it in the same line."""
+    """Return the number of line feeds before an offset, and the number of characters between line start and offset."""
     begin = data.rfind(b"\n", 0, start) + 1
     return data.count(b"\n", 0, start), len(data[begin:start].decode())

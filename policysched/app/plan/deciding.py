@@ -71,7 +71,7 @@ class ClusterSide:
         self.acting: set[str] = set()
         """Policies that reject a node, or prefer a node, for at least one pod."""
         self.groups: dict[str, str] = {}
-        """The decided pod groups, each with the reason why it does not fit; empty if it fits."""
+        """The decided pod groups, each with the reason why the group does not fit; empty if the group fits."""
         self.failed: dict[str, str] = {}
         """Pods whose scheduling failed, with the plugin's error."""
         self._recorded_keys: set[Hashable] = set()
@@ -134,7 +134,7 @@ class ClusterSide:
         return landing
 
     def queued_group(self, members: Sequence[ReadPod], without_change: Mapping[str, Landing]) -> dict[str, Landing]:
-        """Schedule the pending pods of a pod group together and assume them on their nodes; return Landings by pod.
+        """Schedule the pending pods of a pod group together and assume each pod on its node; return Landings by pod.
 
         Args:
             members: The pods.

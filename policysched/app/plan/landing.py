@@ -1,4 +1,4 @@
-"""`Landing`: the node on which a decision places a pod, or why it places the pod on no node; effects of a change.
+"""`Landing`: the node on which a decision places a pod, or why it places the pod on no node.
 
 Among equally good nodes, a pod lands on a preferred one, because a tie is no difference.
 """

@@ -123,7 +123,7 @@ def plan(  # noqa: PLR0913 - a change may be in any of these
 
 
 def _release(objects: Sequence[Object], release: Release) -> Release:
-    """Return the release that decides, with pod groups enabled if the cluster has any and the release has them."""
+    """Return the release that decides; pod groups are enabled if the cluster has any and the release has them."""
     has_groups = any(kind_of(one) is POD_GROUPS for one in objects)
     return (release_of_groups(objects, release) or release) if has_groups else release
 

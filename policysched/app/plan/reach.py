@@ -80,7 +80,7 @@ def pod_classes(before: ClusterSide, after: ClusterSide, pods: Iterable[Pod]) ->
 def policy_pods(
     before: ClusterSide, after: ClusterSide, changed: Collection[PolicyKey], classes: PodClasses
 ) -> tuple[PolicyPods, ...]:
-    """Count the pods to which each changed policy applies: with the change, or without it for a deleted policy.
+    """Count the pods to which each changed policy applies: with the change; for a deleted policy, without it.
 
     Args:
         before: The side without the change.

@@ -153,7 +153,7 @@ class NodeEffect:
     loses: int
     gains: int
     over: tuple[Excess, ...] = ()
-    """Resources that would be exceeded if all pods that are placed on the node alone were placed on it together."""
+    """Resources that the node would lack if all pods that get this node, each evaluated alone, got it together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +170,9 @@ class GroupFits:
 
     group: str
     before: str
-    """Reason why the group does not fit without the change; empty if it fits."""
+    """Reason why the group does not fit without the change; empty if the group fits."""
     after: str
-    """Reason why the group does not fit with the change; empty if it fits."""
+    """Reason why the group does not fit with the change; empty if the group fits."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pod group's results as plain values, without empty reasons."""
@@ -201,9 +201,9 @@ class Plan:
     """Number of pods that are not evaluated: of other schedulers, finished, or static."""
     gated: int = 0
     stranded: int = 0
-    """Number of pods on nodes that are not in the cluster; they are not evaluated."""
+    """Number of pods that are not evaluated, because their nodes are not in the cluster."""
     left_out: tuple[str, ...] = ()
-    """Objects that cannot be read, with reasons; they are on neither side."""
+    """Objects that cannot be read and are left out on both sides, with reasons."""
     notes: tuple[str, ...] = ()
     interrupted: bool = False
     unseen: int = 0

@@ -43,7 +43,7 @@ MARKS: Final[Mapping[Side, str]] = {
 
 @dataclass(slots=True)
 class PolicyCoverage:
-    """Coverage of one policy: the outcomes of its expressions that tests caused, and the missed ones."""
+    """Coverage of one policy: the outcomes of its expressions that tests caused, and the outcomes that tests missed."""
 
     file: str
     policy: PolicyKey
@@ -52,7 +52,7 @@ class PolicyCoverage:
     seen: set[tuple[str, ObservedPart]] = field(default_factory=set)
     """Outcomes that occurred in tests, each with the field of its expression."""
     explained: set[str] = field(default_factory=set)
-    """Statements of missed outcomes that the test file declares as unreachable."""
+    """Descriptions of missed outcomes that the test file declares as unreachable."""
     document: Document | None = None
     """YAML document of the policy, for the positions of its expressions; None without a file."""
 

@@ -300,7 +300,7 @@ class _Running:
         )  # fmt: skip
 
     def _leave_group(self, pods: Iterable[Object], record: Mapping[str, Any]) -> None:
-        """Update the cluster after the decision about a group: place its members, or nominate them."""
+        """Update the cluster after the decision about a group: place the group's members, or nominate the members."""
         self._objects |= {key_of(pod): pod for pod in pods}
         self._objects |= decided_members(self._objects, record)
         if record["result"] == "Scheduled":

@@ -1,4 +1,4 @@
-"""Repetition of tests whenever a file changes: tests, files that they name, and files next to them."""
+"""Repetition of tests whenever a file changes: a test file, a file that a test names, or a file next to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from policysched.reading.files import SUFFIXES
 
 
 def watch(names: Iterable[str], run: Callable[[], object], pause: Callable[[], object]) -> None:
-    """Run tests now and after every change, until an exception ends it.
+    """Run tests now and after every change, until an exception ends the repetition.
 
     Args:
         names: Files and folders with tests.

@@ -1,4 +1,4 @@
-"""Entries of a record, and the reduced form of objects in it: only fields that scheduling reads.
+"""Entries of a record; objects in a record have only the fields that scheduling reads.
 
 An entry is a list of its name and its data. Environments of containers, Secrets and other fields outside of the model
 are never recorded. Annotations can contain copies of anything, so only those are recorded that scheduling or a policy

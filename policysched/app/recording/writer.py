@@ -26,10 +26,9 @@ log = logging.getLogger(__name__)
 MOST_WAITING: Final = 1 << 16
 """Largest number of entries that wait for the writer's thread; further entries are dropped."""
 LONGEST_WAIT: Final = 10.0
-"""Longest wait of the oldest entry for the disk; beyond it further entries are dropped. Units: seconds.
-Units: seconds."""
+"""Time for which the oldest entry may wait for the disk; then further entries are dropped. Units: seconds."""
 BLOCK: Final = 256 * 1024
-"""Size of encoded entries at which the writer writes them as a block. Units: bytes, uncompressed."""
+"""Total size of waiting entries at which they are written as a block. Units: bytes, uncompressed."""
 WAIT: Final = 0.5
 """Time for which the writer's thread waits for more entries before it writes a block. Units: seconds."""
 RETRY: Final = 10.0

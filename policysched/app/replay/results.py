@@ -68,7 +68,7 @@ class Replayed:
 
     @property
     def failed_changes(self) -> list[str]:
-        """A sentence about failed changes, if there are any."""
+        """One sentence about failed changes, in a list; empty without failed changes."""
         if not self.failures:
             return []
         return [f"failed cluster changes: {len(self.failures):,}, first: {self.failures[0]}"]

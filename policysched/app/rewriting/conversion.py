@@ -52,7 +52,7 @@ def convert_source(text: str, file: str, version: str) -> Rewritten:
 
 
 def converted(documents: Iterable[Document], version: str) -> list[Object]:
-    """Return objects, the policies among them in an API version.
+    """Return objects; the policies among these objects are converted to an API version.
 
     Raises:
         UsageError: the API version of a policy is unknown.

@@ -26,7 +26,7 @@ from policysched.reading.loading import IgnoredFiles
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A text whose policies were rewritten, and the errors in them."""
+    """A text whose policies were rewritten, and the errors in these policies."""
 
     text: str
     count: int = 0
@@ -36,7 +36,7 @@ class Rewritten:
 
 
 Rewrite: TypeAlias = Callable[[str, str], Rewritten]
-"""Function that rewrites the policies in a text; it receives the text and the name of the file."""
+"""Function that rewrites the policies in a text; the arguments are the text and the name of the file."""
 _MARK: Final = b"\xef\xbb\xbf"
 _KINDS: Final = tuple(KIND.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
 """The word SchedulingPolicy as bytes in UTF-8 and in the encodings UTF-16, whose files are rejected."""

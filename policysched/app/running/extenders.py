@@ -16,7 +16,7 @@ from policysched.state.placed.pods import pod_id
 
 
 class RunningExtenders:
-    """The current extenders, and the raw JSON of the objects that they receive.
+    """The current extenders, and the raw JSON of the objects that extenders receive.
 
     Args:
         configuration: The initial configuration, or None.
@@ -49,12 +49,12 @@ class RunningExtenders:
             del self._of_dry_runs[identity]
 
     def pod(self, pod: Pod) -> bytes | None:
-        """Return the JSON of a pod, or None if it was deleted."""
+        """Return the JSON of a pod, or None if the pod was deleted."""
         identity = pod_id(pod)
         return self.pods.get(identity) or self._of_dry_runs.get(identity)
 
     def node(self, name: str) -> bytes | None:
-        """Return the JSON of a node, or None if it was deleted."""
+        """Return the JSON of a node, or None if the node was deleted."""
         return self.nodes.get(name)
 
     @asynccontextmanager

@@ -241,4 +241,4 @@ def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
 
 
 def _nothing() -> None:
-    """Do nothing; placeholder until the election thread sets the function that stops it."""
+    """Do nothing: initial value of the function that ends the election thread, before the thread runs."""

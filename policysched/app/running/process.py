@@ -66,7 +66,7 @@ log = logging.getLogger(__name__)
 LISTED_WITHIN: Final = 60.0
 """Longest wait of a changed configuration for kinds that were not watched before. Units: seconds."""
 GRAMMAR_AFTER: Final = 2.0
-"""Time until the grammar of policy expressions is loaded if there is no policy. Units: seconds."""
+"""Time after which the grammar of policy expressions is loaded although no policy exists. Units: seconds."""
 PODS_FIRST: Final = 8.0
 """Additional time for which loading the grammar waits for pending pods and events. Units: seconds."""
 EVENTS_DEADLINE: Final = 5.0
@@ -81,7 +81,7 @@ DOCUMENTS: Final = (CONFIGURATION, "/debug/policies")
 
 
 class Process:
-    """One scheduler with one connection: creates reflectors, handlers, engine and reload, and starts them in order.
+    """One scheduler with one connection: creates and starts reflectors, handlers, engine and reload in order.
 
     Args:
         options: Options of the process.
@@ -269,7 +269,7 @@ class Process:
                 await self.events.close(EVENTS_DEADLINE)
 
     async def _load_grammar(self) -> None:
-        """Load the grammar while lists are pending if there are policies, otherwise after the pending pods are bound.
+        """Load the grammar of expressions before the first policy needs it, when no pod waits for the process.
 
         Otherwise decisions would wait for it when the first policy is created.
         """
@@ -286,7 +286,7 @@ class Process:
         return self._configuration is not None and self._configuration.completed.delay_cache_until_active
 
     async def _lead(self) -> None:
-        """Wait until this process may act; until then it writes no status and no event."""
+        """Wait until this process may act; before that, the process writes no status and no event."""
         if self.leadership is not None and not self._acting.is_set():
             await self.leadership.acquire()
             self.events.start()

@@ -1,4 +1,4 @@
-"""`ServedProcess`: health, documents and decisions of a process for the HTTPS port, which opens before it exists."""
+"""`ServedProcess`: health, documents and decisions of a process for the HTTPS port, which opens first."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ServedProcess:
 
     @property
     def _required(self) -> Process:
-        """The process; reading it before the process exists raises an error.
+        """The process; raises an error if the process does not exist yet.
 
         Raises:
             RefusedError: 503, the process does not exist yet.

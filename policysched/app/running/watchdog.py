@@ -17,7 +17,7 @@ from policysched.framework.out_of_tree.watch import PluginWatch, Running
 
 log = logging.getLogger(__name__)
 HANGING: Final = 30.0
-"""Run time of a plugin in a cycle above which it is treated as hanging. Units: seconds."""
+"""Run time above which a plugin in a scheduling cycle is treated as hanging. Units: seconds."""
 EVERY: Final = 1.0
 """Interval between checks for hanging plugins. Units: seconds."""
 

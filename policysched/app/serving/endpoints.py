@@ -116,7 +116,7 @@ class Endpoints:
         return text_answer(encode(self._metrics_of).decode(), media=media)
 
     async def _document(self, path: str) -> Any:
-        """Return a document; the scheduler's loop computes it once for concurrent requests."""
+        """Return a JSON document; the scheduler's loop computes the document once for concurrent requests."""
         async with self._document_lock:
             document = self._recent.get(path)
             if document is None:

@@ -63,7 +63,7 @@ async def serve(
 
 
 async def _opened(connect: Connect, kubeconfig: Path | None, flag: str) -> Connection:
-    """Open a connection to the API server with a flag's kubeconfig; without it, with the scheduler's credentials."""
+    """Open a connection to the API server with a flag's kubeconfig; without the flag, as the scheduler does."""
     if kubeconfig is None:
         return await connect()
     return await Connection.open(SystemClock(), kubeconfig=str(kubeconfig), named_by=flag)

@@ -25,7 +25,7 @@ SERVING_LIFETIME: Final = timedelta(days=90)
 LEFT: Final = 3
 """Divisor of a certificate's lifetime: the certificate is renewed when less than 1/LEFT of its lifetime remains."""
 SETTLED: Final = timedelta(minutes=10)
-"""Time after a rotation step until all replicas, which check every minute, and API servers have applied it."""
+"""Time after a rotation step within which all replicas and API servers apply the step."""
 EARLIER: Final = timedelta(hours=1)
 """Time by which a certificate's validity starts before its creation, because clocks differ."""
 MOST_TRUSTED: Final = 4
@@ -129,7 +129,7 @@ def _made(certificate: x509.Certificate) -> datetime:
 
 
 def _is_old(certificate: x509.Certificate, now: datetime) -> bool:
-    """Return whether a certificate must be renewed, also if it is not valid yet because a clock was wrong."""
+    """Return whether a certificate must be renewed: it expires soon, or is not valid yet because a clock was wrong."""
     life = certificate.not_valid_after_utc - _made(certificate)
     return now < certificate.not_valid_before_utc or certificate.not_valid_after_utc - now < life / LEFT
 

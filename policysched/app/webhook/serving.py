@@ -51,7 +51,7 @@ class WebhookOptions:
     port: int = PORT
     bind_address: str = ANYWHERE
     certificate: Path | None = None
-    """The certificate from files; None creates a certificate and keeps it in a Secret."""
+    """The certificate from files; None: a certificate is created and stored in a Secret."""
     key: Path | None = None
     kubeconfig: Path | None = None
     context: str | None = None

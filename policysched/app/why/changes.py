@@ -17,7 +17,7 @@ Edit = Callable[[Object], dict[str, Any]]
 
 
 def edited(path: str, change: Callable[[Any], Any]) -> Edit:
-    """Return an edit that changes the value at a path; None as the new value deletes it."""
+    """Return an edit that changes the value at a path, and deletes the value if the change returns None."""
     *outer, last = path.split(".")
 
     def edit(raw: Object) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def edited(path: str, change: Callable[[Any], Any]) -> Edit:
 
 
 def at(raw: Object, path: str) -> Any:
-    """Return the value at a path, None if there is none."""
+    """Return the value at a path; None if the path does not exist."""
     value: Any = raw
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -44,12 +44,12 @@ def at(raw: Object, path: str) -> Any:
 
 
 def becoming(value: Any) -> Callable[[Any], Any]:
-    """Return a change that sets a value; None deletes it."""
+    """Return a change that sets a value; the value None deletes the field."""
     return lambda _: value
 
 
 def less(unwanted: Any) -> Callable[[Any], Any]:
-    """Return a change that removes a value from a list, and deletes the list if it becomes empty."""
+    """Return a change that removes a value from a list, and deletes a list that becomes empty."""
     return lambda values: [one for one in values or () if one != unwanted] or None
 
 

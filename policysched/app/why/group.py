@@ -1,4 +1,4 @@
-"""`GroupExplainer`: why a pod group does not fit, and changes with which it fits, each confirmed by the group's cycle.
+"""`GroupExplainer`: why a pod group does not fit, and changes that would place the group, each confirmed by a cycle.
 
 The changes are undone before the next one is tried.
 """

@@ -1,4 +1,4 @@
-"""Groups of nodes by the conditions that exclude them, and repairs that the engine has confirmed.
+"""Groups of nodes that the same conditions exclude, and repairs that the engine has confirmed.
 
 A repair changes one object: the pod, one node, or the policies; pod and policies together only if neither is enough. A
 change of the pod is evaluated on all nodes of its group, a change of a node on that node.

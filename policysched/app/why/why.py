@@ -230,7 +230,7 @@ def _named(raw: Object, names: SchedulerNames) -> Object:
 
 
 def _foreign(pod: Pod, names: SchedulerNames) -> Iterable[str]:
-    """Yield a note if a pod names a scheduler without a known configuration, so that default plugins evaluate it."""
+    """Yield a note if default plugins evaluate a pod, because its scheduler has no known configuration."""
     name = pod.spec.scheduler_name
     if names.source == "the pods" and name not in {DEFAULT_NAME, DEFAULT_SCHEDULER}:
         yield f"schedulerName of the pod is {name}; the pod is evaluated with the default plugins"

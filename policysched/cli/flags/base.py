@@ -49,7 +49,7 @@ def _group(kind: Any) -> type[Flags] | None:
 
 
 def completed_by(section: str, module: str) -> Callable[[str], list[tuple[str, str]]]:
-    """Return a completion function for values; it calls `complete` of a command's module."""
+    """Return a completion function for values, which calls the function `complete` of a command's module."""
 
     def complete(incomplete: str) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = function_of(section, module, "complete")(incomplete)

@@ -150,7 +150,7 @@ class Elector:
         return min(end - self._clock.monotonic(), timing.renew_deadline)
 
     async def _within(self, seconds: float, work: Coroutine[Any, Any, bool]) -> bool:
-        """Return the result of `work`, or False if it takes longer than `seconds`."""
+        """Return the result of `work`, or False if `work` takes longer than `seconds`."""
         task, end = asyncio.ensure_future(work), asyncio.ensure_future(self._pacing.sleep(seconds))
         try:
             await asyncio.wait((task, end), return_when=asyncio.FIRST_COMPLETED)

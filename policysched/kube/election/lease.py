@@ -53,7 +53,7 @@ class Lock(Protocol):
         """Create the Lease; status 409 if another candidate was faster."""
 
     async def update(self, record: LeaseRecord) -> None:
-        """Replace the record that was read or written last; status 409 if it has changed since."""
+        """Replace the record that this object read or wrote last; status 409 if the Lease has changed since."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):

@@ -26,7 +26,7 @@ from policysched.reading.lenient_json import UNREADABLE
 
 log = logging.getLogger(__name__)
 PLACES: Final = 16
-"""Number of places (numbered presence Leases) in a namespace; processes beyond it cannot be detected."""
+"""Number of places (numbered presence Leases) in a namespace; processes without a place cannot be detected."""
 EVERY: Final = 10.0
 """Interval at which a process renews its place and reads the other places. Units: seconds."""
 ENDED_AFTER: Final = 60.0
@@ -209,7 +209,7 @@ class PresenceWatch:
 
 
 def _log_failure(running: asyncio.Future[None]) -> None:
-    """Log the exception that ended the detection, if it ended with one."""
+    """Log the exception that ended the detection; log nothing without an exception."""
     if not running.cancelled() and (error := running.exception()) is not None:
         log.error("detecting other processes with the same scheduler name failed and is stopped", exc_info=error)
 

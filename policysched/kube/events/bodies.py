@@ -163,7 +163,7 @@ def series_body(count: int, last: datetime) -> bytes:
 
 
 def shorten(note: str) -> str:
-    """Replace invisible characters of a note and cut it to the API server's limit; " ..." marks the cut."""
+    """Replace invisible characters of a note and cut the note to the API server's limit; " ..." marks the cut."""
     return cut_bytes(visible(note[: NOTE_LIMIT + 1]), NOTE_LIMIT, _SUFFIX)  # no character gets shorter
 
 

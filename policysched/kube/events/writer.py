@@ -28,7 +28,7 @@ from policysched.kube.transport import STRATEGIC_PATCH, Pacing, Retry, Transport
 log = logging.getLogger(__name__)
 WORKERS = 4
 MOST_WORKERS: Final = 16
-"""Largest number of workers that write events while events fall behind."""
+"""Largest number of concurrent workers that write events while the queue of events grows."""
 FALLEN_BEHIND: Final = 64
 """Number of waiting events per worker above which another worker starts, which ends when no event waits.
 

@@ -85,7 +85,7 @@ class TemplateController(Controller):
 
 
 def _begins(pod: str, claim: str) -> str:
-    """Return the start of the name of a pod's claim, with both names cut in proportion if they are too long."""
+    """Return the start of the name of a pod's claim; pod name and entry name are cut in proportion if too long."""
     whole = f"{pod}-{claim}-"
     if len(whole) <= _LONGEST:
         return whole

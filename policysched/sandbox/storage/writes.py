@@ -176,7 +176,7 @@ def _admit_pod(store: ObjectStore, pod: Json, now: str, *, loaded: bool) -> None
 
 
 def _refused(pod: Json, why: str) -> StatusError:
-    """Return the error for a rejected pod; it names a pod without a name by its generateName."""
+    """Return the error for a rejected pod; the error shows the generateName of a pod without a name."""
     return forbidden("", "pods", pod["metadata"].get("generateName") or pod["metadata"]["name"], why)
 
 

@@ -29,7 +29,7 @@ from policysched.schedule.queue.queued_pod import QueuedPod
 from policysched.schedule.timing import FILTER
 
 EXAMINE: Final = 10
-"""Interval at which a decision is examined for the policy that decided it. Units: decisions."""
+"""Interval between decisions for which the deciding policy is determined. Units: decisions."""
 MOST_POLICIES: Final = 1000
 """Largest number of policies with metric series; by name, further policies have no series."""
 STATES: Final = ("Active", "Shadow", "Disabled", "Rejected")

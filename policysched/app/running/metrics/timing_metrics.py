@@ -102,7 +102,7 @@ class TimingMetrics(Collector):
         self._volume_errors: Counter[Labels] = Counter()
 
     def decided(self, profile: str, seconds: list[float]) -> None:
-        """Record the durations of a decision's extension points; they are counted in batches."""
+        """Record the durations of a decision's extension points, which are added to the histograms in batches."""
         waiting = self._decided.setdefault(profile, [])
         waiting += seconds
         if len(waiting) >= TOGETHER * len(CYCLE_POINTS):

@@ -146,7 +146,7 @@ def _error_text(error: Exception) -> str:
 
 
 def _text(path: Path) -> str:
-    """Read a certificate file; comments in it can have any encoding."""
+    """Read a certificate file, whose comments can have any encoding."""
     return path.read_text("ascii", "ignore")
 
 

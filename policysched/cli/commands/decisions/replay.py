@@ -1,4 +1,4 @@
-"""`policysched replay`: repeat the decisions of a record, or predict the effect of a change on them."""
+"""`policysched replay`: repeat the decisions of a record, or predict how a change affects the decisions."""
 
 from __future__ import annotations
 

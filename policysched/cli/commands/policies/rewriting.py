@@ -22,7 +22,7 @@ _SEPARATOR: Final = b"---\n"
 
 
 class Words(NamedTuple):
-    """The words with which messages of `fmt` and `convert` name their action and what they change."""
+    """Words of the messages of `fmt` and `convert`: verb, participle, and noun for the changed items."""
 
     verb: str
     """The verb in messages, such as `reformat`."""
