@@ -199,14 +199,14 @@ class ExampleFlags(Flags):
 class TranslateFlags(Flags):
     """Translate the filters of policies into the node affinity of a pod.
 
-    Autoscalers do not know policies. With the affinity, an autoscaler adds only nodes whose labels the policies accept.
-    The affinity allows every node that the policies allow; the output lists what it cannot express. Changes nothing in
-    the cluster.
+    Autoscalers do not evaluate policies. With the printed affinity in the pod, an autoscaler adds nodes that the
+    policies can accept. The affinity allows every node that the policies allow, and may allow more; the output lists
+    the conditions of policies that node affinity cannot express. The command changes nothing in the cluster.
 
     Example: `policysched translate --pod deployment.yaml --policy policies/ --cluster live`
 
-    Exit codes: 0 success, also if the affinity allows more nodes; 1 a policy has errors, or with --exact the affinity
-    allows more nodes; 2 a file or a flag is invalid.
+    Exit codes: 0 success, also if the affinity allows nodes that the policies reject; 1 a policy has errors, or with
+    --exact the affinity allows such nodes; 2 a file or a flag is invalid.
     """
 
     pod: Annotated[
