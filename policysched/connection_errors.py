@@ -120,7 +120,7 @@ def _tls_failure(reason: str) -> str:
 
 
 def _place(error: BaseException, url: str) -> str:
-    """Return host and port of the server or its proxy."""
+    """Return the host and port to which a request connects: those of the server, or of its proxy."""
     parts = urlsplit(url)
     host = getattr(error, "host", None) or parts.hostname or url
     port = getattr(error, "port", None) or parts.port or {"https": 443}.get(parts.scheme, 80)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from policysched.app.policy_tests.running import LoadedTest
 
 NAMES: Final = ("policy-tests.yaml", "policy-tests.yml", "*-policy-tests.yaml", "*-policy-tests.yml")
-"""Patterns of file names that are always collected."""
+"""Patterns of the names of policy test files that pytest always collects."""
 _OPTION: Final = "policysched_tests"
 _KUBE_VERSION: Final = "policysched_kube_version"
 
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PolicyTestModule | None:
-    """Collect a policy test file."""
+    """Return a collector for a file with the name of a policy test file, else None."""
     patterns = (*NAMES, *parent.config.getini(_OPTION))
     if any(fnmatchcase(file_path.name, pattern) for pattern in patterns):
         found: PolicyTestModule = PolicyTestModule.from_parent(parent, path=file_path)

@@ -44,7 +44,7 @@ def cut(text: str, limit: int = LIMIT) -> str:
 
 
 def cut_bytes(text: str, limit: int, mark: str) -> str:
-    """Cut a text to a number of bytes in UTF-8, between two characters; append a mark if the text was cut."""
+    """Cut a text to a number of UTF-8 bytes without splitting a character; append a mark if the text was cut."""
     encoded = text.encode()
     return text if len(encoded) <= limit else encoded[: limit - len(mark)].decode(errors="ignore") + mark
 

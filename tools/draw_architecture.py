@@ -129,7 +129,7 @@ def _lines(box: Box) -> Iterator[str]:
 
 
 def points(kind: str, placed: dict[str, Box]) -> list[tuple[int, int]]:
-    """Return the places of the steps of a path; steps of both paths alternate from left to right."""
+    """Return the coordinates of the steps of a path; steps of both paths alternate from left to right."""
     first = _FIRST_STOP + (_STEP if kind == "policy" else 0)
     rooms = [name.split(".")[0] for name in stops(WALKS[kind])]
     return [(first + 2 * _STEP * number, placed[room].y + _BANDS[kind]) for number, room in enumerate(rooms)]

@@ -30,7 +30,7 @@ OUTPUT: Final = Path(__file__).resolve().parent.parent / "examples" / "tutorial"
 NODES, PODS = "nodes.csv", "pods_gpuspec33.csv"
 GPU: Final = "nvidia.com/gpu"
 SEED: Final = 1
-"""Seed of the scheduler's choice among equally good nodes."""
+"""Seed with which the scheduler chooses among equally good nodes."""
 MODELS: Final = {"T4": "T4", "P100": "P100", "V100M16": "V100", "V100M32": "V100", "G2": "A10", "G3": "A100"}
 """The value of the node label `gpu-model` for each GPU model of the trace; G2 and G3 are assumptions."""
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
@@ -190,7 +190,7 @@ def _replica_set(workload: Workload, shapes: dict[str, dict[str, str]]) -> Objec
 
 
 def _in_turn(shapes: dict[str, dict[str, str]]) -> list[tuple[Workload, int]]:
-    """Return the pods in the order of their creation: first pods that need a GPU model, then all others.
+    """Return the pods in the order of their creation: first pods that need a GPU model, then all other pods.
 
     Within each part, workloads alternate pod by pod.
     """

@@ -262,7 +262,7 @@ _DEFAULTS: dict[str, Callable[[Json], None]] = {
 
 
 def validate(resource: ApiResource, obj: Json) -> list[Cause]:
-    """Return the validation errors of an object."""
+    """Return the validation errors of an object, by the rules of its schema and its kind."""
     check = _event_faults if resource.group == "events.k8s.io" else _CHECKS.get(resource.key)
     return [*_metadata_faults(resource, obj["metadata"]), *(check(obj) if check and resource.custom is None else ())]
 

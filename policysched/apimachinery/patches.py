@@ -122,7 +122,7 @@ def _operate(document: Any, operation: Json) -> None:
 
 
 def strategic_patch(value: Json, patch: Any, schema: Json) -> Json:
-    """Apply a strategic merge patch: lists are merged by their keys in the schema, names with $ are directives."""
+    """Apply a strategic merge patch: lists are merged by keys in the schema, names with $ are directives."""
     if not isinstance(patch, dict):
         raise StatusError(400, "unable to decode the patch: a strategic merge patch is an object")
     if patch.get("$patch") == "replace":

@@ -57,7 +57,7 @@ _SCALARS: dict[str, Json] = {
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """One field of a built-in struct; a field without a name is written inline in JSON."""
+    """A field of a built-in struct; the JSON of a field without a name is part of the struct's JSON."""
 
     name: str
     schema: Json

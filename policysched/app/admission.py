@@ -36,7 +36,7 @@ IS_DEFAULT: Final = (
 _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _EVICTING: Final = (None, "", "NoExecute")
 _SECONDS: Final = 300
-"""Default time for which a pod stays on a node that is not ready. Units: seconds."""
+"""Time for which the default tolerations let a pod stay on a node that is not ready. Units: seconds."""
 
 
 class Admission:

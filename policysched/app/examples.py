@@ -37,21 +37,21 @@ class Example:
     """An example of policysched: name, description and files."""
 
     name: str
-    """The path of its folder inside `examples/`, such as `tour/04-gpu-models`."""
+    """Path of the example's folder inside `examples/`, such as `tour/04-gpu-models`."""
     description: str
     """The title of the example's README, or the first sentence of its policy's comment; empty without either."""
     folder: Path
     files: tuple[str, ...]
-    """Paths inside the folder, sorted."""
+    """Paths of the example's files relative to its folder, sorted."""
 
     @property
     def short_name(self) -> str:
-        """The last part of the name."""
+        """The last part of the example's name."""
         return self.name.rpartition("/")[2]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that users can write: with or without the group, with or without the number."""
+        """All names by which users can select the example: with or without the group, with or without the number."""
         group, slash, last = self.name.rpartition("/")
         topic = last.lstrip("0123456789").lstrip("-")
         return topic, last, f"{group}{slash}{topic}", self.name

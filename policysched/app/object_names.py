@@ -22,7 +22,7 @@ def without_kind(kind: str, name: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the name that was probably meant; empty if none.
+    """Return a sentence that suggests the known name most similar to a name; empty if no name is similar.
 
     A name that starts with the given one has priority: `ip-10-0-1-17.eu-central-1.compute.internal` for `ip-10-0-1-17`.
     """
@@ -32,7 +32,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def nearest_key(key: str, known: Collection[str]) -> str:
-    """Return a sentence with the `namespace/name` that was probably meant; empty if none.
+    """Return a sentence that suggests the `namespace/name` most similar to a key; empty if none is similar.
 
     The same name in another namespace has priority, then similar names in the namespace, then in all namespaces.
     """
@@ -49,7 +49,7 @@ def nearest_key(key: str, known: Collection[str]) -> str:
 
 
 def refuse_unknown(kind: str, names: Iterable[str], known: Collection[str], where: str) -> None:
-    """Raise an error for a name that does not exist.
+    """Raise an error, with a suggestion, for a name of which no object of the kind exists.
 
     Args:
         kind: `node` or `policy`.

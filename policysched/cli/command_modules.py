@@ -1,4 +1,4 @@
-"""`function_of`: import the module of a command when the command runs.
+"""`function_of`: imports the module of a command when the command runs.
 
 A command has two parts. Its flags are a class in `policysched.cli.flags`, which `--help` needs. Its work is a function
 with these flags as its argument, in a module of `policysched.cli.commands`.

@@ -1,4 +1,4 @@
-"""Run a coroutine in an event loop to its end, or until SIGTERM or Ctrl-C."""
+"""Runs a coroutine in an event loop to its end, or until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 

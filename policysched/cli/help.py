@@ -1,4 +1,4 @@
-"""Help texts of commands. Names of flags and commands are never cut, at any width.
+"""Help texts of commands, in which names of flags and commands are never cut.
 
 `--help` prints them; the reference of commands is made from the same parts.
 """
@@ -26,7 +26,7 @@ _NAMES: Final = 34
 _EXAMPLE: Final = re.compile(r"Example: `(?P<command>.*)`\.?")
 EXIT_CODES: Final = "Exit codes:"
 NO_CHOICE: Final = {bool: "", int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
-"""Value names for the help of flags that define none, by the type of the flag."""
+"""Value names in help texts for flags that define no value name, by the type of the flag."""
 
 
 def help_text(command: Any, context: Any) -> str:

@@ -22,7 +22,7 @@ _SHELL_OPTIONS: Final = ("install_completion", "show_completion")
 
 
 class _Late:
-    """Parameter type that passes defaults and texts through, and creates the validator of other values on first use."""
+    """Parameter type that passes defaults and texts through; creates a validator when another value needs it."""
 
     def __init__(self, parameter: Any) -> None:
         self._descriptor, self._made = parameter.type_descriptor, cast("Any", None)
@@ -53,7 +53,7 @@ class CommandGroup(TyperGroup):
     """A group of commands, without Typer's options that edit the files of shells."""
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the options of the group; their validators are made on first use."""
+        """Return the options of the group; create their validators on first use."""
         found = [one for one in super().get_params(ctx) if one.name not in _SHELL_OPTIONS]
         for one in found:
             read_late(one)
@@ -80,14 +80,14 @@ class OnceCommand(TyperCommand):
         formatter.write(help_text(self, ctx))
 
     def get_help_option(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the help option; its validator is made on first use."""
+        """Return the help option; create its validator on first use."""
         found = super().get_help_option(ctx)
         if found is not None:
             read_late(found)
         return found
 
     def get_params(self, ctx):  # type: ignore[no-untyped-def]
-        """Return the parameters; their validators are made on first use."""
+        """Return the parameters; create their validators on first use."""
         found = super().get_params(ctx)
         for one in found:
             read_late(one)

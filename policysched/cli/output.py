@@ -1,4 +1,4 @@
-"""Print lines of text. Control characters of objects, files and responses are escaped.
+"""Printing of lines of text, in which control characters of objects, files and responses are escaped.
 
 Commands print only through this module and `rich_output`, which adds colors and tables.
 """
@@ -85,7 +85,7 @@ class MessageFormatter(logging.Formatter):
 
 
 class _Once(logging.Filter):
-    """Lets each message pass once, because a plugin can fail for every pod."""
+    """Log filter that passes each message once, because a plugin can fail for every pod."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Print with Rich: colors and progress on a terminal; elsewhere the same texts without color and at full width."""
+"""Printing with Rich: colors and progress on a terminal, plain text at full width elsewhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def working(text: str) -> Iterator[Callable[[str], None]]:
-    """Show a progress line on stderr, if that is a terminal; remove the line at the end.
+    """Show a progress line on stderr inside this context, if stderr is a terminal; then remove the line.
 
     Yields a function that updates the line.
     """

@@ -1,4 +1,4 @@
-"""Tables as lines of a given width. Names in the first column are never broken; one row is one line.
+"""Tables as lines of a given width; one row is one line, and names in the first column are never broken.
 
 On a terminal that is too narrow, headers become short, then the least important columns are left out and texts are cut.
 The lines below the table state what a reader does not see in it.

@@ -42,7 +42,7 @@ from policysched.proxies import proxy_for
 
 log = logging.getLogger(__name__)
 RENEWAL = 60.0
-"""Age at which credentials are read again before a request. Units: seconds."""
+"""Age of credentials above which they are read again before a request. Units: seconds."""
 RENEW_AGAIN = 5.0
 """Shortest time between two renewals of rejected credentials that return the same credentials. Units: seconds."""
 CONNECTIONS = 160
@@ -56,7 +56,7 @@ OnAnswer = Callable[[str, int, float], None]
 
 
 class Routing(TypedDict, total=False):
-    """Arguments of an HTTP request that define the route: proxy, name in the server's certificate, TLS context."""
+    """Arguments of an HTTP request that determine its route: proxy, server name in the certificate, TLS context."""
 
     proxy: str
     server_hostname: str
@@ -187,7 +187,7 @@ class Connection:
 
     @property
     def short(self) -> ShortRequests | None:
-        """The client for requests with short answers; None behind a proxy, which only the session supports."""
+        """Client for requests with short answers; None behind a proxy, which only `session` supports."""
         if self._short is None and "proxy" not in self.routing:
             self._short = ShortRequests(self.url, self.routing.get("ssl"), self.routing.get("server_hostname"), HEADERS)
         return self._short

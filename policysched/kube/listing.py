@@ -35,9 +35,9 @@ DIGITS = 19
 LARGEST_PAGE = 1 << 30
 """Largest answer with one page; more is an error. Units: bytes."""
 LARGEST_LIST = 8 << 30
-"""Largest answer with a whole list; more is an error. It is etcd's recommended limit of a database. Units: bytes."""
+"""Largest answer with a whole list, as large as etcd's recommended database; more is an error. Units: bytes."""
 WHOLE = 0
-"""Page size that requests the whole list in one answer."""
+"""Page size with which a request returns the whole list in one answer."""
 Listed = tuple[str, list[msgspec.Raw]]
 """The resourceVersion and the items of a list or a page."""
 

@@ -32,7 +32,7 @@ PER_SECOND = 1.0
 
 
 class HasMetadata(Protocol):
-    """An API object with metadata."""
+    """Interface of an API object with metadata."""
 
     @property
     def metadata(self) -> Metadata:
@@ -75,7 +75,7 @@ class TextKeeper(Protocol[T_contra]):
         """Drop the JSON of a deleted object."""
 
     def lacks(self, obj: T_contra) -> bool:
-        """Return whether the JSON of an object is wanted and missing."""
+        """Return whether the JSON of an object is wanted but not stored."""
 
 
 @dataclass(slots=True)
@@ -270,7 +270,7 @@ class Replacement(Generic[T]):
                 self._changed.append(obj)
 
     def _replace(self, key: Key | None, uid: str) -> None:
-        """Mark the known object of a name, and the known object with a UID under a different name, as deleted.
+        """Mark the known object of a name, and the known object of a UID that has another name now, as deleted.
 
         The deletion must be reported before the addition, or it would remove the new object.
         """

@@ -25,7 +25,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class WantedTexts(IntEnum):
-    """Which objects of a kind the extenders receive."""
+    """Selection of the objects of a kind whose JSON extenders receive."""
 
     NONE = 0
     PENDING = 1

@@ -75,14 +75,14 @@ ABSENT = 5.0
 """Interval between requests for an optional resource that the server does not serve. Units: seconds."""
 MALFORMED, OLDER = "Malformed", "Older"
 UNTRUE = frozenset((MALFORMED, OLDER))
-"""Reasons of errors in the contents of a watch, in contrast to lost connections."""
+"""Reasons of errors in the contents of a watch, which show that the connection itself works."""
 GONE = 410
 STALE = frozenset((400, 404, GONE, 504))
 """HTTP statuses that require a new list; 504 is also returned for a resourceVersion that the server has not reached."""
 
 
 class Handler(Protocol[T_contra]):
-    """Receiver of the objects of a reflector."""
+    """Interface of the receiver of a reflector's objects."""
 
     def replace(self, changed: Sequence[T_contra], gone: Sequence[T_contra]) -> None:
         """Apply the differences found by a list: added or changed objects, and deleted objects."""

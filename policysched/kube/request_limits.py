@@ -108,7 +108,7 @@ class RequestTurns:
         """Heap of waiting requests: binding cycle, whether outside of cycles, order of arrival, future."""
         self._count = 0
         self._latest = 0
-        """Highest number of a binding cycle that has sent a request."""
+        """Highest number of a binding cycle of which a request has arrived."""
 
     async def __aenter__(self) -> None:
         cycle = BINDING_CYCLE.get()

@@ -1,4 +1,4 @@
-"""Writes over persistent HTTP/1.1 connections: one write for a request, one buffer for its answer.
+"""HTTP/1.1 client for short requests over persistent connections, with one write for each request.
 
 A pod needs two requests, binding and event, and they dominate the scheduler's processor time. aiohttp uses 2.5 times
 the processor time. This client supports only what these requests need: no proxy, redirects, cookies or compression;
@@ -27,7 +27,7 @@ IDLE: Final = 60.0
 LARGEST_HEAD: Final = 64 << 10
 """Largest header of an answer; more is an error. Units: bytes."""
 HAPPY_EYEBALLS: Final = 0.25
-"""Time without an answer after which the next address of a host name is tried in parallel. Units: seconds."""
+"""Time without a connection after which the next address of a host name is tried in parallel. Units: seconds."""
 MOST_HEADS: Final = 16
 """Largest number of cached request headers, which change with the credentials; beyond it the cache is cleared."""
 CODE_LENGTH: Final = 3
@@ -42,7 +42,7 @@ _SAFE: Final = "/%?=&+,:;@!$'()*~-._[]"
 
 
 class Answer(NamedTuple):
-    """An HTTP answer, read whole."""
+    """A whole HTTP answer."""
 
     status: int
     reason: str

@@ -40,7 +40,7 @@ SILENT = "Silent"
 """Reason of the error for a stream that sent no line for too long."""
 TOO_MANY = "TooManyRequests"
 NOT_LEADING = "NotLeading"
-"""Reason of the error for a request that was not sent, because another process may lead."""
+"""Reason of the error for a request that is not sent, because another process may be the leader."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """First and longest pause between attempts; each pause is twice as long as the previous one. Units: seconds."""
 _MAX_DOUBLINGS = 10
@@ -339,7 +339,7 @@ async def _split(content: aiohttp.StreamReader, silence: float | None) -> AsyncI
 
 
 def _keep_alive(response: aiohttp.ClientResponse) -> None:
-    """Enable TCP keepalive, which detects a dead peer within a minute; a silent stream looks like a quiet cluster."""
+    """Enable TCP keepalive, which detects a dead peer of a silent stream within a minute."""
     connection = response.connection
     transport = connection.transport if connection else None
     sock = transport.get_extra_info("socket") if isinstance(transport, asyncio.Transport) else None
@@ -399,7 +399,7 @@ class Retry:
         self.failures = 0
 
     def reset(self) -> None:
-        """Make the next pause the shortest again, after a success."""
+        """Set the next pause to the shortest pause, after a success."""
         self.failures = 0
 
     async def pause(self, at_least: float = 0.0) -> None:

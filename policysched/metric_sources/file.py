@@ -46,7 +46,7 @@ class FileSource:
         self._read_first()
         self._wanted: Wanted = {}
         self._due: dict[MetricKey, None] = {}
-        """Metrics for which an answer is due, in order."""
+        """Metrics whose answers have to be sent, in order."""
         self._answered_at = 0.0
         self._followed = asyncio.Event()
         self._settled = asyncio.Event()

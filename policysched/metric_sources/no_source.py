@@ -13,7 +13,7 @@ NO_SOURCE: Final = "this scheduler has no source of metrics; start it with --pro
 
 
 class NoSource:
-    """The `MetricSource` without a source: all metrics are missing, and the status of policies shows why."""
+    """The `MetricSource` of a process without a source: no metric has values, and the status of policies shows why."""
 
     def __init__(self) -> None:
         self._wanted: Wanted = {}

@@ -55,7 +55,7 @@ class PrometheusSource:
         self._room_of_new = asyncio.Semaphore(NEW_AT_ONCE)
         self._slow: set[str] = set()
         self._known: set[str] = set()
-        """Queries whose speed is known."""
+        """Queries that have run, so that it is known whether they are slow."""
         self._problems = ActiveProblems()
 
     def follow(self, wanted: Wanted) -> None:

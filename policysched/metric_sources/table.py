@@ -194,7 +194,7 @@ class _Reader:
         return number
 
     def _meant(self, event: yaml.Event) -> yaml.Event | _Scalar | dict[str, float] | None:
-        """Return the value of a YAML alias, or another event unchanged; store the value of an anchor for aliases."""
+        """Return the value to which a YAML alias refers, or another event unchanged; store the values of anchors."""
         anchor: str | None = getattr(event, "anchor", None)
         if isinstance(event, yaml.AliasEvent):
             if anchor not in self._anchored:

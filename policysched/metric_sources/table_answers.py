@@ -47,6 +47,6 @@ def _known(numbers: Mapping[str, float], nodes: Collection[str]) -> Iterator[str
 
 
 def _instead(name: str, table: Table) -> str:
-    """Return a suggestion if the table has a metric with a similar name, for the message."""
+    """Return a suggestion for a message if the table has a metric with a similar name."""
     close = difflib.get_close_matches(name.rpartition("/")[2], table, 1)
     return f'; "{close[0]}" has values; did you mean "{name}"?' if close else ""

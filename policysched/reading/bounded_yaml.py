@@ -16,7 +16,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 MAX_DEPTH: Final = 200
 MAX_REPEATED: Final = 500_000
-"""Maximum number of values that aliases may add to a document; a document with more is rejected."""
+"""Largest number of values that aliases may add to a document; a document with more is rejected."""
 DEPTH_OF_LIBYAML: Final = "exceeded maximum nesting depth"
 """Error message of libyaml 0.2.6 and later for more than 1,000 nested levels."""
 RAISED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -91,7 +91,7 @@ class _Loader(JsonConstructor, yaml.SafeLoader):
     _depth = 0
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
-        """Compose the YAML node tree of a value; reject too deep nesting."""
+        """Return the YAML node tree of a value; reject too deep nesting."""
         event = self.peek_event()  # type: ignore[no-untyped-call]  # the stubs do not say
         if self._depth >= MAX_DEPTH and isinstance(event, yaml.CollectionStartEvent):
             raise _too_deep(event.start_mark)

@@ -37,7 +37,7 @@ class ForeignFileError(UsageError):
 
 @dataclass(frozen=True)
 class Source:
-    """Source of a document: the text of its file and its root node."""
+    """Source of a document: the text of the document's file, and the document's root node."""
 
     file: str
     read: Callable[[], str] = field(repr=False)
@@ -111,7 +111,7 @@ class Document:
         return UsageError(f"{self.file}:{place.line}:{place.column}: {error}")
 
     def inside(self, path: str) -> str:
-        """Return the path of a field of the object in the document."""
+        """Return the path of an object's field in the object's document."""
         return f"{self.path}.{path}" if self.path and path else self.path or path
 
     def place(self, path: str, line: int = 1, column: int = 1) -> SourcePosition:

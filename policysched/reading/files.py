@@ -104,7 +104,7 @@ def exists(file: Path) -> bool:
 
 
 def why(error: OSError) -> str:
-    """Return the reason why a file cannot be read, for messages."""
+    """Return the reason why a file cannot be read, as a text for messages."""
     match error:
         case FileNotFoundError():
             return "no such file"

@@ -74,7 +74,7 @@ def _escaped(values: Bytes, quotes: IntArray) -> NDArray[np.bool_]:
 
 
 def _structure(raw: bytes) -> tuple[IntArray, Bytes]:
-    """Return the brackets and commas of JSON outside of strings, without empty pairs of brackets.
+    """Return the offsets and bytes of JSON's brackets and commas outside of strings, without empty brackets.
 
     Returns:
         Their offsets and their bytes.

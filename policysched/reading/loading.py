@@ -89,7 +89,7 @@ def load(names: Iterable[str], notes: list[str] | None = None) -> list[Document]
 def load_each(
     names: Iterable[str], read_file: Callable[[str], list[Document]], notes: list[str] | None = None
 ) -> list[Document]:
-    """Return the objects of files and folders, with a given function that reads one file.
+    """Return the objects of files and folders; a given function reads each file.
 
     Raises:
         UsageError: a file cannot be read or is not made of Kubernetes objects.

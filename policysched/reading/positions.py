@@ -125,7 +125,7 @@ def _columns(line: str, begin: int, end: int, style: str | None) -> Iterator[tup
 
 
 def _behind(line: str, column: int, style: str | None) -> int:
-    """Return the column after a character of a scalar; an escape sequence spans several columns."""
+    """Return the column after a character of a scalar, where an escape sequence is one character."""
     if style == "'" and line[column] == "'":
         return column + 2
     escape = _ESCAPE.match(line, column) if style == '"' else None

@@ -61,7 +61,7 @@ class Problem(NamedTuple):
 
 
 def heads(paths: Iterable[Path]) -> Iterator[Problem]:
-    """Yield a problem for each page without a description or with no or several titles."""
+    """Yield a problem for each page without a description, without a title or with several titles."""
     for path in paths:
         lines = path.read_text("utf-8").splitlines()
         try:

@@ -47,12 +47,12 @@ def shown(path: Path) -> str:
 
 
 def blocks(path: Path) -> list[Block]:
-    """Return the fenced blocks of a document."""
+    """Return the fenced code blocks of a document."""
     return blocks_of(path.read_text("utf-8"), shown(path))
 
 
 def blocks_of(text: str, name: str = "") -> list[Block]:
-    """Return the fenced blocks of a text."""
+    """Return the fenced code blocks of a text."""
     return [one for one in _parts(text, name) if isinstance(one, Block)]
 
 

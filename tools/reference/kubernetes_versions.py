@@ -77,7 +77,7 @@ the Kubernetes repository.
 
 
 class Difference(NamedTuple):
-    """A field of the table of releases: its sentences, and the path of the Go source."""
+    """A row of the table of differences: the sentences about a field of a release, and the Go source."""
 
     text: str
     source: str

@@ -49,7 +49,7 @@ def schema_of(raw: Mapping[str, Any]) -> Schema | None:
 
 
 _GROUPS: Final = ("apps", "node.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io", "resource.k8s.io")
-"""API groups that are tried for an object without an apiVersion."""
+"""API groups in which the kind of an object without an apiVersion is searched."""
 
 
 def field_faults(value: Any, schema: Schema, path: str = "") -> Iterator[ApiFault]:

@@ -34,12 +34,12 @@ class CheckedPolicies:
 
     @property
     def errors(self) -> int:
-        """Number of errors."""
+        """Number of errors among the findings."""
         return sum(one.is_error for one in self.findings)
 
     @property
     def warnings(self) -> int:
-        """Number of warnings."""
+        """Number of warnings among the findings."""
         return len(self.findings) - self.errors
 
 

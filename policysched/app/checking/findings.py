@@ -39,7 +39,7 @@ FIELDS: Final[tuple[tuple[str, ...], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """The text of an expression, its field path, and its kind for the parser."""
+    """An expression of a policy: its text, its field path, and the syntax by which the parser reads the text."""
 
     field: str
     text: str
@@ -69,7 +69,7 @@ def with_expressions(policy: Mapping[str, Any], change: Callable[[Expression], s
 
 
 def reach(value: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values at a path with their actual paths; `*` is every item of a list."""
+    """Yield the values to which a path leads, each with its own path; `*` in the path means every item of a list."""
     if not steps:
         yield path, value
     elif steps[0] == "*":

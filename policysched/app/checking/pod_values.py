@@ -109,7 +109,7 @@ def _quantities(amounts: Object) -> Iterator[tuple[str, Quantity]]:
 
 
 def _amounts(containers: Iterable[Object], part: str, name: str) -> Iterator[Quantity]:
-    """Yield the well-formed requests or limits of a resource."""
+    """Yield the well-formed requests or limits of containers for one resource."""
     for one in containers:
         yield from (amount for key, amount in _quantities(one.get(part) or {}) if key == name)
 
@@ -142,7 +142,7 @@ def _quantity(amount: Any) -> Quantity | None:
 
 
 def _ports_together(spec: Object, kind: str, path: str) -> Iterator[list[tuple[str, Object]]]:
-    """Yield groups of ports that are open at the same time, with paths: init containers run one after another."""
+    """Yield lists of ports that are open at the same time: the ports of each init container, of all containers."""
     found = [
         [(f"{path}.{kind}[{index}].ports[{number}]", port) for number, port in enumerate(container.get("ports") or ())]
         for index, container in enumerate(spec.get(kind) or ())

@@ -45,7 +45,7 @@ def policy_schema() -> dict[str, Any]:
 
 
 CODE: Final = "E0001"
-"""Code of a violation of the schema."""
+"""Error code of findings about violations of the schema."""
 QUOTE: Final = "quote it"
 UNKNOWN: Final = "unknown field"
 """Start of the message about an unknown field."""
@@ -77,7 +77,7 @@ _RULES: Final = "write `filters` to reject nodes, `scores` to prefer nodes"
 
 @cache
 def _words() -> Mapping[str, Mapping[str, str]]:
-    """Return the tables of `schema.toml`: for each word that users write wrongly, the correct word."""
+    """Return the tables of `schema.toml` with the correct word for each word that users write wrongly."""
     tables = tomllib.loads(resources.files(__package__).joinpath("schema.toml").read_text("utf-8"))
     return {
         name: {word: meant for meant, words in table.items() for word in words.split()}

@@ -27,7 +27,7 @@ _SELECTORS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "ResourceClaim": _REQUESTS,
     "ResourceClaimTemplate": tuple(("spec", *steps) for steps in _REQUESTS),
 }
-"""Paths of the selectors below `spec`, by kind."""
+"""Paths of the CEL selectors below `spec` of a device class, claim or claim template, by kind."""
 KINDS: Final = tuple(_SELECTORS)
 
 

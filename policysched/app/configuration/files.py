@@ -40,7 +40,7 @@ class CheckedFiles:
 
 
 def read_file(name: str, plugins: PluginRegistry = NO_PLUGINS, kube_version: str = AUTO) -> ReadConfiguration:
-    """Read the configuration of a file as the kube-scheduler of a Kubernetes minor.
+    """Read the configuration in a file with the rules of a Kubernetes minor's kube-scheduler.
 
     Raises:
         UsageError: the file cannot be used; the text has all errors of the configuration.

@@ -27,7 +27,7 @@ from policysched.reading.durations import go_duration, nanoseconds
 KIND: Final = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 POLICIES: Final = "SchedulingPolicy"
-"""Name that a configuration uses for all policies, as if they were one plugin."""
+"""Plugin name in configurations that means all policies, which are enabled and disabled together."""
 ALL: Final = "*"
 QPS: Final = 50
 """Default limit of requests per second to the API server."""
@@ -159,7 +159,7 @@ class ProfileConfig(Given, frozen=True):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments by plugin."""
+        """Arguments of plugins, by plugin name."""
         return {one.name: one.args for one in self.plugin_config}
 
 

@@ -37,7 +37,7 @@ class Lists:
 
 
 def known_points(release: Release = DEFAULT) -> PointsByPlugin:
-    """Return the extension points of the default plugins and of policies."""
+    """Return the extension points of each default plugin, and of policies, by plugin name."""
     return {**points_of_defaults(release), POLICIES: frozenset({"filter", "score"})}
 
 

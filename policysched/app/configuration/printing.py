@@ -42,7 +42,7 @@ _SHOWN_EMPTY: Final[Mapping[type, frozenset[str]]] = {
     Requirement: frozenset({"key", "operator"}),
     TopologySpreadConstraint: frozenset({"topologyKey", "whenUnsatisfiable"}),
 }
-"""Fields that are written even if empty, null or false; numbers are always written."""
+"""Fields that are printed even if empty, null or false; numbers are always printed."""
 
 
 def to_dict(configuration: Configuration) -> dict[str, Any]:

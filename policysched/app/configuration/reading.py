@@ -45,7 +45,7 @@ REPLACED: Final = {
 GONE_FIELDS: Final = ("healthzBindAddress", "metricsBindAddress")
 """Fields of older configuration versions that kube-scheduler ignores since v1.23."""
 NO_FILE: Final = "config"
-"""Name of a configuration that is not a file."""
+"""Name that messages use for a configuration that is not in a file."""
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 ConfigurationInput: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Document
 """A configuration: YAML or JSON text, path of a file, dict, or object of a file."""
@@ -214,7 +214,7 @@ def _header_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _fields_of_others(stated: Mapping[str, Any], release: Release) -> Iterator[Fault]:
-    """Yield fields that only other releases have."""
+    """Yield the fields of a configuration that only other Kubernetes releases have."""
     minors = {
         field: minor
         for minor, one in reversed(RELEASES.items())
@@ -276,7 +276,7 @@ def _renewed(source: _Source, version: str) -> _Source:
 
 
 def _as_v1(value: Any, path: str, gone: set[str], left_out: dict[str, Sequence[int]]) -> Any:
-    """Copy a configuration without plugins that v1 removed; record the removed names and the remaining indexes."""
+    """Copy a configuration without plugins that v1 removed; record removed names, and old indexes of list items."""
     if isinstance(value, Mapping):
         return {
             key: API_VERSION

@@ -80,7 +80,7 @@ class _DeviceDemo:
         await self._print_placement(name)
 
     def _explained(self, name: str, template: str) -> Object:
-        """Return a pod, after printing the result of a dry-run for its devices."""
+        """Print the result of a dry-run for the devices of a new pod; return the pod."""
         pod = claiming_pod(name, template)
         record = self._sandbox.explain(pod)
         for field, table in (("devices", devices_table), ("refusedDevices", refused_devices_table)):

@@ -43,7 +43,7 @@ class SandboxOptions:
     kubeconfig: Path | None = None
     """File for the kubeconfig; None writes it into a temporary folder."""
     kube_version: str = AUTO
-    """The Kubernetes minor that the server reports; `auto` is the default one."""
+    """The Kubernetes minor that the server reports; `auto` selects the default minor."""
 
 
 def new_sandbox(*, kubelet_seconds: float | None = 0.05, kube_version: str = AUTO) -> Sandbox:

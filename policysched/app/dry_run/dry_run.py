@@ -73,7 +73,7 @@ NOT_GIVEN = "no metric source; pass metrics="
 NO_FLAG = "no metric source; set --metrics-file or --prometheus-url"
 _ENCODER: Final = msgspec.json.Encoder()
 _MOST_TEMPLATES: Final = 4096
-"""Largest number of pod templates in the cache."""
+"""Largest number of pod templates whose defaults and requests are cached."""
 
 
 def dry_run(  # noqa: PLR0913 - what a decision depends on

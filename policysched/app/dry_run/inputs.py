@@ -56,13 +56,13 @@ class ClusterInputs:
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """Notes, also about a cluster without nodes and about policies whose last good generation decides."""
+        """All notes: `notes`, and notes about missing nodes and about policies whose last good generation decides."""
         has_nodes = any(one["kind"] == "Node" for one in self.objects)
         kept = last_good_notes(self.objects, (one.object for one in self.policies))
         return (*self.notes, *kept, *(() if has_nodes else (NO_NODES,)))
 
     def findings(self) -> list[Finding]:
-        """Check the policies that take part: first unreplaced policies of the cluster, then policies to try."""
+        """Return findings about the policies that take part: unreplaced policies of the cluster, policies to try."""
         placed = {id(one.object): one for one in self.documents}
         found = [finding for one in self._standing() for finding in findings(one, placed.get(id(one)))]
         return found + [finding for one in self.policies for finding in findings(one.object, one)]
@@ -146,7 +146,7 @@ class Inputs:
         return key is not None and any(is_group(one, key) for one in self.cluster.objects)
 
     def findings(self) -> list[Finding]:
-        """Check the policies that take part."""
+        """Return findings about the policies that take part in the decision."""
         return self.cluster.findings()
 
     def evaluate(self, found: Iterable[Finding], seed: int | None = None, now: datetime | None = None) -> Report:

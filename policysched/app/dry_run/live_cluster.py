@@ -164,7 +164,7 @@ def _usable(kind: ApiKind[Any], raws: Iterable[msgspec.Raw], left_out: LeftOut) 
 
 
 def _whole(text: bytes) -> Object | None:
-    """Decode a whole object without `managedFields`, which can take half of its memory; None if that fails."""
+    """Decode a whole object without `managedFields`, which need much memory; return None if decoding fails."""
     for tried in _with_and_without_managed_fields(text):
         if not is_deeper(tried, MAX_DEPTH):
             with suppress(*UNREADABLE):

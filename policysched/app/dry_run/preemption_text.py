@@ -7,11 +7,11 @@ from typing import Any, Final
 
 _NOT_ELIGIBLE: Final = "not eligible due to "
 _MOST: Final = 3
-"""Largest number of protected pods that are named."""
+"""Largest number of protected pods whose names the explanation contains."""
 
 
 def why_no_preemption(told: Mapping[str, Any]) -> str:
-    """Return the reason that a user can change: the pod is not eligible, or policies protect victims.
+    """Return why preemption fails, if users can change it: the pod is not eligible, or policies protect victims.
 
     Args:
         told: The `preemption` part of a decision record.

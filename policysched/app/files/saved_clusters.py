@@ -138,7 +138,7 @@ class _Kept:
         self._data: bytes | None = None
 
     def data(self) -> bytes:
-        """Return the bytes.
+        """Return the bytes of the file; read the file again if they were released.
 
         Raises:
             UsageError: the file cannot be read, or has changed since.
@@ -266,7 +266,7 @@ class SavedObject(Mapping[str, Any]):
         return {}
 
     def whole(self) -> dict[str, Any]:
-        """Decode all fields."""
+        """Decode all fields of the object, including fields that scheduling does not read."""
         found = self.struct()
         # An object that does not fit is decoded whole; the code that uses it reports the error.
         return {**self._head, **(msgspec.json.decode(self._item) if found is None else msgspec.to_builtins(found))}

@@ -47,7 +47,7 @@ _TOLERATED: Final = (
 _HOOK: Final = "helm.sh/hook"
 _TEST_HOOKS: Final = frozenset(("test", "test-success", "test-failure"))
 _MOST_LISTED: Final = 5
-"""Largest number of objects of a file in a message."""
+"""Largest number of objects of a file that a message lists."""
 _NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 

@@ -39,9 +39,9 @@ from policysched.state.placed.pods import pod_id
 PROGRESS_EVERY: Final = 256
 """Number of running pods between two reports of progress."""
 Keys = tuple[Hashable, Hashable]
-"""Keys of a pod's class without and with the change."""
+"""Keys of a pod's class on both sides of a plan: without and with the change."""
 Progress = Callable[[int, int], None]
-"""Callback with the number of evaluated pods and of all pods."""
+"""Callback that receives the number of evaluated pods and the number of all pods."""
 
 
 class ClusterSide:
@@ -222,7 +222,7 @@ class ClusterSide:
 
     @cached_property
     def _places(self) -> NDArray[np.intp]:
-        """Position of each row's name in alphabetical order. Shapes: (N,)."""
+        """Rank of each row's node by name, in alphabetical order. Shapes: (N,)."""
         places = {name: place for place, name in enumerate(self._names)}
         return np.array([places[name] for name in self.cluster.nodes.names], np.intp)
 
@@ -341,7 +341,7 @@ class SideComparison:
         self._compare(two.pod, before, after, runs=True)
 
     def _waiting(self, keys: list[str]) -> None:
-        """Schedule the pending pods on both sides; the node without the change decides ties with the change."""
+        """Schedule the pending pods on both sides; on a tie, the change keeps the node without the change."""
         both = [self.before.objects.pods, self.after.objects.pods]
         pods = [pods[key].pod for key in keys for pods in both if key in pods]
         if all(self.affected_keys(pod) is None for pod in pods):

@@ -158,7 +158,7 @@ class _Sides:
     def __init__(self, seconds: float, seed: int, metrics: Measure | None) -> None:
         self._seconds, self._seed, self._metrics = seconds, seed, metrics
         self.problems: list[str] = []
-        """Problems of metrics."""
+        """Problems of metrics that the policies read, one line each."""
 
     def make(
         self, of: SideInputs, *, cluster: Cluster | None = None, profiles: Mapping[str, Profile] | None = None

@@ -14,7 +14,7 @@ from policysched.model.quantity import parse
 EXAMPLES: Final = 3
 NEW_NODE: Final = "new node"
 NEW_NODE_SCORE: Final = f"{NEW_NODE}: score of "
-"""Start of a cause that is the score of a node which the change adds."""
+"""Start of the text of a cause: the score of a node that the change adds."""
 
 
 class Effect(StrEnum):
@@ -130,7 +130,7 @@ class WorkloadEffect:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A resource whose requests would exceed the node's allocatable amount, as quantities."""
+    """A resource of a node of which pods would request more than is allocatable; the amounts are quantities."""
 
     resource: str
     asked: str

@@ -133,7 +133,7 @@ def described(entry: EntryPoint) -> str:
 
 
 def _register(registry: PluginRegistry, flag: str) -> None:
-    """Register the plugin of a flag."""
+    """Register the plugin that a flag `--plugin` names."""
     given = _FLAG.fullmatch(flag)
     if given is None:
         raise UsageError(f"--plugin {flag}: expected [NAME=]MODULE:FACTORY or [NAME=]FILE.py:FACTORY")

@@ -27,7 +27,7 @@ from policysched.model.decode import ObjectError, decode, without_nulls
 _PLAIN: Final = (inspect.Parameter.empty, Any, None, dict, Mapping)
 """Type annotations of a factory's arguments that mean a dict."""
 _ABOUT: Final = ("apiVersion", "kind")
-"""Fields, such as apiVersion and kind, by which plugin arguments can identify their type."""
+"""Fields of plugin arguments, apiVersion and kind, that can identify the type of the arguments."""
 
 
 @dataclass(frozen=True, slots=True)

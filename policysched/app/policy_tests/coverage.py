@@ -298,7 +298,7 @@ def _all_nodes(root: Typed) -> frozenset[Typed]:
 
 
 def _comes_about(part: ObservedPart, frame: Frame) -> bool:
-    """Return whether an outcome occurs: a part of an expression has the required value on any row."""
+    """Return whether an outcome occurs: a part of an expression has the required value on at least one row."""
     if part.graph is None or part.side is Side.EVALUATED:
         return part.graph is None or frame.rows > 0
     if part.over != "rows" and not frame.rows:

@@ -111,7 +111,7 @@ class NodeExpectation(_Written, frozen=True):
 
 
 class RuleExpectation(_Written, frozen=True):
-    """The expected results of a filter, as complete lists of nodes."""
+    """The expected results of a filter: the complete lists of accepted and of rejected nodes."""
 
     kept: Annotated[Names | None, Meta(description="Nodes that the filter accepts.")] = None
     false: Annotated[Names | None, Meta(description="Nodes whose condition is false.")] = None
@@ -215,21 +215,21 @@ class PolicyTest(_Written, frozen=True):
 
 
 class ExplainedMutant(_Written, frozen=True):
-    """A change of a policy that no test has to notice."""
+    """A change of a policy that no test has to notice, with the reason."""
 
     change: Annotated[str, Meta(description="The change, as `policysched test --mutate` prints it.")]
     reason: Annotated[str, Meta(description="Why no test needs to notice it.", min_length=1)]
 
 
 class UnreachedPart(_Written, frozen=True):
-    """A part of a policy that no test can reach."""
+    """A part of a policy that no test can reach, with the reason."""
 
     part: Annotated[str, Meta(description="The part, as `policysched test --coverage` prints it.")]
     reason: Annotated[str, Meta(description="Why no test can reach it.", min_length=1)]
 
 
 class PolicyTestFile(_Written, frozen=True):
-    """A test file; a list of tests is short for a mapping with only `tests`."""
+    """A test file; a file with only a list of tests is short for a mapping with only `tests`."""
 
     tests: list[PolicyTest]
     policies: Annotated[Names | None, Meta(description="Policy files; default policy.yaml.")] = None

@@ -41,7 +41,7 @@ class ObservedPart:
     span: Span
     side: Side
     graph: Typed | None
-    """Compiled graph of the part; None for a case of a score that only has to be taken."""
+    """Compiled graph of the part; None for a case of a score, of which only the selection is observed."""
     over: str = "rows"
     """Where the part is evaluated: on the current `rows`, on all `nodes`, or on all placed `pods`."""
     in_guard: bool = False

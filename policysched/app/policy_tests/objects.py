@@ -176,7 +176,7 @@ def _placed(source: PolicyTestSource, short: PlacedShortPod, path: str) -> Itera
 
 
 def pods_of(source: PolicyTestSource, short: ShortPod, count: int, path: str) -> Iterator[dict[str, Any]]:
-    """Yield a number of pods in short form.
+    """Yield as many pods as `count` states, each from a pod in short form.
 
     Raises:
         UsageError: the pod has no name, or has errors.

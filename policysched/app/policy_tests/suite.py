@@ -141,7 +141,7 @@ def run_files(files: Iterable[Path], options: PolicyTestOptions, choices: RunCho
 
 
 def run_value(source: PolicyTestSource, options: PolicyTestOptions, choices: RunChoices) -> PolicyTestRun:
-    """Run the tests of one source."""
+    """Run the tests in one test file, or in a Python value with the content of a test file."""
     return _run([source], PolicyTestRun(files=1, least=choices.least_coverage), options, choices)
 
 

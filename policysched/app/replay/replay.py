@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 TELL_EVERY: Final = 64
 Told = Decided | DecidedPodGroup | Searched | ResourceClaim | None
 Progress = Callable[[int], None]
-"""Callback with the number of processed decisions."""
+"""Callback that receives the number of processed decisions."""
 
 
 class Walk:
@@ -148,7 +148,7 @@ class _Comparing:
     def __init__(self, state: ReplayedState, found: Replayed) -> None:
         self._state, self._found = state, found
         self._open: tuple[Engine, Decision, int] | None = None
-        """A decision without a node whose PostFilter result follows."""
+        """The last decision, if it selected no node, so that the record contains its PostFilter result next."""
         self._devices: tuple[int, str, dict[str, AllocationResult]] = 0, "", {}
         """Number and pod of the last decision, and the allocations of its claims by UID."""
 

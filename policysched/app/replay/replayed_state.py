@@ -56,7 +56,7 @@ class ReplayedRandom(random.Random):
 
 
 def compiled(policies: Iterable[Policy]) -> list[CompiledPolicy]:
-    """Compile policies that were in force.
+    """Compile recorded policies that were in force.
 
     Raises:
         UsageError: a policy does not compile here.

@@ -15,7 +15,7 @@ class ReplayDifference:
     """Number of the decision in its run, from 1."""
     pod: str
     what: str
-    """The part that differs: node, text, totals …"""
+    """Name of the part that differs: node, text, totals …"""
     recorded: str
     replayed: str
     run: int = field(default=1, kw_only=True)
@@ -34,7 +34,7 @@ class Replayed:
     """The results of a replay: counts of repeated decisions, and differences."""
 
     first: int = 0
-    """Number of the first decision in its run."""
+    """Number of the first repeated decision, counted by its scheduler process."""
     last: int = 0
     runs: int = 0
     """Number of scheduler processes that wrote the files; each process numbers its decisions from 1."""

@@ -43,9 +43,9 @@ from policysched.schedule.queue.subqueues import Backoff
 
 log = logging.getLogger(__name__)
 POLL: Final = 1.0
-"""Interval between two reads of the file. Units: seconds."""
+"""Interval between two reads of the configuration file. Units: seconds."""
 RELOADED: Final = frozenset({"profiles", "extenders", "pod_initial_backoff_seconds", "pod_max_backoff_seconds"})
-"""Fields that may change while the process runs."""
+"""Fields of the configuration whose changes apply while the process runs."""
 TRY_AGAIN: Final = 60.0
 """Interval of retries for a change that could not take effect for a temporary reason. Units: seconds."""
 NOT_YET: Final = (
@@ -231,7 +231,7 @@ def changed_plugins(old: ProfileConfig, new: ProfileConfig) -> frozenset[str]:
 
 
 def _part(profile: ProfileConfig, name: str) -> tuple[Any, ...]:
-    """Return the part of a profile that determines how a plugin is used."""
+    """Return all settings of a profile that concern one plugin."""
     places = (
         (any(one.name == name for one in own.enabled), own.disables(name) or own.disables(ALL))
         for own in profile.plugins.by_point().values()

@@ -47,11 +47,11 @@ class ElectionThread:
     """Dependencies of the election thread."""
 
     connect: Callable[[], Awaitable[Connection]]
-    """Opens a connection in the running event loop."""
+    """Function that opens a connection to the API server in the running event loop."""
     clock: Clock
     pacing: Pacing
     controller: str
-    """First scheduler name, the reporting controller of events."""
+    """Reporting controller of events about the lease: the first scheduler name."""
     end_process: Callable[[int], Any] = os._exit
 
 

@@ -53,13 +53,13 @@ class MetricFeed:
         self._interval = interval
         self._news = news
         self._short_max_ages: dict[MetricKey, str] = {}
-        """For each metric whose maximum age is below the refresh interval: the problem as text."""
+        """Problem of each metric whose maximum age is below the refresh interval."""
         self._reported: dict[MetricKey, tuple[str, bool]] = {}
         """Last reported state of each metric: its problem, and whether any node had a value."""
         self._problems = ActiveProblems()
 
     def use(self, policies: PolicySet) -> None:
-        """Follow the metrics of the policies in force."""
+        """Follow the metrics that the policies in force read."""
         compiled = [plugin.policy for plugin in policies.active]
         wanted = wanted_by(compiled)
         self._short_max_ages = dict(self._max_age_problems(compiled))

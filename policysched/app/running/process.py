@@ -64,7 +64,7 @@ from policysched.state.cluster import Cluster
 
 log = logging.getLogger(__name__)
 LISTED_WITHIN: Final = 60.0
-"""Longest wait of a changed configuration for kinds that were not watched before. Units: seconds."""
+"""Longest time for which a changed configuration waits for lists of newly watched kinds. Units: seconds."""
 GRAMMAR_AFTER: Final = 2.0
 """Time after which the grammar of policy expressions is loaded although no policy exists. Units: seconds."""
 PODS_FIRST: Final = 8.0
@@ -77,7 +77,7 @@ COMPILED: Final = "policies-sync"
 """Name of the health check that fails until the listed policies are compiled."""
 CONFIGURATION: Final = "/configz"
 DOCUMENTS: Final = (CONFIGURATION, "/debug/policies")
-"""Paths of the HTTPS port with JSON documents of the process."""
+"""Paths of the HTTPS port at which the process serves JSON documents."""
 
 
 class Process:
@@ -282,7 +282,7 @@ class Process:
 
     @property
     def _is_delayed(self) -> bool:
-        """Whether objects are listed only after the process becomes the leader."""
+        """Whether the process lists objects only after it has become the leader."""
         return self._configuration is not None and self._configuration.completed.delay_cache_until_active
 
     async def _lead(self) -> None:
@@ -316,7 +316,7 @@ class Process:
         return moved
 
     def _warn_about_nodes(self, profiles: Mapping[str, Profile]) -> None:
-        """Log the profiles that can use no node."""
+        """Log a warning about each profile whose pods can use no node."""
         for text in profiles_without_nodes(profiles.values(), self.scheduler.cluster.nodes.nodes):
             log.warning("configuration: %s", text)
 

@@ -88,7 +88,7 @@ class StartInputs:
     configuration: ConfigurationFile | None
     connection: Connection
     connect: Connect
-    """Opens another connection to the API server, which reads the credentials separately."""
+    """Function that opens another connection to the API server, with separately read credentials."""
     source: MetricSource
     registry: CollectorRegistry
     writer: RecordWriter | None
@@ -120,7 +120,7 @@ async def _serve(inputs: StartInputs, stop: asyncio.Event) -> None:
 
 
 def _process(inputs: StartInputs, release: Release) -> tuple[Process, Configuration]:
-    """Return the process that follows a release, with its completed configuration.
+    """Return a process whose decisions follow a Kubernetes release, with its completed configuration.
 
     Raises:
         UsageError: the configuration or a feature gate is invalid for the release.

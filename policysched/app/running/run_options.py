@@ -32,7 +32,7 @@ class RunOptions:
     master: str | None = None
     """Address of the API server; empty uses the address in the kubeconfig."""
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
-    """Names of default profiles without a configuration file."""
+    """Names of the default profiles if the process has no configuration file."""
     config: Path | None = None
     """Path of a KubeSchedulerConfiguration file, which can also name the kubeconfig."""
     plugins: PluginRegistry = NO_PLUGINS

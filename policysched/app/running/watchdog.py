@@ -44,11 +44,11 @@ class Watchdog:
         return None
 
     def start(self) -> None:
-        """Start checking."""
+        """Start the thread."""
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop checking."""
+        """Stop the thread."""
         self._stop.set()
 
     def check(self) -> None:

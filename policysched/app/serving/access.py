@@ -34,16 +34,16 @@ MOST_CACHED: Final = 1024
 AT_ONCE: Final = 8
 """Largest number of concurrent TokenReviews and SubjectAccessReviews; further reviews wait."""
 REVIEWED_WITHIN: Final = 10.0
-"""Limit of a review, including its wait. Units: seconds."""
+"""Longest duration of a review, including its wait for other reviews. Units: seconds."""
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 ALL_POWERFUL: Final = "system:masters"
-"""Group that may do everything on every API server."""
+"""Group whose members may do everything on every API server."""
 T = TypeVar("T")
 
 
 class Sender(Protocol):
-    """Sends requests to the API server."""
+    """Interface of an object that sends requests to the API server."""
 
     async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """Send a request and return the body of its answer."""
@@ -112,7 +112,7 @@ class DelegatedAccess:
         self._verdicts: Answers[AccessVerdict] = TLRUCache(MOST_CACHED, self._cached_until, clock.monotonic)
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._failing: set[str] = set()
-        """Kinds of reviews whose failure was logged."""
+        """Kinds of reviews that are failing; their failure was logged."""
 
     async def check(self, request: web.BaseRequest) -> None:
         """Check that a client may make a request; raise an error if not.

@@ -27,12 +27,12 @@ TTL: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ReviewOptions:
-    """Where reviews are sent, and how long answers are cached."""
+    """Kubeconfigs for TokenReviews and SubjectAccessReviews, and times for which their results are cached."""
 
     authentication_kubeconfig: Path | None = None
-    """Kubeconfig for TokenReviews; default: the scheduler's own connection."""
+    """Kubeconfig for TokenReviews; None uses the scheduler's own connection."""
     authorization_kubeconfig: Path | None = None
-    """Kubeconfig for SubjectAccessReviews; default: the scheduler's own connection."""
+    """Kubeconfig for SubjectAccessReviews; None uses the scheduler's own connection."""
     token_ttl: float = TTL
     """Time for which the user of a token is cached. Units: seconds."""
     allowed_ttl: float = TTL
@@ -72,7 +72,7 @@ class ServingOptions:
     certificate: Path | None = None
     key: Path | None = None
     named: tuple[tuple[Path, Path, tuple[str, ...]], ...] = ()
-    """Further certificates and keys with server names; without server names, the names in the certificate apply."""
+    """Further certificates with keys and server names; without server names, the certificate's own names apply."""
     client_ca: Path | None = None
     proxy_ca: Path | None = None
     """File with the CAs of front proxies; None uses the CAs and headers that the cluster publishes."""
@@ -146,7 +146,7 @@ class ServingOptions:
 
 
 def _loopback(url: str) -> str:
-    """Return the loopback address of the URL's address family; empty if its host is another machine."""
+    """Return a URL's host as a loopback address of its address family; empty if the host is another machine."""
     host = urlsplit(url).hostname or ""
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)

@@ -25,7 +25,7 @@ from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 
 REVIEW_TIMEOUT: Final = 10.0
-"""Limit of a review by the API server. Units: seconds."""
+"""Longest duration of a review by the API server. Units: seconds."""
 
 
 def make_certificate(options: ServingOptions) -> ServingCertificate:

@@ -1,4 +1,4 @@
-"""`Served`: what a process provides for its port."""
+"""`Served`: the state and functions that a process provides for its HTTPS port."""
 
 from __future__ import annotations
 

@@ -27,11 +27,11 @@ MOST_SILENT: Final = 200
 Also the largest number of connections that wait for a place among the active ones, beyond which none is accepted.
 """
 LONGEST: Final = 30.0
-"""Longest life of a connection. Units: seconds."""
+"""Longest duration of a connection. Units: seconds."""
 HANDSHAKE: Final = 5.0
-"""Limit of the TLS handshake. Units: seconds."""
+"""Longest duration of a TLS handshake. Units: seconds."""
 TLS_SHUTDOWN: Final = 1.0
-"""Limit of the TLS shutdown. Units: seconds."""
+"""Longest duration of a TLS shutdown. Units: seconds."""
 AFTER_FAILURE: Final = 0.5
 """Pause before new connections are accepted after the system ran out of file descriptors. Units: seconds."""
 MAX_HEADER: Final = 16 << 10

@@ -26,7 +26,7 @@ BACKLOG: Final = 512
 END_WITHIN: Final = 5.0
 """Longest wait for the end of the port's thread. Units: seconds."""
 AGAIN: Final = 1.0
-"""Pause after a failure of the port. Units: seconds."""
+"""Pause after a failure of the port before it is served again. Units: seconds."""
 PODS_FIRST: Final = 4.0
 """Longest time for which connections wait so that the start and pending pods get the processor. Units: seconds."""
 POLL: Final = 0.02

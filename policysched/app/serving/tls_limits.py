@@ -38,9 +38,9 @@ class TlsLimits:
     """Restrictions of TLS for clients."""
 
     lowest: str = TLS_12
-    """Lowest version; TLS 1.2 is the minimum."""
+    """Lowest allowed TLS version; TLS 1.2 is the minimum."""
     suites: tuple[str, ...] = ()
-    """Cipher suites of TLS 1.2; empty for OpenSSL's defaults."""
+    """Allowed cipher suites of TLS 1.2; empty for OpenSSL's defaults."""
     curves: tuple[int, ...] = ()
     """Allowed key exchanges by Go's numbers; empty for OpenSSL's defaults."""
 

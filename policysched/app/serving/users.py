@@ -92,9 +92,9 @@ class CertificateUsers:
 
     proxy: FrontProxy = DEFAULT_PROXY
     authorities: frozenset[bytes] = frozenset()
-    """Authorities of users, in DER form."""
+    """CAs of users' certificates, in DER form."""
     proxy_authorities: frozenset[bytes] = frozenset()
-    """Authorities of front proxies, in DER form; if empty, every verified certificate is a user's."""
+    """CAs of front proxies, in DER form; if empty, every verified certificate belongs to a user."""
 
     def user_of(self, certificate: Mapping[str, Any], request: ClientRequest) -> User | None:
         """Return the user of a request; None if a verified certificate does not identify one."""

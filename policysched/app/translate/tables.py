@@ -13,7 +13,7 @@ from policysched.app.dry_run.tables import plain_table
 
 
 def translation_parts(told: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """Yield the headline, the affinity and the rules of a translation.
+    """Yield the headline, the affinity and the table of rules of a translation.
 
     Args:
         told: The translation as values of JSON.

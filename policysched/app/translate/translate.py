@@ -45,7 +45,7 @@ class Translation:
     """The node affinity of a pod with the filters of the policies in force."""
 
     pod: str
-    """The pod: `namespace/name`."""
+    """Pod whose affinity is translated: `namespace/name`."""
     is_exact: bool
     """Whether the policies allow every node that the affinity allows."""
     affinity: Mapping[str, Any] | None

@@ -47,7 +47,7 @@ class Material(msgspec.Struct, frozen=True):
     """The certificates and keys that all replicas of the webhook share, in PEM form."""
 
     bundle: tuple[bytes, ...]
-    """Certificates of the authorities that API servers trust, newest first."""
+    """Certificates of the authorities in PEM form that API servers have to trust, newest first."""
     authority_key: bytes
     """Private key of the newest authority."""
     certificate: bytes
@@ -89,7 +89,7 @@ def _begun(names: Sequence[str], now: datetime) -> Material:
 
 
 def _is_usable(material: Material) -> bool:
-    """Return whether certificates and keys are readable, of the kind created here, and match."""
+    """Return whether certificates and keys are readable, match each other, and are as this module creates them."""
     try:
         trusted = [x509.load_pem_x509_certificate(one) for one in material.bundle]
         serving = x509.load_pem_x509_certificate(material.certificate)

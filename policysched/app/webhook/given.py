@@ -54,7 +54,7 @@ class GivenCertificate:
 
 
 def certificate_problems(pem: bytes, name: str, now: datetime) -> Iterator[str]:
-    """Yield the reasons why API servers reject a certificate, or will soon.
+    """Yield the reasons why API servers reject a certificate now or soon.
 
     Args:
         pem: The certificate, optionally with its chain.

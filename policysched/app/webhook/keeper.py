@@ -207,7 +207,7 @@ def _data(material: Material) -> dict[str, bytes]:
 
 
 def _material(secret: Object) -> Material | None:
-    """Decode a Secret; None if its content is something else."""
+    """Decode a Secret; return None if the Secret does not contain certificates of this webhook."""
     data = secret.get("data") or {}
     try:
         found = {

@@ -28,7 +28,7 @@ LONGEST_WARNING: Final = 256
 MOST_WARNINGS: Final = 16
 """Largest number of warnings; the API server cuts their total at 4 KiB."""
 LONGEST_MESSAGE: Final = 16 << 10
-"""Maximum length of the message, and of all causes together. Units: bytes."""
+"""Largest size of the message, and of all causes together. Units: bytes."""
 LARGEST_POLICY: Final = 1 << 20
 """Largest policy without metadata and status; a larger policy is rejected as slow to check. Units: bytes."""
 LONGEST_KIND: Final = 1024

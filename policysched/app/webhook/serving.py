@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 PORT: Final = 9443
 PATH: Final = "/validate"
 LARGEST: Final = 8 << 20
-"""Largest review, which contains the old and the new object; more is an error. Units: bytes."""
+"""Largest AdmissionReview, which contains the old and the new object; more is an error. Units: bytes."""
 AT_ONCE: Final = 2
 """Largest number of concurrent checks; further checks wait. A check counts to its end even without its client."""
 MOST: Final = 16
@@ -71,7 +71,7 @@ class KeptCertificate:
         self._material = material
 
     def refresh(self) -> None:
-        """Do nothing, because the keeper passes changes."""
+        """Do nothing, because the CertificateKeeper passes changed certificates to `use`."""
 
 
 def _context(material: Material) -> ssl.SSLContext:

@@ -69,7 +69,7 @@ def keyed(key: str, value: str | None) -> Callable[[Any], Any]:
 
 
 def requesting_less(resource: str, by: int) -> Edit:
-    """Return an edit that reduces what a pod requests, from its largest containers first."""
+    """Return an edit that reduces a pod's requests for a resource, of the container with the largest request first."""
 
     def edit(raw: Object) -> dict[str, Any]:
         made = deepcopy(dict(raw))
@@ -92,7 +92,7 @@ def requesting_less(resource: str, by: int) -> Edit:
 
 
 def with_room(resource: str, by: int) -> Edit:
-    """Return an edit that increases a node's resource."""
+    """Return an edit that increases a node's allocatable amount of a resource."""
 
     def change(had: Any) -> Any:
         stated = (had or {}).get(resource)
@@ -115,7 +115,7 @@ def term_text(term: Mapping[str, Any]) -> str:
 
 
 def requirement_text(one: Mapping[str, Any]) -> str:
-    """Format a requirement of a selector."""
+    """Format a requirement of a label selector as kubectl accepts it."""
     values: Sequence[str] = one.get("values") or ()
     return " ".join(filter(None, (str(one.get("key", "")), str(one.get("operator", "")), ", ".join(map(str, values)))))
 

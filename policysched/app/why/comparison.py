@@ -17,11 +17,11 @@ from policysched.schedule.cycle.ranking import deciding_tier, ranked, sums_by_ti
 Record = Mapping[str, Any]
 POLICY: Final = "SchedulingPolicy/"
 MOST_WEIGHT: Final = 100
-"""Largest weight that is proposed: the maximum of a policy, and usual for plugins."""
+"""Largest weight that a comparison proposes: the maximum for policies, and a usual bound for plugins."""
 
 
 def runner_up(record: Record, node: str) -> str:
-    """Return the best feasible node except the given node, the first by name among equals; empty if none exists."""
+    """Return the best feasible node except a given node, on a tie the first by name; empty without another node."""
     return next((name for name in ranked(record) if name != node), "")
 
 
@@ -112,7 +112,7 @@ def _reversing_weights(
 
 
 def _reversing_weight(one: ScoreDifference, margin: int) -> int | None:
-    """Return the nearest weight that reverses the order; None if no weight does."""
+    """Return the nearest weight that reverses the order of two nodes; None if no weight reverses the order."""
     if not one.weight or not one.lead:
         return None
     unit = one.lead // one.weight

@@ -132,7 +132,7 @@ def _pre_filter_rejection(variants: VariantEvaluator, raw: Object, decision: Dec
 
 
 def _by_reason(results: Results, codes: Codes) -> Iterator[ExcludingCondition]:
-    """Yield a condition for each reason of a filter."""
+    """Yield a condition for each reason for which a filter rejects nodes."""
     rows: dict[str, Mask] = {}
     for code in np.unique(codes[codes != 0]).tolist():
         for reason in results.reason(code).reasons:

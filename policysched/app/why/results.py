@@ -15,7 +15,7 @@ MOST_NAMED: Final = 5
 
 
 class State(StrEnum):
-    """State of the explained pod."""
+    """State of the pod that `why` explains."""
 
     PLACEABLE = "Placeable"
     UNSCHEDULABLE = "Unschedulable"
@@ -31,7 +31,7 @@ class State(StrEnum):
 
 
 class RepairKind(StrEnum):
-    """The object that a repair changes."""
+    """Kind of object that a repair changes."""
 
     POD = "pod"
     NODE = "node"
@@ -50,7 +50,7 @@ class Condition:
     rejects: int
     """Number of nodes that the condition excludes."""
     leaves: int
-    """Number of nodes that would be feasible if this were the only condition."""
+    """Number of nodes that would be feasible if the condition were the only condition."""
     alone: int
     """Number of nodes that only this condition excludes."""
 
@@ -64,11 +64,11 @@ class Repair:
     nodes: int
     """Number of nodes in the group that the pod fits with the change."""
     example: str
-    """A node that the pod fits with the change; a change of a node changes this node."""
+    """Name of a node that the pod fits with the change; if the change edits a node, it edits this node."""
     made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The changed objects: whole `pod` and `node`, names of removed `rules`, keys of evicted `victims`."""
     edits: tuple[Edit, ...] = field(default=(), repr=False, compare=False)
-    """The edits of the pod."""
+    """Edits with which a pod gets the change."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the repair without whole objects."""
@@ -102,7 +102,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ScoreDifference:
-    """Weighted scores of one plugin or policy for two nodes."""
+    """The weighted scores of one plugin or policy for two nodes."""
 
     plugin: str
     weight: int
@@ -140,9 +140,9 @@ class NodeComparison:
     sums: tuple[tuple[int, int, int], ...]
     """Tiers, highest first, with the sums of scores of both nodes."""
     tier: int
-    """Highest tier with different sums, which decides; 0 if all are equal."""
+    """Highest tier with different sums, which decides; 0 if the sums of all tiers are equal."""
     decisive: str
-    """Plugin without which the order would change, or else with the largest lead; empty if the scores are equal."""
+    """Plugin without which the order would change, else the plugin with the largest lead; empty for equal scores."""
     decisive_rule: str
     """If the decisive plugin is a policy: the rule that adds most to the lead."""
     turns: tuple[ReversingWeight, ...] = ()
@@ -264,7 +264,7 @@ class Explanation:
     """Nodes grouped by conditions, fewest conditions first."""
     more_groups: int = 0
     more_nodes: int = 0
-    """Number of further groups of nodes, and number of nodes in these groups."""
+    """Number of nodes in the groups that `more_groups` counts."""
     preemption: Repair | None = None
     """The effect of preemption."""
     comparison: NodeComparison | None = None

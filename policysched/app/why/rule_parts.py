@@ -107,7 +107,7 @@ def _text(one: object) -> str | None:
 
 
 def _computed(expr: Expr, lets: Container[str]) -> Iterator[Expr]:
-    """Yield the outermost aggregates of an expression, and the names of `let` definitions."""
+    """Yield the outermost aggregates and the `let` names in an expression, whose values are computed."""
     if isinstance(expr, Call) and expr.function.dotted in _AGGREGATES:
         yield expr
     elif isinstance(expr, Path):
@@ -119,7 +119,7 @@ def _computed(expr: Expr, lets: Container[str]) -> Iterator[Expr]:
 
 
 def _computed_value(variants: VariantEvaluator, spec: PolicySpec, pod: Pod, text: str, rows: RowNumbers) -> str:
-    """Return the number that an expression has on a row as text; empty for other types."""
+    """Return the number that an expression has on a row, as text; empty if the value is not a number."""
     probe = replace(spec, filters=(FilterRule(name="value", require=f"has({text})"),))
     compiled = compile_policy(Policy(metadata=Metadata(name="value"), spec=probe)).policy
     if compiled is None or compiled.filters[0].require.root.op != Op.HAS:

@@ -25,7 +25,7 @@ from policysched.state.placed.pods import pod_id
 T = TypeVar("T")
 Object = Mapping[str, Any]
 Reason = Callable[[int], tuple[str, ...]]
-"""Function that returns the reasons for a reason code of a plugin."""
+"""Function that converts a plugin's reason code into the texts of its reasons."""
 NOTHING: Final[frozenset[str]] = frozenset()
 
 
@@ -103,7 +103,7 @@ class VariantEvaluator:
 
     @contextmanager
     def pods_removed(self, pods: Iterable[Pod]) -> Iterator[None]:
-        """Remove pods inside this context."""
+        """Remove pods from the cluster inside this context."""
         removed = [one for pod in pods if (one := self.cluster.pods.by_id.get(pod_id(pod))) is not None]
         for one in removed:
             self.cluster.remove_pod(pod_id(one.pod))

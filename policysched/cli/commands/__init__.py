@@ -1,1 +1,1 @@
-"""The work of the commands, in one package for each section of `--help`. A module is imported when its command runs."""
+"""Implementations of the commands, one package per section of `--help`; modules are imported when they run."""

@@ -20,7 +20,7 @@ class Flags:
 
     __slots__ = ()
     COMMAND: ClassVar[type] = OnceCommand
-    """The class of the Typer command."""
+    """Class of the Typer command to which the flags belong."""
 
     @classmethod
     def parameters(cls) -> Iterator[inspect.Parameter]:

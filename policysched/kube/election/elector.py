@@ -39,7 +39,7 @@ MOST_LOGGED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ElectionTiming:
-    """Durations of the leader election.
+    """Durations in the leader election: lease, renew deadline and retry period.
 
     Units: seconds.
     """
@@ -59,7 +59,7 @@ class ElectionTiming:
 
 
 class Elector:
-    """One candidate for one lease.
+    """A candidate for a lease in a leader election.
 
     Args:
         lock: The lease.

@@ -44,13 +44,13 @@ class LeaseRecord:
 
 
 class Lock(Protocol):
-    """Storage of the lease that candidates compete for; each call is one request and can raise `ApiError`."""
+    """Interface of the stored lease for which candidates compete; each call is one request, which can fail."""
 
     async def get(self) -> LeaseRecord:
-        """Read the record; status 404 if the Lease does not exist."""
+        """Read the record of the lease; raise `ApiError` with status 404 if the Lease does not exist."""
 
     async def create(self, record: LeaseRecord) -> None:
-        """Create the Lease; status 409 if another candidate was faster."""
+        """Create the Lease; raise `ApiError` with status 409 if another candidate was faster."""
 
     async def update(self, record: LeaseRecord) -> None:
         """Replace the record that this object read or wrote last; status 409 if the Lease has changed since."""

@@ -46,7 +46,7 @@ class Place:
     version: str = ""
     """The resourceVersion of the Lease; empty if the Lease does not exist yet."""
     holder: str = ""
-    """Identity of the process; empty if the place is free."""
+    """Identity of the process that holds the place; empty if the place is free."""
     scheduler_names: frozenset[str] = frozenset()
     election: str = ""
     """Name of the lease of the process's leader election; empty without an election."""
@@ -61,13 +61,13 @@ class Place:
 
 
 class Places(Protocol):
-    """Storage of the places, which are numbered Leases; each call is one request and can raise `ApiError`."""
+    """Interface of the stored places (numbered Leases); each call is one request that can raise `ApiError`."""
 
     async def read(self) -> list[Place]:
         """Read all existing places."""
 
     async def write(self, place: Place) -> None:
-        """Write one place; status 409 if its resourceVersion has changed."""
+        """Write one place; raise `ApiError` with status 409 if its resourceVersion has changed."""
 
 
 class PresenceWatch:

@@ -224,7 +224,7 @@ class SeriesMemory:
         self._entries: OrderedDict[_Key, QueuedEvent] = OrderedDict()
 
     def note(self, event: Event | PolicyEvent) -> tuple[QueuedEvent, QueuedEvent | None]:
-        """Add an event to its series; return the event's entry, and the entry that was dropped from a full memory."""
+        """Add an event to its series; return the entry of the event, and the entry that full memory had to drop."""
         about = EventContent.of(event)
         if about.type != "Warning" and about.kind == POD:
             return _entry(about), None

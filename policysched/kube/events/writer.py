@@ -256,7 +256,7 @@ class EventWriter:
         self._queue.task_done()
 
     def _end(self, entry: QueuedEvent) -> None:
-        """Finish an entry and release the entries of its namespace that waited for its result."""
+        """Finish an entry; then write the events of its namespace that waited for the result of this entry."""
         entry.queued = False
         self._waiting -= 1
         if entry.due:

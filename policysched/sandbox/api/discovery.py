@@ -165,7 +165,7 @@ def _listed(row: ApiResource) -> Iterator[Json]:
 
 
 def _openapi_index(registry: Registry, kubernetes: str) -> Json:
-    """Return the index of OpenAPI documents; the hash in an address changes with its document."""
+    """Return the index of OpenAPI documents; each address contains the hash of its document."""
     paths = {}
     for group, versions in registry.groups().items():
         for version in versions:

@@ -82,7 +82,7 @@ def _refused(header: str, value: str, port: int) -> StatusError:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The resource and object that a path names; without a name, the collection."""
+    """The resource and object that a request's path names; without a name, all objects of the resource."""
 
     resource: ApiResource
     namespace: str = ""
@@ -176,7 +176,7 @@ def options_of(query: Mapping[str, str]) -> WriteOptions:
 
 
 def delete_options(query: Mapping[str, str], body: Any) -> DeleteOptions:
-    """Return the options of a deletion from the body, otherwise from the query."""
+    """Return the options of a deletion: fields of the request's body override parameters of the query."""
     found = body if isinstance(body, dict) else {}
     grace = found.get("gracePeriodSeconds")
     if grace is None and "gracePeriodSeconds" in query:

@@ -36,7 +36,7 @@ _HTML = b"<html><body><h1>503 Service Unavailable</h1></body></html>"
 
 @dataclass(slots=True)
 class Fault:
-    """A fault for the next `times` requests that match method and path."""
+    """A fault that the next `times` requests with a method and path get."""
 
     method: str
     path: str
@@ -54,7 +54,7 @@ class Fault:
 
 
 class Faults:
-    """The faults of one sandbox; `seen` counts the requests that a fault affected."""
+    """The faults of one sandbox; `seen` is the number of requests that a fault affected."""
 
     def __init__(self, close_watches: Callable[[], None]) -> None:
         self._rules: list[Fault] = []

@@ -49,7 +49,7 @@ class GroupPreemptionTimes:
         )
 
     def tried(self, status: Code) -> None:
-        """Count an attempt of a pod group to preempt."""
+        """Count an attempt of a pod group to preempt, by status."""
         self._attempts[(POD_GROUP, status.text) if self._names_preemptor else (status.text,)] += 1
 
     def searched(self, preemptor: str, status: Code, seconds: float) -> None:

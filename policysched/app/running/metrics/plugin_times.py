@@ -26,7 +26,7 @@ class PluginTimes(Collector):
         self._watches = watches
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """Return the current counters."""
+        """Return the current counters of all plugins."""
         seconds = CounterMetricFamily("policysched_plugin_seconds", "Seconds spent in a Python plugin.", labels=LABELS)
         calls = CounterMetricFamily("policysched_plugin_calls", "Number of calls of a Python plugin.", labels=LABELS)
         slow = CounterMetricFamily(

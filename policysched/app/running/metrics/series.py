@@ -78,7 +78,7 @@ class Histogram:
         return family
 
     def renamed(self, place: int, name_of: Callable[[str], str]) -> Histogram:
-        """Return a copy with other values of one label; thread-safe."""
+        """Return a copy of the histogram with other values of one label; thread-safe."""
         made = self.copy()
         made._counts = {
             (*labels[:place], name_of(labels[place]), *labels[place + 1 :]): counts
@@ -87,7 +87,7 @@ class Histogram:
         return made
 
     def copy(self) -> Histogram:
-        """Return a copy; thread-safe."""
+        """Return a copy of the histogram; thread-safe."""
         made = Histogram(self._name, self._text, self._labels, self._bounds)
         made._counts = {labels: list(counts) for labels, counts in dict(self._counts).items()}
         return made

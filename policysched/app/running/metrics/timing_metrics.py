@@ -45,7 +45,7 @@ VOLUME_STAGES: Final = {FILTER: "predicate", RESERVE: "assume", PRE_BIND: "bind"
 
 
 class TimingMetrics(Collector):
-    """The `Timing` of a running scheduler: counts durations.
+    """The `Timing` of a running scheduler: records durations in histograms.
 
     Args:
         clock: The scheduler's clock.

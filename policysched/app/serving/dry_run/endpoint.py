@@ -29,7 +29,7 @@ from policysched.visible import visible
 MOST_REQUESTS: Final = 8
 """Largest number of concurrent requests: one is decided, others are parsed or wait. Further requests are rejected."""
 DECIDED_WITHIN: Final = 20.0
-"""Limit of waiting and deciding. Units: seconds."""
+"""Longest duration of waiting and deciding for one request. Units: seconds."""
 LARGEST_ANSWER: Final = 32 << 20
 """Largest answer; more is an error. Units: bytes."""
 ROLE: Final = "Policysched-Role"

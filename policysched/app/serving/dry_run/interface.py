@@ -23,7 +23,7 @@ class DryRunPod:
     others: tuple[Pod, ...] = ()
     """Further pods of the pod's group, which are decided together."""
     group: PodGroup | None = None
-    """The pod's group, if the request has its object."""
+    """The PodGroup of the pod, if the request contains the PodGroup."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ _SINGLE: Final = ("limit", "profile", "seed")
 
 
 class Query(Protocol):
-    """Query parameters, each of which can occur several times."""
+    """Interface of query parameters, each of which can occur several times."""
 
     def keys(self) -> Any:
         """Return the parameter names."""
@@ -52,7 +52,7 @@ class Options:
     """Options of a dry-run request about the returned decision records."""
 
     nodes: frozenset[str] = frozenset()
-    """Nodes in the records; empty for all."""
+    """Names of the nodes that the records contain; empty for all nodes."""
     limit: int | None = None
     """Largest number of nodes in each part of a record; None for all."""
     profile: str = ""
@@ -150,7 +150,7 @@ def _group(document: Document) -> tuple[str, PodGroup]:
 
 
 def _joined(pods: Iterable[DryRunPod], groups: Mapping[str, PodGroup]) -> list[DryRunPod]:
-    """Return the pods of each pod group as one item, in the order of the first pods.
+    """Join the pods of each pod group to one item, in the order of the groups' first pods.
 
     Raises:
         UsageError: the pods of a group name different schedulers.

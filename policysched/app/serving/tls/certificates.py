@@ -28,7 +28,7 @@ from policysched.key_pairs import key_pair_problem
 
 log = logging.getLogger(__name__)
 PAIR: Final = "policysched"
-"""Base name of the files of a self-signed certificate (.crt and .key)."""
+"""File name, without extension, of the self-signed certificate (.crt) and its key (.key)."""
 Pair = tuple[bytes, bytes]
 """A certificate with its chain, and its private key, in PEM form."""
 
@@ -42,7 +42,7 @@ class _Material:
 
     pair: Pair
     users: str
-    """Authorities of users' certificates, in PEM form."""
+    """CAs of users' certificates, in PEM form."""
     proxy: FrontProxy
     named: tuple[NamedPair, ...]
     """Certificates for other server names."""
