@@ -21,7 +21,7 @@ from policysched.visible import visible
 
 V1, V2, V3, V4, V5 = (logging.INFO - level for level in range(1, 6))
 HIGHEST: Final = logging.INFO - 1
-"""Log level of the highest verbosity; higher verbosities log the same."""
+"""Highest verbosity of the log; a higher number has the same effect."""
 LIBRARIES_FROM: Final = 6
 """The lowest verbosity at which libraries log more than warnings."""
 OURS: Final = "policysched"
