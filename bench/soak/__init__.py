@@ -1,0 +1,1 @@
+"""A day of a cluster with everything on, in simulated time, in one process; see `__main__`."""

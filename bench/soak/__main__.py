@@ -1,0 +1,77 @@
+"""A day of a cluster with everything on, in simulated time.
+
+    python -m bench.soak [--hours 24] [--nodes 5000] [--takeover-every 3] [-o json] [--publish]
+
+The scheduler process runs in this process, without HTTP; the API server is the sandbox's storage with its kubelets and
+controllers. Processor time passes as in real time, idle time is skipped. The day has 20 policies with filters and
+scores and an edit of a policy every 15 minutes, every fourth of which does not compile; pods with device claims; gangs
+of 2 to 64 pods, half of them in one rack or zone; priorities and PodDisruptionBudgets; nodes that are added, drained,
+tainted and relabelled; waves of batch pods; and a second process that takes over every three hours, after an orderly
+end of the first or in the middle of a wave after a crash.
+
+The table has one row for each hour. Milliseconds of attempts are processor time from the pop of a pod to the start of
+its binding; "bind" is the simulated time from the creation of a pod to its binding, for pods that the first attempt
+placed. Memory is that of the whole process, with the API server. A run fails if a pod is lost or bound twice, if a new
+leader knows something else than the last, if anything is left after all pods are deleted, or if memory grows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from bench.soak.clock import SimulatedLoop
+from bench.soak.figures import HEADS, as_markdown, remarks, rows
+from bench.soak.run import Options, play
+from policysched.app.dry_run.tables import plain_table
+from policysched.cli.rich_output import print_parts
+
+RESULTS: Final = Path(__file__).resolve().parents[1] / "results"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play a day and print the figures; return 1 if a check fails."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--hours", type=float, default=24.0, help="simulated hours")
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes; the load is proportional")
+    parser.add_argument("--takeover-every", type=float, default=3.0, help="hours between two takeovers")
+    parser.add_argument("--seed", type=int, default=7, help="seed of the load")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="format of the output")
+    parser.add_argument("--publish", action="store_true", help="write bench/results/soak.md and soak.json")
+    given = parser.parse_args(arguments)
+    logging.getLogger("policysched").setLevel(logging.ERROR)
+    options = Options(given.nodes, given.hours, given.takeover_every, given.seed)
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+        found = runner.run(play(options, _say))
+    if given.publish:
+        publish(found)
+    if given.output == "json":
+        print(msgspec.json.encode(found).decode())
+    else:
+        print_parts([plain_table("a simulated day", HEADS, rows(found["hours"]), range(len(HEADS)))])
+        print("\n".join(remarks(found)))
+    return 1 if found["problems"] else 0
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def publish(found: dict[str, Any]) -> None:
+    """Write the figures into bench/results/."""
+    (RESULTS / "soak.json").write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    (RESULTS / "soak.md").write_text(f"# A day with everything on\n\n{as_markdown(found)}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

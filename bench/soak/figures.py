@@ -1,0 +1,140 @@
+"""Figures of the soak: what each hour counted and measured, and their tables."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bench.cluster.figures import quantile
+
+SHARES: Final = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
+GROWTH: Final = 1.05
+"""Largest factor between the resident memory of the last six hours and of the hours 6 to 12."""
+HEADS: Final = (
+    "hour",
+    *("created", "bound", "attempts", "groups", "evicted", "edits", "takeovers"),
+    *("pending", "retried"),
+    *("p50 ms", "p99 ms", "p99.9 ms", "worst ms"),
+    *("group p50", "group p99", "group worst"),
+    *("bind p50", "bind p99", "bind p99.9"),
+    *("CPU s", "MiB", "cache MiB"),
+)
+
+
+@dataclass
+class Hour:
+    """The figures of one simulated hour."""
+
+    hour: int
+    counts: Counter[str] = field(default_factory=Counter)
+    attempts: list[float] = field(default_factory=list)
+    """Processor time of each attempt of a single pod, until its binding starts. Units: milliseconds."""
+    group_attempts: list[float] = field(default_factory=list)
+    """Processor time of each attempt of a pod group. Units: milliseconds."""
+    bindings: list[float] = field(default_factory=list)
+    """Simulated time from the creation of a single pod to its binding, if its first attempt placed it.
+    Units: milliseconds."""
+
+    def ended(self, **more: Any) -> dict[str, Any]:
+        """Return the figures as a dict, with figures of the end of the hour."""
+        spread = {name: spread_of(getattr(self, name)) for name in ("attempts", "group_attempts", "bindings")}
+        return {"hour": self.hour, "counts": dict(sorted(self.counts.items())), **spread, **more}
+
+
+class Meter:
+    """The figures of the current hour."""
+
+    def __init__(self) -> None:
+        self.hour = Hour(1)
+        self.retried: set[str] = set()
+        """Names of pending pods with more than one attempt."""
+
+    def tried(self, name: str, seconds: float, *, is_first: bool) -> None:
+        """Add an attempt of a pod and its processor time in seconds."""
+        self.hour.counts["attempts"] += 1
+        self.hour.attempts.append(1000 * seconds)
+        if not is_first:
+            self.hour.counts["retried"] += 1
+            self.retried.add(name)
+
+    def bound(self, name: str, seconds: float, *, waits: bool) -> None:
+        """Add the binding of a pod some simulated seconds after its creation.
+
+        Args:
+            name: Name of the pod.
+            seconds: The simulated time.
+            waits: Whether the pod waits for the creation of a claim or of other members of its group.
+        """
+        self.hour.counts["bound"] += 1
+        if name in self.retried:
+            self.retried.discard(name)
+        elif not waits:
+            self.hour.bindings.append(1000 * seconds)
+
+
+def spread_of(values: Sequence[float]) -> dict[str, float]:
+    """Return count, quantiles and the worst of some values."""
+    ordered = sorted(values)
+    if not ordered:
+        return {"count": 0}
+    found = {name: round(quantile(ordered, share), 2) for name, share in SHARES.items()}
+    return {"count": len(ordered), **found, "worst": round(ordered[-1], 2)}
+
+
+def growth(hours: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the mean memory of the last six hours divided by that of the hours 6 to 12; None for a shorter run."""
+    if len(hours) < 18:
+        return None
+    before, last = (sum(float(one["mib"]) for one in part) for part in (hours[6:12], hours[-6:]))
+    return last / before
+
+
+def rows(hours: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return the table's rows, one for each hour."""
+    return [_row(one) for one in hours]
+
+
+def _row(one: Mapping[str, Any]) -> list[str]:
+    counts, queue = Counter(one["counts"]), one["queue"]
+    numbers = [
+        counts[name] for name in ("created", "bound", "attempts", "groups placed", "evicted", "edits", "takeovers")
+    ]
+    numbers += [sum(queue.values()), counts["retried"]]
+    own, groups, bindings = one["attempts"], one["group_attempts"], one["bindings"]
+    times = [own.get(name) for name in (*SHARES, "worst")]
+    times += [groups.get(name) for name in ("p50", "p99", "worst")]
+    times += [bindings.get(name) for name in SHARES]
+    sizes = (one["cpu"], one["mib"], one["cache_mib"])
+    return [
+        str(one["hour"]),
+        *(f"{number:,}" for number in numbers),
+        *(f"{math.nan if value is None else value:.1f}" for value in times),
+        *(f"{value:.0f}" for value in sizes),
+    ]
+
+
+def as_markdown(found: Mapping[str, Any]) -> str:
+    """Return the table of a run, its totals and its checks."""
+    lines = ["| " + " | ".join(HEADS) + " |", "|" + "--:|" * len(HEADS)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows(found["hours"])]
+    return "\n".join([*lines, "", *map("- {}".format, remarks(found))])
+
+
+def remarks(found: Mapping[str, Any]) -> list[str]:
+    """Return totals and results of the checks, one sentence each."""
+    total: Counter[str] = Counter()
+    for one in found["hours"]:
+        total.update(one["counts"])
+    said = [", ".join(f"{count:,} {name}" for name, count in sorted(total.items()))]
+    if found["growth"] is not None:
+        said.append(f"memory of the last six hours: {found['growth']:.3f} of that of the hours 6 to 12")
+    said += [
+        f"takeover at {one['at'] / 3600:.1f} h ({one['kind']}): {one['listing']:.1f} s of processor time until ready, "
+        f"{one['compared']:,} values and {one['decisions']} decisions compared, {len(one['differences'])} differences"
+        for one in found["takeovers"]
+    ]
+    problems = found["problems"] or ["none"]
+    return [*said, *(f"problem: {one}" for one in problems)]
