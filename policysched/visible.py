@@ -92,7 +92,7 @@ def _escaped(text: str) -> str:
 
 
 def _json_line(line: str) -> str:
-    line = line.replace("##[", "\\u0023#[")  # it can stand in a text alone
+    line = line.replace("##[", "\\u0023#[")  # valid JSON contains these characters only inside of strings
     if line.isprintable() and (line.isascii() or not _BLANK.search(line)):
         return line
     return "".join(json.dumps(one)[1:-1] if is_hidden(one) else one for one in line)

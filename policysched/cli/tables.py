@@ -142,7 +142,7 @@ def _fit(table: ReportTable, kept: list[_Column], width: int) -> list[str]:
 
 
 def _least(one: _Column, kept: Sequence[_Column], table: ReportTable) -> int:
-    """Return the smallest width to which a column is cut; names, numbers and omissible columns are not cut."""
+    """Return the smallest width of a column: names, numbers and columns that can be omitted are not cut."""
     if one is kept[0]:
         return min(one.width, _LEAST_PROSE) if one.is_prose else one.width
     if one.is_number or one.header in table.least:

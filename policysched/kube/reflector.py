@@ -196,7 +196,7 @@ class Reflector(Generic[T]):
         except ApiError as error:
             if error.status != GONE:
                 raise
-            version = await self._take_list(kind, WHOLE)  # which cannot expire between pages
+            version = await self._take_list(kind, WHOLE)  # a list in one answer cannot expire
         self._use(kind)
         self._version = self._newest = version
         self.absent = False

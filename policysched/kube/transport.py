@@ -191,7 +191,7 @@ class Transport:
         if code >= HTTPStatus.MULTIPLE_CHOICES:
             raise refusal(answer, self._origin)
         if answer.content_type == HTML:
-            # An HTML page of a gateway is no success, even with status 200: a binding would be believed and its pod
+            # A gateway's HTML page is no success, even with status 200: a pod would be treated as bound and be
             # lost.
             raise self._malformed(HTML)
         return answer.body

@@ -117,7 +117,7 @@ def _documents(text: str, file: str) -> Iterator[tuple[Any, Node]]:
     try:
         while loader.check_node():
             node = loader.get_node()
-            assert node is not None  # noqa: S101 - check_node said so
+            assert node is not None  # noqa: S101 - check_node found a node
             Sizes(partial(_values, file)).size(node)
             made = loader.construct_document(node)
             if made is not None:

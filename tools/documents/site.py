@@ -107,4 +107,4 @@ def _ordered(version: str) -> tuple[int, ...]:
 
 def _repository() -> str:
     """Return the URL of the repository from the site's configuration."""
-    return str(yaml.load(CONFIG.read_text("utf-8"), yaml.BaseLoader)["repo_url"])  # noqa: S506 - texts alone
+    return str(yaml.load(CONFIG.read_text("utf-8"), yaml.BaseLoader)["repo_url"])  # noqa: S506 - BaseLoader creates only texts

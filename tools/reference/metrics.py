@@ -174,7 +174,7 @@ async def _registered(release: Release) -> list[Metric]:
     Process(RunOptions(), await _connect(), NoSource(), registry, configuration, release)
     competing_gauge(registry)
     skew_gauge(registry)
-    pacing = Pacing(random.Random().random)  # noqa: S311 - nobody is elected
+    pacing = Pacing(random.Random().random)  # noqa: S311 - no election takes place
     Leadership(LeaderElection(), ElectionThread(_connect, LeaseClock(), pacing, ""), registry)
     return list(_metrics(registry))
 

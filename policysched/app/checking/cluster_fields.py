@@ -41,12 +41,12 @@ def cluster_warnings(names: Iterable[str]) -> list[str]:
 
 
 def _of_file(file: str) -> Iterator[str]:
-    if file == STDIN or not os.path.isfile(file) or Path(file).stat().st_size > LARGEST:  # noqa: PTH113 - as in files
+    if file == STDIN or not os.path.isfile(file) or Path(file).stat().st_size > LARGEST:  # noqa: PTH113 - Path raises for long names
         return
     try:
         documents = read(read_text(file), shown(file))
     except UsageError:
-        return  # a folder may have other files
+        return  # a folder can contain files that are not objects
     for one in documents:
         metadata = metadata_of(one.object)
         if metadata.get("uid"):

@@ -127,7 +127,7 @@ def configured_profiles(
         UsageError: the configuration is invalid, or an additional plugin has a name that is taken.
     """
     if config is None:
-        registry_with(others)  # a name that is taken is an error
+        registry_with(others)  # raises an error for a name that is taken
         return {DEFAULT_NAME: default_profile(release=release)}
     read = config if isinstance(config, ReadConfiguration) else load_configuration(config, release=release)
     registry = registry_with(others, read.release)

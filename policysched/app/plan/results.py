@@ -147,7 +147,7 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class NodeEffect:
-    """The numbers of pods that get a node only without or only with the change, each pod evaluated alone."""
+    """For one node: the numbers of pods that get it only without and only with the change, each evaluated alone."""
 
     node: str
     loses: int

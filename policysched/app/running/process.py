@@ -70,7 +70,7 @@ GRAMMAR_AFTER: Final = 2.0
 PODS_FIRST: Final = 8.0
 """Additional time for which loading the grammar waits for pending pods and events. Units: seconds."""
 EVENTS_DEADLINE: Final = 5.0
-"""Time for writing events after the end. Units: seconds."""
+"""Longest time for writing waiting events after the scheduler has stopped. Units: seconds."""
 LISTED: Final = "informer-sync"
 """Name of the health check that fails until all objects are listed."""
 COMPILED: Final = "policies-sync"

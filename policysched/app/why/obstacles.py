@@ -111,7 +111,7 @@ def find_conditions(variants: VariantEvaluator, raw: Object, decision: Decision)
         for one in conditions:
             explained |= one.rows
     for results in [one for one in evaluation.filter_parts() if one.place < FIRST_PLACE]:
-        # narrowing and nominated pods are reported if no filter does
+        # rows that only PreFilter results or nominated pods exclude
         codes = np.where(present & ~explained, results.codes[:size], 0)
         reserved = np.isin(np.arange(size), list(evaluation.nominated_pods)) & (codes != 0)
         found += [

@@ -142,7 +142,7 @@ class NodeComparison:
     tier: int
     """Highest tier with different sums, which decides; 0 if the sums of all tiers are equal."""
     decisive: str
-    """Plugin without which the order would change, else the plugin with the largest lead; empty for equal scores."""
+    """Plugin that decides the order: without it the order changes, else the one with the largest lead."""
     decisive_rule: str
     """If the decisive plugin is a policy: the rule that adds most to the lead."""
     turns: tuple[ReversingWeight, ...] = ()

@@ -156,7 +156,7 @@ def _admit(store: ObjectStore, resource: ApiResource, obj: Json, now: str, *, lo
     elif resource.has_status and resource.custom is None:
         obj.setdefault("status", dict(_FIRST_STATUS.get(resource.key, {})))
     elif resource.has_status:
-        complete(resource, obj)  # the status has defaults, and the request's status was removed
+        complete(resource, obj)  # sets the defaults of the status, after the request's status was removed
 
 
 def _admit_pod(store: ObjectStore, pod: Json, now: str, *, loaded: bool) -> None:
