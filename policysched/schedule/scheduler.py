@@ -34,6 +34,7 @@ from policysched.schedule.attempts import TURN, Attempts
 from policysched.schedule.binding import Binder
 from policysched.schedule.cluster_changes import NOTHING, ClusterChanges
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.node_templates import TemplateEvaluator
 from policysched.schedule.cycle.record import Record
 from policysched.schedule.groups.attempts import GroupAttempts
 from policysched.schedule.live_dry_run import dry_run, dry_run_group
@@ -219,6 +220,12 @@ class Scheduler:
         self._changes.update_time()
         engine = self._engines[pods[0].spec.scheduler_name].beside(rng)
         return dry_run_group(engine, pods, group, policies, rng)
+
+    def template_evaluator(self, pod: Pod, policies: PolicySet, rng: random.Random) -> TemplateEvaluator:
+        """Return an evaluator of nodes that do not exist, for a pod of one of the profiles."""
+        self._changes.update_time()
+        engine = self._engines[pod.spec.scheduler_name].beside(rng)
+        return TemplateEvaluator(engine, pod, policies.acting(engine.profile))
 
     def plugin_watches(self) -> dict[str, PluginWatch]:
         """Return the durations of out-of-tree plugins, by profile; thread-safe."""

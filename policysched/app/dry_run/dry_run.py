@@ -31,6 +31,7 @@ from policysched.app.dry_run.template_claims import with_template_claims
 from policysched.app.files.given import Objects, OneObject, given_objects, one_object
 from policysched.app.files.group_members import release_of_groups
 from policysched.app.files.new_pods import as_new
+from policysched.app.files.node_templates import given_node_templates
 from policysched.app.files.saved_clusters import SavedObject
 from policysched.app.plugins.discovery import find_plugins
 from policysched.app.refusals import refusals
@@ -47,7 +48,7 @@ from policysched.metric_sources.table_answers import answers
 from policysched.model.decode import decode_pod
 from policysched.model.defaults import PriorityClasses, implied_namespace
 from policysched.model.kinds import FINISHED, POD_GROUPS, PODS, POLICIES, kind_of
-from policysched.model.objects import Pod
+from policysched.model.objects import Node, Pod
 from policysched.model.policy import KIND, PolicyKey
 from policysched.model.release import AUTO, Release, release_named
 from policysched.model.requests import amounts_in_use
@@ -58,8 +59,9 @@ from policysched.rules.policy_set.not_applied import not_applied
 from policysched.rules.policy_set.policy_set import PolicySet
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
+from policysched.schedule.cycle.node_templates import TemplateEvaluator
 from policysched.schedule.cycle.post_filter import at_once, post_filtered
-from policysched.schedule.cycle.record import make_record
+from policysched.schedule.cycle.record import Record, make_record
 from policysched.state.cluster import Cluster
 from policysched.state.tables.amounts import PodResources, pod_resources_by
 
@@ -88,6 +90,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     plugins: PluginRegistry | None = None,
     observe: Observe | None = None,
     kube_version: str = AUTO,
+    node_templates: Objects = (),
 ) -> Report:
     """Schedule one pod on given objects and explain the result; change nothing.
 
@@ -108,10 +111,13 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
         observe: Called with the decision and the policies that applied, before the cluster is released.
         kube_version: The Kubernetes minor whose kube-scheduler the decision follows, such as `1.37`; `auto` is the
             default one.
+        node_templates: Nodes that do not exist. The record states for each whether a new node like it would take the
+            pod.
 
     Raises:
         UsageError: an object is malformed, or the configuration has no profile for the pod.
     """
+    templates = given_node_templates(node_templates)
     made = simulate(
         objects, pod, policies, config=config, now=now, metrics=metrics, plugins=plugins, kube_version=kube_version
     )  # fmt: skip
@@ -121,6 +127,7 @@ def dry_run(  # noqa: PLR0913 - what a decision depends on
     record = make_record(drawn(decision, rng), acting, outcome)
     if observe is not None:
         observe(decision, acting)
+    record |= made.on_templates(engine, templates)
     unknown = made.admission_notes
     report = Report(record, made.diagnostics, made.problems, (*made.notes, *unknown), outcome, unknown)
     return report.with_not_applied(made.not_applied)
@@ -188,6 +195,16 @@ class Simulation:
         from policysched.app.dry_run.with_extenders import GivenTexts, decide  # noqa: PLC0415 - few have extenders
 
         return asyncio.run(decide(engine, self.pod, self.configuration, GivenTexts(self.raws, self.objects), rng))
+
+    def on_templates(self, engine: Engine, templates: Sequence[Node]) -> Record:
+        """Return the part of the decision record about nodes that do not exist.
+
+        Raises:
+            UsageError: the cluster has a node of the name of a template.
+        """
+        evaluator = TemplateEvaluator(engine, self.pod, self.policies.acting(self.profile))
+        found = {one.metadata.name: evaluator.evaluate(one) for one in templates}
+        return {"nodeTemplates": found} if found else {}
 
 
 def simulate(  # noqa: PLR0913 - what a decision depends on

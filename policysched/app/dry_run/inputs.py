@@ -125,6 +125,8 @@ class Inputs:
     metrics: Measure | None = None
     plugins: PluginRegistry | None = None
     """Plugins that a configuration can enable besides the default plugins; None: plugins of installed distributions."""
+    node_templates: tuple[str, ...] = ()
+    """Files of nodes that do not exist, on which the pod is evaluated, too."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -165,7 +167,7 @@ class Inputs:
             report = dry_run(
                 part.objects, self.wanted.object, part.policies,
                 config=self.cluster.config, now=now, seed=seed, metrics=self.metrics, plugins=self.plugins,
-                kube_version=self.cluster.kube_version,
+                kube_version=self.cluster.kube_version, node_templates=self.node_templates,
             )  # fmt: skip
         except ObjectError as error:
             raise self._located(error) from error
@@ -180,6 +182,8 @@ class Inputs:
         Raises:
             UsageError: an object is malformed; the text has its position.
         """
+        if self.node_templates:
+            raise UsageError("--node-template: node templates are not evaluated for pods of pod groups")
         part, pods = self.cluster.taking_part(found), [one.object for one in (self.wanted, *self.others)]
         try:
             report = dry_run_group(

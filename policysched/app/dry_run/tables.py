@@ -33,8 +33,25 @@ def decision_parts(record: Record) -> Iterator[RenderableType]:
     if record.get("scores"):
         yield _scores(record)
     yield from reasons_parts(record)
+    if record.get("nodeTemplates"):
+        yield _node_templates(record["nodeTemplates"])
     if record.get("notApplied"):
         yield plain_table("Not applied", ["policy", "reason"], record["notApplied"].items())
+
+
+def _node_templates(templates: Mapping[str, Any]) -> Table:
+    """Return a table that states which node templates take the pod, and the reasons of the others."""
+    rows = []
+    for name, told in templates.items():
+        rows += [[name, one["plugin"], ", ".join(one["reasons"])] for one in told.get("rejected", ())]
+        rows += [[name, "", "takes the pod"]] if told["fits"] else []
+        rows += [
+            [name, f"policy {policy}/{rule}", f"{one['result']}: {clause}"]
+            for policy, rules in told.get("rules", {}).items()
+            for rule, one in rules.items()
+            for clause in one["clauses"]
+        ]
+    return plain_table("Node templates", ["template", "by", "result"], rows)
 
 
 def reasons_parts(record: Record) -> Iterator[RenderableType]:

@@ -17,9 +17,10 @@ from policysched.app.serving.dry_run.interface import DryRunPod, LiveDecision
 from policysched.app.serving.refused import RefusedError
 from policysched.errors import UsageError
 from policysched.framework.profile import Profile
-from policysched.model.objects import Pod
+from policysched.model.objects import Node, Pod
 from policysched.model.policy import PolicyKey
 from policysched.rules.policy_set.not_applied import not_applied, not_compiled
+from policysched.schedule.cycle.node_templates import TemplateEvaluator
 from policysched.schedule.cycle.record import Record
 from policysched.schedule.reload import Reloader
 from policysched.schedule.scheduler import Scheduler
@@ -75,7 +76,11 @@ class LiveDryRuns:
         if self._scheduler.cluster.pod_groups is not None and group_key(pod):
             return self._scheduler.dry_run_group((pod, *others), dry_run.group, policies, rng)
         with self._extenders.providing(pod_id(pod), dry_run.text):
-            return await self._scheduler.dry_run(pod, policies, rng)
+            record = await self._scheduler.dry_run(pod, policies, rng)
+        if dry_run.templates:
+            evaluator = self._scheduler.template_evaluator(pod, policies, rng)
+            record["nodeTemplates"] = await _on_templates(evaluator, dry_run.templates)
+        return record
 
     def _profile(self, name: str) -> Profile:
         profiles = self._scheduler.profiles_in_force()
@@ -101,6 +106,15 @@ class LiveDryRuns:
                 reasons[key] = not_compiled(entry.result.diagnostics)
             await asyncio.sleep(0)
         return reasons
+
+
+async def _on_templates(evaluator: TemplateEvaluator, templates: Sequence[Node]) -> Record:
+    """Evaluate a pod on node templates, yielding to the loop between templates."""
+    found: Record = {}
+    for template in templates:
+        await asyncio.sleep(0)
+        found[template.metadata.name] = evaluator.evaluate(template)
+    return found
 
 
 def _under(profile: Profile, pod: Pod) -> Pod:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,14 +15,13 @@ from policysched.app.why.variants import VariantEvaluator
 from policysched.framework import SKIP, Mask, RowNumbers, Status
 from policysched.language.evaluation.columns import evaluate_columns
 from policysched.language.ir.graph import AGGREGATES, ANY_KEY, POD_AGGREGATES, POD_EXTREMES, Input, Op, steps
-from policysched.language.ir.tree import Call, Comparison, Expr, Literal, LiteralKind, Logic, Path, children
+from policysched.language.ir.tree import Call, Comparison, Expr, Literal, LiteralKind, Path, children
 from policysched.language.ir.types import Kind, Unit
 from policysched.language.messages.amounts import written
-from policysched.language.messages.diagnostics import Diagnostic
 from policysched.language.syntax.formatting import format_tree
-from policysched.language.syntax.parser import parse
 from policysched.model.objects import Metadata, Pod
 from policysched.model.policy import FilterRule, Policy, PolicySpec
+from policysched.rules.compile.clauses import Clause, filter_clauses
 from policysched.rules.compile.compiler import compile_policy
 from policysched.rules.compile.policy import CompiledPolicy
 from policysched.rules.inputs import node_column
@@ -61,25 +60,16 @@ def rule_parts(variants: VariantEvaluator, active: ActivePolicy, pod: Pod) -> It
         if not (codes != FINE).any():
             continue
         rule = next(one for one in active.policy.spec.filters if one.name == row.rule.name)
-        parsed = parse(rule.require)
-        if isinstance(parsed, Diagnostic):
-            continue
-        sides = parsed.operands if isinstance(parsed, Logic) and parsed.operator == "and" else (parsed,)
-        parts = [_part(variants, active.policy, rule, side, pod) for side in sides]
-        yield from (one for one in parts if one is not None)
+        yield from [_part(variants, rule, clause, pod) for clause in filter_clauses(active.policy, rule)]
 
 
-def _part(variants: VariantEvaluator, policy: CompiledPolicy, rule: FilterRule, side: Any, pod: Pod) -> RulePart | None:
-    text = format_tree(side)
-    alone = replace(policy.spec, filters=(replace(rule, require=text),), scores=(), preemption=None)
-    compiled = compile_policy(Policy(metadata=Metadata(name=policy.key), spec=alone)).policy
-    if compiled is None:
-        return None
+def _part(variants: VariantEvaluator, rule: FilterRule, clause: Clause, pod: Pod) -> RulePart:
+    side, text, compiled, alone = clause.side, clause.text, clause.policy, clause.policy.spec
     codes, _ = variants.filter_codes(PolicyFilters([ActivePolicy(compiled)]), pod)
     rejected: Mask = codes != 0
     computed = [format_tree(one) for one in _computed(side, {one.name for one in alone.let})]
     edit, label = _labelled(side)
-    shown = f"policy {policy.key}/{rule.name}: {shortened(text)}"
+    shown = f"policy {compiled.key}/{rule.name}: {shortened(text)}"
 
     def text_for(rows: RowNumbers) -> str:
         made = (_computed_value(variants, alone, pod, one, rows[:1]) for one in dict.fromkeys(computed))
@@ -87,7 +77,7 @@ def _part(variants: VariantEvaluator, policy: CompiledPolicy, rule: FilterRule, 
         values = ", ".join(first)
         return f"{shown} ({values})" if values else shown
 
-    return RulePart(f"{policy.key}/{rule.name}", rule.name, shown, rejected, text_for, edit, label)
+    return RulePart(f"{compiled.key}/{rule.name}", rule.name, shown, rejected, text_for, edit, label)
 
 
 def _labelled(side: Expr) -> tuple[Edit | None, str]:

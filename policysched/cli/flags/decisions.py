@@ -48,6 +48,14 @@ class DryRunFlags(Flags):
     cluster: ClusterOrLive = None
     policy: PoliciesToTry = None
     config: Config = None
+    node_template: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node-template",
+            metavar="FILE",
+            help="Nodes that do not exist; shows for each whether such a new node would take the pod.",
+        ),
+    ] = None
     evaluation: EvaluationFlags
     exit_code: ExitCode = False
     output: Output = OutputFormat.TABLE

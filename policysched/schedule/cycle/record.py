@@ -52,7 +52,7 @@ def make_record(
         record["best"] = sorted(names[row] for row in decision.best)
     columns: Columns | None = None
     if decision.rejection is not None:
-        record["preFilter"] = _status(decision.rejection)
+        record["preFilter"] = status_record(decision.rejection)
     else:
         record["rejected"] = _rejected(decision)
         record["refusedDevices"] = _refused_devices(decision, record["rejected"])
@@ -140,7 +140,8 @@ def feasible_nodes(decision: Decision) -> Mask:
     return decision.evaluation.feasible()
 
 
-def _status(status: Status) -> dict[str, Any]:
+def status_record(status: Status) -> dict[str, Any]:
+    """Return the plugin, code and reasons of a status."""
     return {"plugin": status.plugin, "code": status.code.text, "reasons": list(status.reasons)}
 
 
@@ -155,12 +156,12 @@ def _rejected(decision: Decision) -> dict[str, Any]:
         codes, rows = evaluation.filter_at(place).codes, np.flatnonzero(first == place)
         for code in sorted(set(codes[rows].tolist())):
             alike = rows[codes[rows] == code]
-            status = _status(evaluation.status(int(alike[0])))
+            status = status_record(evaluation.status(int(alike[0])))
             for row in alike.tolist():
                 told[row] = status
     nominated = decision.rejected_nomination()
     if nominated is not None:
-        told[nominated[0]] = _status(nominated[1])
+        told[nominated[0]] = status_record(nominated[1])
     return {nodes.names[row]: told[row] for row in np.flatnonzero(first > FEASIBLE).tolist()}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from policysched.model.objects import Pod, PodGroup
+from policysched.model.objects import Node, Pod, PodGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class DryRunPod:
     """Further pods of the pod's group, which are decided together."""
     group: PodGroup | None = None
     """The PodGroup of the pod, if the request contains the PodGroup."""
+    templates: tuple[Node, ...] = ()
+    """Nodes that do not exist, each of which is evaluated alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Parsing of dry-run requests: pods and pod groups of the body, options of the query."""
+"""Parsing of dry-run requests: pods, pod groups and node templates of the body, options of the query."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import msgspec
 from msgspec.structs import replace
 
 from policysched.app.files.new_pods import as_new
+from policysched.app.files.node_templates import node_templates
 from policysched.app.serving.dry_run.interface import DryRunPod
 from policysched.app.serving.refused import RefusedError
 from policysched.errors import UsageError
 from policysched.kube.object_texts import MANAGED, without
 from policysched.model.decode import ObjectError, decode_pod
 from policysched.model.defaults import fill_pod, priority_classes
-from policysched.model.kinds import POD_GROUPS, fill, kind_of
+from policysched.model.kinds import NODES, POD_GROUPS, PODS, fill, kind_of
 from policysched.model.objects import Pod, PodGroup
 from policysched.model.release import Release
 from policysched.reading.documents import Document, read
@@ -119,15 +120,13 @@ def read_pods(body: bytes, options: Options, release: Release) -> DryRunRequest:
 def _decisions(
     documents: Sequence[Document], options: Options, release: Release
 ) -> tuple[list[DryRunPod], tuple[str, ...]]:
-    """Return the pods of a body, grouping the pods of one pod group, and notes about the pods.
+    """Return the pods of a body with its node templates, grouping the pods of one pod group, and notes about the pods.
 
     Raises:
         UsageError: an object is malformed, or there are too many.
     """
-    by_kind: dict[bool, list[Document]] = {True: [], False: []}
-    for one in documents:
-        by_kind[release.generic_workload and kind_of(one.object) is POD_GROUPS].append(one)
-    groups, pods = by_kind[True], by_kind[False]
+    pods, templates, groups = _by_kind(documents, release)
+    nodes = node_templates(templates)
     most = MOST_OBJECTS if release.generic_workload else MOST_DECISIONS
     made = [_dry_run_pod(one, options, release) for one in pods[:most]]
     decided = [one for one, _ in made]
@@ -136,8 +135,22 @@ def _decisions(
     if len(decided) > MOST_DECISIONS or len(pods) > most:
         raise UsageError(f"{BODY}: {len(pods)} pods, more than the limit of {MOST_DECISIONS} per request")
     if not decided:
-        raise UsageError(f"{BODY}: a PodGroup without pods; send its pods, too")
-    return decided, tuple(note for _, several in made for note in several)
+        what = "a PodGroup" if groups else "node templates"
+        raise UsageError(f"{BODY}: {what} without pods; send pods, too")
+    if nodes and any(release.generic_workload and group_key(one.pod) for one in decided):
+        raise UsageError(f"{BODY}: node templates are not evaluated for pods of pod groups")
+    notes = tuple(note for _, several in made for note in several)
+    return [replace_field(one, templates=nodes) for one in decided], notes
+
+
+def _by_kind(documents: Iterable[Document], release: Release) -> tuple[list[Document], list[Document], list[Document]]:
+    """Return the pods, the node templates and the pod groups of a body."""
+    found: dict[object, list[Document]] = {NODES: [], POD_GROUPS: [], PODS: []}
+    for one in documents:
+        kind = kind_of(one.object)
+        other = kind is NODES or (kind is POD_GROUPS and release.generic_workload)
+        found[kind if other else PODS].append(one)
+    return found[PODS], found[NODES], found[POD_GROUPS]
 
 
 def _group(document: Document) -> tuple[str, PodGroup]:

@@ -34,7 +34,9 @@ def dry_run(flags: DryRunFlags) -> int:
         inputs = wait_for(read)
         print_left_out(inputs.cluster.left_out)
         found = inputs.findings()
-        inputs = replace(inputs, metrics=evaluation.metrics, plugins=evaluation.plugins.registry)
+        templates = tuple(flags.node_template or ())
+        registry = evaluation.plugins.registry
+        inputs = replace(inputs, metrics=evaluation.metrics, plugins=registry, node_templates=templates)
         is_group = inputs.has_group and with_pod_groups(release_named(inputs.cluster.kube_version)) is not None
         evaluate = inputs.evaluate_group if is_group else inputs.evaluate
         report: Report | GroupReport = evaluate(found, flags.evaluation.seed, evaluation.now)
