@@ -40,7 +40,7 @@ class PluginRow:
     problem: str = ""
     """Reason why the plugin cannot be enabled."""
     microseconds: float | None = None
-    """Time per decision, if measured."""
+    """Time that the plugin uses per decision, if measured. Units: microseconds."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON, without unknown or absent parts."""

@@ -25,7 +25,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class FreedMemory:
-    """Returns memory that the C library freed but keeps to the system, after much memory was freed.
+    """Watches the memory that the C library keeps after it was freed, and returns it to the system if it is much.
 
     Does nothing with libraries other than glibc 2.33 and later.
     """
@@ -37,7 +37,7 @@ class FreedMemory:
         if self._info is not None:
             self._info.restype = _Mallinfo2
         self._least = 0
-        """Smallest amount of freed memory since the last return; the library still reports returned memory as freed."""
+        """Smallest freed memory since the last return; the library still reports returned memory. Units: bytes."""
 
     @property
     def kept_bytes(self) -> int:

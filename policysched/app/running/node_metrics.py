@@ -47,7 +47,7 @@ class MetricFeed:
         self._monotonic = (clock or SystemClock()).monotonic
         self._wanted: Wanted = {}
         self._answered: dict[MetricKey, float] = {}
-        """Time of the last answer for each metric; before the first answer, the time of its first request."""
+        """Monotonic time of each metric's last answer; before it, of its first request. Units: seconds."""
         self._source = source
         self._scheduler = scheduler
         self._interval = interval

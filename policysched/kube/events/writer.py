@@ -42,7 +42,7 @@ _NEVER_MADE = frozenset((HTTPStatus.NOT_FOUND, HTTPStatus.GONE))
 MOST: Final = 16_384
 """Largest number of waiting events; beyond it the least important event is dropped."""
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""Largest total size of the texts of waiting events; beyond it the least important is dropped. Units: bytes."""
+"""Largest total size of the texts of waiting events; then the least important is dropped. Units: characters."""
 MOST_HELD: Final = 4096
 """Largest number of events that wait because the server rejects their namespaces; then the oldest is dropped."""
 
@@ -71,7 +71,7 @@ class EventQueue(asyncio.Queue[QueuedEvent]):
     def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
         self._most, self._most_bytes = most, most_bytes
         self.bytes = 0
-        """Total size of the texts of waiting entries."""
+        """Total size of the texts of waiting entries. Units: characters."""
         self._number = self._count = 0
         self._sorts: dict[Loss, deque[_Waiting]] = {loss: deque() for loss in Loss}
         super().__init__()

@@ -94,7 +94,7 @@ class TimingMetrics(Collector):
         )
         self._groups = GroupPreemptionTimes(release) if release.generic_workload else None
         self._decided: dict[str, list[float]] = {}
-        """Durations of decisions that are not yet in the histograms, by profile."""
+        """Durations of decisions that are not yet in the histograms, by profile. Units: seconds."""
         self._turns = 0
         """Number that is odd while durations are added to the histograms, so that a reader detects a change."""
         self._preemptions: Counter[Labels] = Counter()
