@@ -146,7 +146,7 @@ class Finding:
 
     @property
     def help(self) -> str | None:
-        """Advice how to correct the policy; None without advice."""
+        """Advice on how to correct the policy; None without advice."""
         return self.diagnostic.help
 
     @property

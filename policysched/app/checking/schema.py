@@ -270,7 +270,7 @@ def _as_list(field: str, value: Any) -> str:
 
 
 def _as_item(field: str, text: str) -> str | None:
-    """Return advice how to write a list item as an object instead of as a text; None if no advice is known."""
+    """Return advice on how to write a list item as an object instead of as a text; None if no advice is known."""
     if not 0 < len(text) < _LONGEST or "'" in text:
         return None
     if field.startswith("spec.filters["):

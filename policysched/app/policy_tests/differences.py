@@ -23,7 +23,7 @@ from policysched.language.messages.suggestions import did_you_mean
 
 Record = Mapping[str, Any]
 CLOSE: Final = 0.005
-"""Largest difference between equal scores: tests state scores with two digits."""
+"""Largest distance at which an actual score equals an expected score, which tests state with two digits."""
 MOST_REASONS: Final = 5
 """Largest number of nodes in the reasons of a difference."""
 MOST_NAMES: Final = 12

@@ -190,7 +190,7 @@ def _memory(entry: bytes) -> int:
 
 
 _FIRST_HEADER = 0x80
-"""Smallest first byte of an encoded list, map, text, long value or negative number; not in ASCII texts."""
+"""Smallest byte that can begin an encoded list, map, text, long value or negative number; no ASCII character."""
 
 
 def _head_of(length: int, number: int, checksum: bytes) -> bytes:

@@ -150,7 +150,7 @@ class _Comparing:
         self._open: tuple[Engine, Decision, int] | None = None
         """The last decision, if it selected no node, so that the record contains its PostFilter result next."""
         self._devices: tuple[int, str, dict[str, AllocationResult]] = 0, "", {}
-        """Number and pod of the last decision, and the allocations of its claims by UID."""
+        """Number of the last decision, the decided pod, and the allocations of the pod's claims by claim UID."""
 
     def look(self, told: Told) -> None:
         """Process the next entry of the record: repeat and compare a decision, or check a result that follows one."""

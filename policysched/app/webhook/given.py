@@ -17,7 +17,7 @@ from policysched.framework import Clock
 
 log = logging.getLogger(__name__)
 WARN_BEFORE: Final = timedelta(days=30)
-"""Remaining lifetime below which a certificate is reported as expiring soon, at most a tenth of its lifetime."""
+"""Remaining lifetime below which a certificate is reported as expiring soon; a tenth of its lifetime if shorter."""
 _TIME: Final = "%Y-%m-%d %H:%M:%SZ"
 
 

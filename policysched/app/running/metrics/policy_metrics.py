@@ -31,7 +31,7 @@ from policysched.schedule.timing import FILTER
 EXAMINE: Final = 10
 """Interval between decisions for which the deciding policy is determined. Units: decisions."""
 MOST_POLICIES: Final = 1000
-"""Largest number of policies with metric series; by name, further policies have no series."""
+"""Largest number of policies with metric series: the first policies in alphabetical order."""
 STATES: Final = ("Active", "Shadow", "Disabled", "Rejected")
 _MODES: Final = {"Enforce": "Active", "Shadow": "Shadow", "Disabled": "Disabled"}
 
