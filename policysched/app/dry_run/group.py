@@ -6,8 +6,10 @@ The group's pending members of the cluster are decided with the given pods. A gr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.reading import ConfigurationInput
@@ -16,15 +18,21 @@ from policysched.app.dry_run.results import GroupReport
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.group_members import group_named_by, pending_members, release_of_groups
 from policysched.errors import UsageError
+from policysched.framework.pod_groups import PodGroupContext
 from policysched.framework.registry import PluginRegistry
-from policysched.model.objects import Pod
 from policysched.model.policy import KIND
 from policysched.model.release import AUTO, release_named
 from policysched.reading.documents import of_kind
+from policysched.rules.plugin.active_policy import ActivePolicy
 from policysched.schedule.cycle.decision import Decision
+from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import Record
+from policysched.schedule.groups.cycle import TriedPlacement
 from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.record import make_group_record
+
+ObserveGroup = Callable[[PodGroupContext, Sequence[TriedPlacement], Sequence[ActivePolicy]], object]
+"""Callback for the placements on which a pod group was tried, with the policies that applied."""
 
 
 def dry_run_group(  # noqa: PLR0913 - what a decision depends on
@@ -38,6 +46,7 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
     metrics: Numbers | Measure | None = None,
     plugins: PluginRegistry | None = None,
     observe: Observe | None = None,
+    observe_placements: ObserveGroup | None = None,
     kube_version: str = AUTO,
 ) -> GroupReport:
     """Schedule the pods of a pod group on given objects and explain the result; change nothing.
@@ -52,16 +61,14 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
         metrics: Values of metrics, as `dry_run` takes them.
         plugins: Plugins that a configuration can enable besides the default ones.
         observe: Called with the decision about each member and the policies that applied.
+        observe_placements: Called with the group, the placements that were tried, and the policies that applied.
         kube_version: The Kubernetes minor whose kube-scheduler the decision follows, 1.37 or later.
 
     Raises:
         UsageError: an object is malformed, the pods name no group of the cluster, or the configuration has no profile
             for the pods.
     """
-    wanted = [of_kind(one, "Pod") for one in given_objects(pods, "pods", "Pod")]
-    groups = {group_named_by(one) for one in wanted}
-    if len(groups) != 1 or None in groups:
-        raise UsageError("pods: expected pods whose spec.schedulingGroup names one pod group")
+    wanted = _of_one_group(pods)
     given = list(unlisted(given_objects(objects, "objects")))
     tried = list(given_objects(policies, "policies", KIND))
     release = release_of_groups((*given, *tried), release_named(kube_version))
@@ -76,21 +83,41 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
         if observe is not None:
             observe(decision, acting)
 
+    def look_at_placements(group: PodGroupContext, placements: Sequence[TriedPlacement]) -> None:
+        if observe_placements is not None:
+            observe_placements(group, placements, acting)
+
+    def decide(engine: Engine, rng: random.Random, answers: ExtenderAnswers | None = None) -> Record:
+        members = (*waiting, *new)
+        return make_group_record(engine, members, rng, acting, made.stated, look, answers, look_at_placements)
+
     if made.configuration is None or not made.configuration.extenders:
-        engine, rng = made.engine(seed)
-        record = make_group_record(engine, (*waiting, *new), rng, acting, made.stated, look)
+        record = decide(*made.engine(seed))
     else:
-        record = asyncio.run(_with_extenders(made, (*waiting, *new), seed, made.configuration, look))
+        record = asyncio.run(_with_extenders(made, len(members), seed, made.configuration, decide))
     report = GroupReport(record, made.diagnostics, made.problems, (*made.notes, *made.admission_notes))
     return report.with_not_applied(made.not_applied)
 
 
+def _of_one_group(pods: Objects) -> list[Mapping[str, Any]]:
+    """Return pods of one pod group as plain values.
+
+    Raises:
+        UsageError: a pod is malformed, or the pods name no group or several.
+    """
+    wanted = [of_kind(one, "Pod") for one in given_objects(pods, "pods", "Pod")]
+    groups = {group_named_by(one) for one in wanted}
+    if len(groups) != 1 or None in groups:
+        raise UsageError("pods: expected pods whose spec.schedulingGroup names one pod group")
+    return wanted
+
+
 async def _with_extenders(
     made: Simulation,
-    pods: Sequence[Pod],
+    members: int,
     seed: int | None,
     configuration: Configuration,
-    look: Callable[[Decision], None],
+    decide: Callable[[Engine, random.Random, ExtenderAnswers], Record],
 ) -> Record:
     """Return the decision record of a pod group, calling the configured extenders.
 
@@ -100,12 +127,11 @@ async def _with_extenders(
     from policysched.app.configuration.extenders import make_extenders  # noqa: PLC0415 - few have extenders
     from policysched.app.dry_run.with_extenders import GivenTexts  # noqa: PLC0415 - as above
 
-    acting = made.policies.acting(made.profile)
     extenders = make_extenders(configuration, GivenTexts(made.raws, made.objects))
     try:
         engine, rng = made.engine(seed, tuple(extenders))
-        answers = ExtenderAnswers(engine, rng, len(pods))
-        record = await answers.run(lambda: make_group_record(engine, pods, rng, acting, made.stated, look, answers))
+        answers = ExtenderAnswers(engine, rng, members)
+        record = await answers.run(lambda: decide(engine, rng, answers))
     finally:
         for one in extenders:
             await one.retire()

@@ -14,12 +14,12 @@ from typing import cast
 from policysched.language.checking.checker import ExpressionChecker
 from policysched.language.checking.compile import each_let
 from policysched.language.functions.lists import is_over_list
-from policysched.language.functions.signatures import Environment
+from policysched.language.functions.signatures import Environment, Phase
 from policysched.language.ir.graph import AGGREGATES, Typed
 from policysched.language.ir.tree import Call, Case, Expr, Inversion, Keyword, Literal, Path, Span, children
 from policysched.language.ir.types import Gap, Kind, Unit
 from policysched.language.syntax.parser import parse
-from policysched.model.policy import PolicySpec
+from policysched.model.policy import FilterRule, PolicySpec, ScoreRule
 from policysched.rules.compile.policy import Declared, declare
 
 
@@ -97,25 +97,48 @@ class _Texts:
             around.lets.pop(let.name, None) if isinstance(around.lets, dict) else None
             yield self._expression(f"spec.let[{index}].value", str(spec.let[index].value), around)
             self._environment = environment
-        yield from self._pod_text("spec.appliesTo", spec.applies_to)
-        for index, rule in enumerate(spec.filters):
-            yield from self._pod_text(f"spec.filters[{index}].when", rule.when)
-            around = replace(self._environment, phase="filter")
-            yield self._expression(f"spec.filters[{index}].require", rule.require, around)
+        yield from self._condition("spec.appliesTo", spec.applies_to)
+        yield from self._rules("spec", spec.filters, spec.scores)
         if spec.preemption is not None:
             around = replace(self._environment, phase="preemption")
             yield self._expression("spec.preemption.require", spec.preemption.require, around)
-        for index, score in enumerate(spec.scores):
-            yield from self._pod_text(f"spec.scores[{index}].when", score.when)
-            around = replace(self._environment, phase="score", normalized=score.normalize == "Max")
-            if score.value is not None:
-                yield self._expression(f"spec.scores[{index}].value", str(score.value), around, Unit.NUMBER)
-            for number, case in enumerate(score.cases):
-                yield self._case(f"spec.scores[{index}].cases[{number}]", case, around)
+        if spec.placement is not None:
+            yield from self._rules(
+                "spec.placement", spec.placement.filters, spec.placement.scores, "group", "placement"
+            )
 
-    def _pod_text(self, field: str, text: str | None) -> Iterator[ObservedText]:
+    def _rules(
+        self,
+        path: str,
+        filters: Sequence[FilterRule],
+        scores: Sequence[ScoreRule],
+        once: Phase = "pod",
+        each: Phase | None = None,
+    ) -> Iterator[ObservedText]:
+        """Yield the texts of filters and scores.
+
+        Args:
+            path: The field that contains the rules.
+            filters: The filters.
+            scores: The scores.
+            once: The phase of conditions that apply a rule.
+            each: The phase of the rules; default: `filter` and `score`.
+        """
+        for index, rule in enumerate(filters):
+            yield from self._condition(f"{path}.filters[{index}].when", rule.when, once)
+            around = replace(self._environment, phase=each or "filter")
+            yield self._expression(f"{path}.filters[{index}].require", rule.require, around)
+        for index, score in enumerate(scores):
+            yield from self._condition(f"{path}.scores[{index}].when", score.when, once)
+            around = replace(self._environment, phase=each or "score", normalized=score.normalize == "Max")
+            if score.value is not None:
+                yield self._expression(f"{path}.scores[{index}].value", str(score.value), around, Unit.NUMBER)
+            for number, case in enumerate(score.cases):
+                yield self._case(f"{path}.scores[{index}].cases[{number}]", case, around)
+
+    def _condition(self, field: str, text: str | None, phase: Phase = "pod") -> Iterator[ObservedText]:
         if text is not None:
-            yield self._expression(field, text, replace(self._environment, phase="pod"))
+            yield self._expression(field, text, replace(self._environment, phase=phase))
 
     def _expression(self, field: str, text: str, around: Environment, unit: Unit | None = None) -> ObservedText:
         recorder, tree = _Recorder(text, around), cast("Expr", parse(text))

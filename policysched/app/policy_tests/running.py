@@ -15,12 +15,13 @@ from typing import Any, Final
 from policysched.apimachinery.patches import merge_patch
 from policysched.app.checking.check import findings
 from policysched.app.checking.findings import Finding, policy_key
-from policysched.app.dry_run.dry_run import Observe, dry_run
+from policysched.app.dry_run.dry_run import dry_run
 from policysched.app.dry_run.group import dry_run_group
 from policysched.app.dry_run.policies import compiles
 from policysched.app.dry_run.results import GroupReport, Report
 from policysched.app.files.group_members import all_members
 from policysched.app.policy_tests.claims import claims_of, merged, release
+from policysched.app.policy_tests.coverage import CoverageObserver
 from policysched.app.policy_tests.differences import Difference, KnownNames, differences
 from policysched.app.policy_tests.file_format import (
     PolicyEdit,
@@ -192,8 +193,8 @@ class PolicyTestOptions:
     """Plugins that a configuration can enable."""
     kube_version: str = AUTO
     """The Kubernetes minor whose kube-scheduler decides."""
-    observe: Observe | None = None
-    """Callback for each decision and the policies that applied."""
+    coverage: CoverageObserver | None = None
+    """Observer of the decisions, for coverage."""
 
 
 def run_test(
@@ -293,10 +294,13 @@ class _Running:
         return waiting
 
     def _group_report(self, pods: Sequence[Object], index: int) -> GroupReport:
+        coverage = self._options.coverage
         return dry_run_group(
             self._objects.values(), pods, self._policies.values(),
             config=self._test.config, now=self._now, seed=self._seed + index, metrics=_given(self._metrics),
-            plugins=self._options.plugins, observe=self._observe, kube_version=self._options.kube_version,
+            plugins=self._options.plugins, observe=self._observe,
+            observe_placements=None if coverage is None else coverage.observe_placements,
+            kube_version=self._options.kube_version,
         )  # fmt: skip
 
     def _leave_group(self, pods: Iterable[Object], record: Mapping[str, Any]) -> None:
@@ -317,8 +321,8 @@ class _Running:
 
     def _observe(self, decision: Decision, policies: Sequence[ActivePolicy]) -> None:
         self._claims += claims_of(decision)
-        if self._options.observe is not None:
-            self._options.observe(decision, policies)
+        if self._options.coverage is not None:
+            self._options.coverage.observe(decision, policies)
 
     def _leave(self, pod: dict[str, Any], record: Mapping[str, Any]) -> None:
         """Update the cluster after a step: add the pod, placed or pending, and remove victims of preemption."""

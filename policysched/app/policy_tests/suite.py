@@ -150,7 +150,7 @@ def _run(
 ) -> PolicyTestRun:
     observer = CoverageObserver() if choices.coverage else None
     if observer is not None:
-        options = replace(options, observe=observer.observe)
+        options = replace(options, coverage=observer)
     try:
         for source in sources:
             run_source(source, run, options, choices, observer)
@@ -204,7 +204,7 @@ def run_source(
             MutationReport(source.name, skipped=f"{failed} {'test' if failed == 1 else 'tests'} failed")
         )
     elif choices.mutate and passed:
-        _mutate(source, passed, run, replace(options, observe=None), choices)
+        _mutate(source, passed, run, replace(options, coverage=None), choices)
 
 
 def _register(source: PolicyTestSource, tests: Iterable[LoadedTest], observer: CoverageObserver) -> None:

@@ -10,7 +10,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -20,13 +19,11 @@ from policysched.framework.cycle_state import CycleState
 from policysched.framework.pod_groups import CandidatePlacement, PodGroupContext
 from policysched.model.objects import GangSchedulingPolicy, Pod, PodGroup, PodGroupSchedulingPolicy
 from policysched.model.objects.meta import seconds_of
-from policysched.rules.plugin.active_policy import ActivePolicy
-from policysched.rules.plugin.placement_record import describe_placements
 from policysched.schedule.binding_points import reserve, unreserve
 from policysched.schedule.cycle.decision import Decision, drawn
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.post_filter import at_once
-from policysched.schedule.groups.cycle import Evaluated, GroupCycle, GroupDecision, Steps, TriedPlacement
+from policysched.schedule.groups.cycle import Evaluated, GroupCycle, GroupDecision, Steps
 from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.outcomes import GroupResult, post_filtered, rejection
 from policysched.schedule.groups.placement_points import all_nodes
@@ -176,15 +173,12 @@ class GroupDryRun:
         tried = [MostMembers(one.placement, one.members) for one in decision.tried]
         return max(tried or [MostMembers(None, decision.members)], key=lambda one: one.count)
 
-    def placement_rules(
-        self, policies: Sequence[ActivePolicy], tried: Sequence[TriedPlacement]
-    ) -> list[Mapping[str, Any]]:
-        """Return, for each placement that was tried, the results of the placement rules of policies."""
+    @contextmanager
+    def counted(self) -> Iterator[PodGroupContext]:
+        """Count all members as pods of the group inside this context, in which no member of the attempt has a node."""
         with self._counted() as state:
             pods = [one.pod for one in self.members]
-            context = PodGroupContext(state.group or PodGroup(), pods, self._cluster, CycleState())
-            fits = [one.verdict.fits for one in tried]
-            return [*describe_placements(policies, context, [one.placement for one in tried], fits)]
+            yield PodGroupContext(state.group or PodGroup(), pods, self._cluster, CycleState())
 
     @contextmanager
     def with_earlier_members(self, identity: str, placement: CandidatePlacement | None = None) -> Iterator[None]:

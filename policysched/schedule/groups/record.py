@@ -9,9 +9,10 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from policysched.framework.pod_groups import CandidatePlacement
+from policysched.framework.pod_groups import CandidatePlacement, PodGroupContext
 from policysched.model.objects import Pod
 from policysched.rules.plugin.active_policy import ActivePolicy
+from policysched.rules.plugin.placement_record import describe_placements
 from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.record import MOST_EXPLAINED, make_record
@@ -23,6 +24,8 @@ from policysched.schedule.observer import AttemptResult
 from policysched.schedule.queue.queued_pod import QueuedPod
 
 Record = dict[str, Any]
+ObservePlacements = Callable[[PodGroupContext, Sequence[TriedPlacement]], object]
+"""Callback for the placements on which a pod group was tried."""
 RESULTS: Final = {
     AttemptResult.SCHEDULED: "Scheduled",
     AttemptResult.UNSCHEDULABLE: "Unschedulable",
@@ -38,6 +41,7 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     stated: Sequence[Pod] = (),
     observe: Callable[[Decision], object] = lambda _decision: None,
     answers: ExtenderAnswers | None = None,
+    observe_placements: ObservePlacements = lambda _group, _tried: None,
 ) -> Record:
     """Decide about a pod group without placing it; return the record.
 
@@ -49,6 +53,7 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
         stated: The members under their own scheduler names, if `pods` have another name.
         observe: Called with the decision about each member, while the earlier members have their nodes.
         answers: The known answers of extenders.
+        observe_placements: Called with the placements that were tried, while no member of the attempt has a node.
 
     Raises:
         UsageError: the cluster has no PodGroup object of the group.
@@ -69,10 +74,14 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     reported = None if decided.outcome is None else decided.outcome.decision.reported
     own = records.get("" if reported is None else reported.placement.name, {})
     told = _record(decided, engine, own, fitting)
-    if decided.outcome is not None and "placements" in told:
+    if decided.outcome is not None and decided.outcome.decision.tried:
         listed = _listed(decided.outcome.decision)
-        for one, by_policy in zip(listed, dry_run.placement_rules(policies, listed), strict=True):
-            told["placements"][one.placement.name] |= {"policies": by_policy} if by_policy else {}
+        with dry_run.counted() as group:
+            observe_placements(group, decided.outcome.decision.tried)
+            placements, fits = [one.placement for one in listed], [one.verdict.fits for one in listed]
+            described = describe_placements(policies, group, placements, fits)
+            for one, by_policy in zip(listed, described, strict=True):
+                told["placements"][one.placement.name] |= {"policies": by_policy} if by_policy else {}
     return told
 
 

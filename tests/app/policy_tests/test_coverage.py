@@ -90,6 +90,59 @@ def test_what_no_test_reaches_is_told(tmp_path: Path, spec: str, tests: str, sta
     assert missed(tmp_path, spec, tests) == statements
 
 
+RACKS = "cluster: {nodes: [{name: 'a*', count: 2, labels: {rack: a}}, {name: b1, labels: {rack: b}}]}"
+GANG = "- {given: a, group: {minCount: 2, pods: [{count: 2, requests: {cpu: 3}}]}, expect: {}}"
+BY_RACK = "placement:\n  topologyKey: rack\n"
+PLACEMENT_CASES = [
+    ("  filters: [{name: f, require: placement.size > 1}]", GANG, []),
+    ("  filters: [{name: f, require: placement.size > 0}]", GANG, [
+        "placement.filters[0].require: placement.size > 0 never false",
+    ]),
+    ("  filters: [{name: f, when: group.size > 5, require: placement.size > 1}]", GANG, [
+        "placement.filters[0].when: group.size > 5 never true",
+        "placement.filters[0].require: placement.size > 1 never true",
+        "placement.filters[0].require: placement.size > 1 never false",
+    ]),
+    ("  filters: [{name: f, require: 'placement.name == \"a\" and placement.nodes.all(node.ready)'}]", GANG, [
+        "placement.filters[0].require: placement.nodes.all(node.ready) never false",
+        "placement.filters[0].require: node.ready never false",
+    ]),
+    ("  scores: [{name: s, value: 'placement.nodes.sum(node.free.cpu) / 1000m'}]", GANG, []),
+    ("  filters: [{name: f, require: placement.size > 5}]\n  scores: [{name: s, value: placement.size}]", GANG, [
+        "placement.filters[0].require: placement.size > 5 never true",
+        "placement.scores[0].value: placement.size never evaluated",
+    ]),
+    ("  scores: [{name: s, cases: ['placement.size > 1 → 3', 'placement.size > 7 → 5', else → 7]}]", GANG, [
+        "placement.scores[0].cases[0]: placement.size > 1 never false",
+        "placement.scores[0].cases[1]: placement.size > 7 never taken",
+        "placement.scores[0].cases[1]: placement.size > 7 never true",
+        "placement.scores[0].cases[1]: placement.size > 7 never false",
+        "placement.scores[0].cases[2]: else never taken",
+    ]),
+    ("  filters: [{name: f, require: placement.size > 1}]", ANY, [
+        "placement.filters[0].require: placement.size > 1 never true",
+        "placement.filters[0].require: placement.size > 1 never false",
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rules", "tests", "statements"), PLACEMENT_CASES)
+def test_placement_rules_are_reached_by_the_placements_of_groups(
+    tmp_path: Path, rules: str, tests: str, statements: list[str]
+) -> None:
+    run = covered(tmp_path, f"{BY_RACK}{rules}", f"{RACKS}\ntests:\n{tests}")
+    assert not run.problems
+    assert [one.removeprefix("policy: spec.") for one, _ in run.coverage[0].missed_places()] == statements
+
+
+def test_placement_rules_without_a_key_are_reached_on_all_nodes(tmp_path: Path) -> None:
+    run = covered(
+        tmp_path, "placement: {filters: [{name: f, require: placement.size == 3}]}", f"{RACKS}\ntests:\n{GANG}"
+    )
+    [(statement, _)] = run.coverage[0].missed_places()
+    assert statement.endswith("placement.size == 3 never false")
+
+
 def test_a_condition_on_victims_is_reached_by_preemption(tmp_path: Path) -> None:
     spec = 'preemption: {require: \'victim.labels["keep"] != "yes"\'}'
     cluster = "cluster: {nodes: [{name: n1, allocatable: {cpu: 1}}], pods: [{name: low, node: n1, requests: {cpu: 1}}]}"
