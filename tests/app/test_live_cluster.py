@@ -29,7 +29,10 @@ from policysched.kube.connection import Connection
 from policysched.kube.transport import Transport
 from policysched.model.decode import ObjectError
 from policysched.model.kinds import KINDS, NODES, RESOURCE_CLAIMS
-from policysched.model.policy import LAST_GOOD
+from policysched.model.policy import LAST_GOOD, decode_policy
+from policysched.model.release import DEFAULT
+from policysched.rules.compile.compiler import compile_policy
+from policysched.rules.policy_status.input_presence import absent
 from policysched.sandbox import Sandbox, sandbox_nodes
 from tests.app import hostile
 
@@ -251,7 +254,29 @@ async def test_nodes_alone_are_read_for_a_check(
 
     monkeypatch.setattr(Transport, "request", counted)
     assert (await read_nodes(["live"], kubeconfig)).nodes.count == 3
+    discovery = {"/apis", "/apis/scheduling.k8s.io/v1beta1"}
+    assert {path.partition("?")[0] for path in asked} == {"/api/v1/nodes", *discovery}
+    asked.clear()
+    assert (await read_nodes(["live"], kubeconfig, release=DEFAULT)).nodes.count == 3
     assert {path.partition("?")[0] for path in asked} == {"/api/v1/nodes"}
+
+
+@pytest.mark.parametrize("serves", [True, False])
+async def test_placement_rules_have_an_effect_where_pod_groups_are_served(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, serves: bool
+) -> None:
+    request = Transport.request
+
+    async def discovered(self: Transport, method: str, path: str, *given: Any, **named: Any) -> bytes:
+        answer = await request(self, method, path, *given, **named)
+        return answer if serves or not path.startswith("/apis") else answer.replace(b"podgroups", b"others")
+
+    monkeypatch.setattr(Transport, "request", discovered)
+    cluster = await read_nodes(["live"], kubeconfig)
+    rules = {"filters": [{"name": "a", "require": "placement.size > 1"}]}
+    policy = compile_policy(decode_policy(_policy("node.ready") | {"spec": {"placement": rules}})).policy
+    assert policy is not None
+    assert [one.code for one in absent(policy, cluster)] == ([] if serves else ["W0715"])
 
 
 GOOD_NODE = b'{"metadata":{"name":"good"},"status":{"allocatable":{"cpu":"1","pods":"9"}}}'

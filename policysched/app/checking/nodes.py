@@ -17,10 +17,13 @@ from policysched.errors import UsageError
 from policysched.framework import Cluster
 from policysched.model.decode import ObjectError, decode_node
 from policysched.model.defaults import fill_node
-from policysched.model.kinds import NODES
+from policysched.model.kinds import NODES, POD_GROUPS
+from policysched.model.release import DEFAULT, Release, with_pod_groups
 from policysched.rules.policy_status.input_presence import absent
 
 LIVE: Final = "live"
+GROUPED: Final = with_pod_groups(DEFAULT, by_topology=True) or DEFAULT
+"""The default release with the feature gates for pod groups and topologies."""
 Object = dict[str, Any]
 
 
@@ -30,8 +33,12 @@ async def read_nodes(
     context: str | None = None,
     pods: list[Mapping[str, Any]] | None = None,
     notes: list[str] | None = None,
+    release: Release | None = None,
 ) -> Cluster:
     """Read the nodes of files, folders and, for `live`, of the cluster of the kubeconfig.
+
+    Without stated feature gates, pods are scheduled by pod groups and topology, unless the live API server serves no
+    pod groups.
 
     Args:
         names: Files, folders and `live`.
@@ -39,6 +46,7 @@ async def read_nodes(
         context: The context of the kubeconfig.
         pods: Receives the pods of the files and folders.
         notes: Receives notes about ignored files and misspelt fields.
+        release: The release with the feature gates that are stated.
 
     Raises:
         PolicyschedError: a file or the cluster is unusable, or there is no node.
@@ -49,7 +57,10 @@ async def read_nodes(
     if pods is not None:
         pods += [one.object for one in loaded if one.object["kind"] == "Pod"]
     refuse_twins(documents)
-    cluster = nodes_of(await _live(kubeconfig, context) if LIVE in names else ())
+    live = LIVE in names
+    if release is None:
+        release = await _release(kubeconfig, context) if live else GROUPED
+    cluster = nodes_of(await _live(kubeconfig, context) if live else (), release)
     for document in documents:
         try:
             _set_node(cluster, document.object)
@@ -64,13 +75,13 @@ async def read_nodes(
     return cluster
 
 
-def nodes_of(nodes: Iterable[Object]) -> Cluster:
-    """Return a cluster that contains the given nodes.
+def nodes_of(nodes: Iterable[Object], release: Release = DEFAULT) -> Cluster:
+    """Return a cluster of a release that contains the given nodes.
 
     Raises:
         ObjectError: a node is malformed.
     """
-    cluster = Cluster()
+    cluster = Cluster(release=release)
     for one in nodes:
         _set_node(cluster, one)
     return cluster
@@ -84,6 +95,12 @@ async def _live(kubeconfig: Path | None, context: str | None) -> list[Object]:
     from policysched.app.dry_run.live_cluster import read_cluster  # noqa: PLC0415 - aiohttp takes 200 ms
 
     return await read_cluster(kubeconfig, context, kinds=(NODES,))
+
+
+async def _release(kubeconfig: Path | None, context: str | None) -> Release:
+    from policysched.app.dry_run.live_cluster import serves  # noqa: PLC0415 - as above
+
+    return GROUPED if await serves(POD_GROUPS, kubeconfig, context) else DEFAULT
 
 
 def absent_on(cluster: Cluster) -> FindAbsent:

@@ -9,8 +9,8 @@ other fields cannot be decoded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -65,13 +65,7 @@ async def read_cluster(
     Raises:
         ConnectionProblemError: the API server is unreachable, or rejects the credentials or a list.
     """
-    try:
-        connection = await Connection.open(
-            SystemClock(), kubeconfig=str(kubeconfig) if kubeconfig else None, context=context
-        )
-    except NoKubeconfigError as error:
-        raise NoKubeconfigError(f"{error}; to read the cluster from files, set --cluster") from error
-    try:
+    async with _opened(kubeconfig, context) as connection:
         transport = Transport(connection)
         if version is not None:
             version(await transport.server_version())
@@ -81,13 +75,41 @@ async def read_cluster(
             for kind in (read_kinds() if kinds is None else kinds)
             for item in _usable(kind, await _listed(transport, kind, missing, forbidden), left_out)
         ]
+    if forbidden:
+        raise ConnectionProblemError(_missing_rights(connection.url, forbidden))
+    return found
+
+
+async def serves(kind: ApiKind[Any], kubeconfig: Path | None = None, context: str | None = None) -> bool:
+    """Return whether an API server serves a kind of an API group.
+
+    Args:
+        kind: The kind.
+        kubeconfig: The kubeconfig; default: as kubectl chooses it.
+        context: The context; default: the current one.
+
+    Raises:
+        ConnectionProblemError: the API server is unreachable, or rejects the credentials or its discovery.
+    """
+    async with _opened(kubeconfig, context) as connection:
+        return await is_served(Transport(connection), kind)
+
+
+@asynccontextmanager
+async def _opened(kubeconfig: Path | None, context: str | None) -> AsyncIterator[Connection]:
+    """Open a connection to the API server, with errors as ConnectionProblemError inside this context."""
+    try:
+        connection = await Connection.open(
+            SystemClock(), kubeconfig=str(kubeconfig) if kubeconfig else None, context=context
+        )
+    except NoKubeconfigError as error:
+        raise NoKubeconfigError(f"{error}; to read the cluster from files, set --cluster") from error
+    try:
+        yield connection
     except ApiError as error:
         raise ConnectionProblemError(_refusal(connection.url, error)) from error
     finally:
         await connection.close()
-    if forbidden:
-        raise ConnectionProblemError(_missing_rights(connection.url, forbidden))
-    return found
 
 
 def read_kinds() -> tuple[ApiKind[Any], ...]:

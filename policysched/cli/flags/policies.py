@@ -43,6 +43,14 @@ class CheckFlags(Flags):
         ),
     ] = None
     access: ClusterAccess
+    feature_gates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--feature-gates",
+            metavar="GATE=BOOL,...",
+            help="Feature gates of the scheduler; default: those for placements, if a live cluster serves pod groups.",
+        ),
+    ] = None
     warnings_as_errors: Annotated[
         bool, typer.Option("--warnings-as-errors", "-W", help="Exit with 1 on warnings too.")
     ] = False

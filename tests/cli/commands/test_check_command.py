@@ -194,6 +194,43 @@ def test_check_warns_of_what_no_node_of_a_cluster_has(
     assert command("check", "p.yaml", "--cluster", "nodes.yaml", "-W").code == 1
 
 
+PLACEMENTS = """\
+apiVersion: policysched.io/v1beta1
+kind: SchedulingPolicy
+metadata: {name: p}
+spec: {placement: {filters: [{name: a, require: placement.size > 1}]}}
+"""
+ON = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "warned"),
+    [
+        ([], False),
+        (["--cluster", "nodes.yaml"], False),
+        (["--feature-gates", ON], False),
+        (["--feature-gates", "GenericWorkload=true"], True),
+        (["--feature-gates", "GenericWorkload=false", "--cluster", "nodes.yaml"], True),
+        (
+            ["--feature-gates", "TopologyAwareWorkloadScheduling=true,GenericWorkload=1", "--cluster", "nodes.yaml"],
+            False,
+        ),
+        (["--feature-gates", "GenericWorkload=true", "--feature-gates", "TopologyAwareWorkloadScheduling=true"], False),
+    ],
+)
+def test_placement_rules_without_the_stated_feature_gates_are_warned_about(
+    command: Command, write: Write, arguments: list[str], warned: bool
+) -> None:
+    write("nodes.yaml", NODE)
+    found = json.loads(command("check", write("p.yaml", PLACEMENTS), *arguments, "-o", "json").out)["items"]
+    assert [one["code"] for one in found] == ["W0715"] * warned
+
+
+def test_check_refuses_feature_gates_that_run_refuses(command: Command, write: Write) -> None:
+    done = command("check", write("p.yaml", PLACEMENTS), "--feature-gates", "NoSuchGate=true")
+    assert (done.code, "unrecognized feature gate: NoSuchGate" in done.problem) == (2, True)
+
+
 def test_check_with_a_cluster_that_has_everything_says_nothing(command: Command, write: Write) -> None:
     write("p.yaml", f"{MODELS.replace('gpu_model', 'gpu-model')}---\n{METRICS}")
     done = command("check", "p.yaml", "--cluster", write("nodes.yaml", NODE))

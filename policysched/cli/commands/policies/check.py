@@ -10,13 +10,14 @@ from policysched.app.checking.files import CheckedPolicies, check_files
 from policysched.app.checking.findings import Finding
 from policysched.app.checking.sarif import sarif_log
 from policysched.app.checking.unselected import unselected
+from policysched.cli.flags.feature_gates import apply_gates
 from policysched.cli.flags.formats import CheckFormat
 from policysched.cli.flags.policies import CheckFlags
-from policysched.cli.flags.shared import ClusterAccess
 from policysched.cli.formats import markdown_table, placed_error, print_document, workflow_command
 from policysched.cli.output import count, print_command, print_error, print_json, print_lines, print_text
 from policysched.cli.rich_output import print_finding, working
 from policysched.errors import UsageError
+from policysched.model.release import AUTO, DEFAULT, Release, first_accepted
 from policysched.reading.files import STDIN, shown
 from policysched.visible import visible
 
@@ -27,7 +28,8 @@ _CEL: Final = "CEL"
 def check(flags: CheckFlags) -> int:
     """Check policies and print the findings; return the exit code."""
     pods: list[Mapping[str, Any]] = []
-    find_absent = _find_absent(flags.cluster, flags.access, pods) if flags.cluster else None
+    release = _release(flags.feature_gates or [])
+    find_absent = _find_absent(flags, release, pods) if flags.cluster or release else None
     found = check_files(flags.files, find_absent, lenient=flags.allow_none)
     if not (found.policies or found.selecting or found.problems or flags.allow_none):
         _print_ignored(found)
@@ -45,14 +47,30 @@ def _print_unselected(found: CheckedPolicies, pods: list[Mapping[str, Any]]) -> 
         print_text(f"note: {note}", stderr=True)
 
 
-def _find_absent(names: list[str], access: ClusterAccess, pods: list[Mapping[str, Any]]) -> FindAbsent:
-    """Read the nodes of files or of a live cluster, and add the pods of the files to a list."""
-    from policysched.app.checking.nodes import absent_on, read_nodes  # noqa: PLC0415 - NumPy and asyncio take 130 ms
+def _release(gates: list[str]) -> Release | None:
+    """Return the release with feature gates; None without gates.
+
+    Raises:
+        UsageError: a gate is not supported.
+    """
+    given = [one for text in gates for one in text.split(",")]
+    return first_accepted(AUTO, lambda release: apply_gates(given, release=release)) if given else None
+
+
+def _find_absent(flags: CheckFlags, release: Release | None, pods: list[Mapping[str, Any]]) -> FindAbsent:
+    """Read the nodes of files or of a live cluster, if any, and add the pods of the files to a list."""
+    from policysched.app.checking.nodes import (  # noqa: PLC0415 - NumPy and asyncio take 130 ms
+        absent_on,
+        nodes_of,
+        read_nodes,
+    )
     from policysched.cli.event_loop import wait_for  # noqa: PLC0415 - as above
 
-    notes: list[str] = []
+    if not flags.cluster:
+        return absent_on(nodes_of((), release or DEFAULT))
+    access, notes = flags.access, list[str]()
     with working("reading the nodes"):
-        nodes = wait_for(read_nodes(names, access.kubeconfig, access.context, pods, notes))
+        nodes = wait_for(read_nodes(flags.cluster, access.kubeconfig, access.context, pods, notes, release))
     for note in notes:
         print_text(f"note: {note}", stderr=True)
     return absent_on(nodes)
