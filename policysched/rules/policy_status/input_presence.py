@@ -87,7 +87,16 @@ class Reference:
 
 def references(spec: PolicySpec) -> Iterator[Reference]:
     """Find the places in a policy's spec that read inputs of nodes."""
-    return (reference for field, text, start in _texts(spec) for reference in _in_text(field, text, start))
+    yield from (reference for field, text, start in _texts(spec) for reference in _in_text(field, text, start))
+    for item in _topology(spec):
+        key = item.key or ""
+        yield Reference("spec.placement.topologyKey", key, Span(0, len(key)), item)
+
+
+def _topology(spec: PolicySpec) -> tuple[Input, ...]:
+    """Return the label whose values divide the nodes into placements; empty without such a label."""
+    key = "" if spec.placement is None else spec.placement.topology_key
+    return (Input("node", ("labels",), key),) if key else ()
 
 
 def _texts(spec: PolicySpec) -> Iterator[tuple[str, str, str]]:
@@ -198,7 +207,8 @@ def count_inputs(policy: CompiledPolicy, cluster: Cluster) -> Coverage:
 
     Cost: O(nodes) for each input and for each place in a text that names one.
     """
-    inputs = islice(filter(_may_be_absent, policy.inputs), MOST_INPUTS)
+    items = dict.fromkeys((*filter(_may_be_absent, policy.inputs), *_topology(policy.spec)))
+    inputs = islice(items, MOST_INPUTS)
     counted = [_count(item, cluster) for item in inputs]
     return Coverage(tuple(counted), absent(policy, cluster))
 

@@ -226,6 +226,14 @@ def test_placement_rules_without_the_stated_feature_gates_are_warned_about(
     assert [one["code"] for one in found] == ["W0715"] * warned
 
 
+def test_topology_key_that_no_node_has_is_warned_about_at_its_place(command: Command, write: Write) -> None:
+    policy = PLACEMENTS.replace("placement: {", "placement: {topologyKey: gpu_model, ")
+    done = command("check", write("p.yaml", policy), "--cluster", write("nodes.yaml", NODE))
+    assert "W0705" in done.out
+    assert "p.yaml:4:33" in done.out
+    assert "did you mean `gpu-model`?" in done.out
+
+
 def test_check_refuses_feature_gates_that_run_refuses(command: Command, write: Write) -> None:
     done = command("check", write("p.yaml", PLACEMENTS), "--feature-gates", "NoSuchGate=true")
     assert (done.code, "unrecognized feature gate: NoSuchGate" in done.problem) == (2, True)

@@ -122,6 +122,18 @@ def test_what_no_node_has_is_warned_of_at_its_place(spec: Spec, wanted: list[Any
     assert {(one.code, one.severity) for one in found} == {("W0705", "warning")}
 
 
+@pytest.mark.parametrize(
+    ("key", "present", "helps"), [("gpu-model", 1, []), ("gpu_model", 0, ["did you mean `gpu-model`?"])]
+)
+def test_topology_key_of_placements_is_a_label_that_nodes_should_have(key: str, present: int, helps: list[str]) -> None:
+    rules = {"topologyKey": key, "filters": filtering("placement.size > 1")}
+    found = count_inputs(compiled(placement=rules), around())
+    assert found.inputs == (InputCoverage(f'node.labels["{key}"]', present, 3),)
+    warnings = [one for one in found.warnings if one.code == "W0705"]
+    assert [one.help for one in warnings] == helps
+    assert all((one.field, one.end_column) == ("spec.placement.topologyKey", 10) for one in warnings)
+
+
 def test_metric_without_values_names_its_problem() -> None:
     made = around()
     made.metrics.take(MetricAnswer(MetricKey("up", "node"), {}, "no value is a finite number"))
