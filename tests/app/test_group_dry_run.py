@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import msgspec
@@ -22,6 +19,7 @@ from policysched.model.objects import Node, Pod, PodGroup, PodStatus
 from policysched.model.release import Release
 from tests.app.showing import lines
 from tests.build import node, pod
+from tests.extenders.rejecting import rejecting_extender
 from tests.groups import GATED_38, TOPOLOGY_38, group, member
 from tests.schedule.groups.parts import CLAIMS_DONE, NO_VICTIMS, PARENT, RELEASES, below, conditions, messages, submit
 from tests.schedule.stand import running
@@ -256,39 +254,11 @@ def test_a_group_has_to_be_among_the_objects() -> None:
         dry_run_group([raw(node("n1"))], [raw(one) for one in members(1)], kube_version="1.38")
 
 
-class Rejecting(BaseHTTPRequestHandler):
-    """An extender that accepts only the node n2, and fails for the pod p9."""
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        names = [one["metadata"]["name"] for one in asked["Nodes"]["items"]]
-        kept = [one for one in asked["Nodes"]["items"] if one["metadata"]["name"] == "n2"]
-        answer = {"Nodes": {"items": kept}, "FailedNodes": {name: "not here" for name in names if name != "n2"}}
-        if asked["Pod"]["metadata"]["name"] == "p9":
-            answer = {"Error": "no answer"}
-        body = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Print nothing."""
-
-
 @pytest.fixture
 def extended() -> Iterator[dict[str, Any]]:
     """Run an extender, and return a configuration with it."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Rejecting) as server:
-        thread = Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "extenders": [{"urlPrefix": f"http://127.0.0.1:{server.server_port}", "filterVerb": "filter"}],
-        }
-        server.shutdown()
-        thread.join()
+    with rejecting_extender() as configuration:
+        yield configuration
 
 
 def test_extenders_decide_about_members(extended: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from policysched.app.configuration.model import Configuration
 from policysched.app.configuration.reading import ConfigurationInput
@@ -33,6 +33,9 @@ from policysched.schedule.groups.record import make_group_record
 
 ObserveGroup = Callable[[PodGroupContext, Sequence[TriedPlacement], Sequence[ActivePolicy]], object]
 """Callback for the placements on which a pod group was tried, with the policies that applied."""
+T = TypeVar("T")
+Decide = Callable[[Engine, random.Random, ExtenderAnswers | None], T]
+"""Decides about the pods of a simulation, with the known answers of extenders."""
 
 
 def dry_run_group(  # noqa: PLR0913 - what a decision depends on
@@ -87,14 +90,11 @@ def dry_run_group(  # noqa: PLR0913 - what a decision depends on
         if observe_placements is not None:
             observe_placements(group, placements, acting)
 
-    def decide(engine: Engine, rng: random.Random, answers: ExtenderAnswers | None = None) -> Record:
+    def decide(engine: Engine, rng: random.Random, answers: ExtenderAnswers | None) -> Record:
         members = (*waiting, *new)
         return make_group_record(engine, members, rng, acting, made.stated, look, answers, look_at_placements)
 
-    if made.configuration is None or not made.configuration.extenders:
-        record = decide(*made.engine(seed))
-    else:
-        record = asyncio.run(_with_extenders(made, len(members), seed, made.configuration, decide))
+    record = with_answers(made, seed, decide)
     report = GroupReport(record, made.diagnostics, made.problems, (*made.notes, *made.admission_notes))
     return report.with_not_applied(made.not_applied)
 
@@ -112,14 +112,25 @@ def _of_one_group(pods: Objects) -> list[Mapping[str, Any]]:
     return wanted
 
 
-async def _with_extenders(
-    made: Simulation,
-    members: int,
-    seed: int | None,
-    configuration: Configuration,
-    decide: Callable[[Engine, random.Random, ExtenderAnswers], Record],
-) -> Record:
-    """Return the decision record of a pod group, calling the configured extenders.
+def with_answers(made: Simulation, seed: int | None, decide: Decide[T]) -> T:
+    """Return what a function decides about the pods of a simulation, calling the configured extenders.
+
+    Args:
+        made: The simulation.
+        seed: Seed of the draws among equally good nodes.
+        decide: Called with an engine, its random source and the known answers of extenders, None without extenders;
+            called again each time that extenders have answered.
+
+    Raises:
+        UsageError: an extender's URL or certificate is invalid, or its answers change all the time.
+    """
+    if made.configuration is None or not made.configuration.extenders:
+        return decide(*made.engine(seed), None)
+    return asyncio.run(_with_extenders(made, seed, made.configuration, decide))
+
+
+async def _with_extenders(made: Simulation, seed: int | None, configuration: Configuration, decide: Decide[T]) -> T:
+    """Return what a function decides, calling the extenders of a configuration.
 
     Raises:
         UsageError: an extender's URL or certificate is invalid, or its answers change all the time.
@@ -130,21 +141,11 @@ async def _with_extenders(
     extenders = make_extenders(configuration, GivenTexts(made.raws, made.objects))
     try:
         engine, rng = made.engine(seed, tuple(extenders))
-        answers = ExtenderAnswers(engine, rng, members)
-        record = await answers.run(lambda: decide(engine, rng, answers))
+        answers = ExtenderAnswers(engine, rng, len(made.pods))
+        found = await answers.run(lambda: decide(engine, rng, answers))
     finally:
         for one in extenders:
             await one.retire()
-    if record is None:
+    if found is None:
         raise UsageError("the decision about the pod group does not end: extenders were called too often")
-    return record
-
-
-def refuse_extenders(made: Simulation) -> None:
-    """Raise an error if the configuration of a simulation has extenders.
-
-    Raises:
-        UsageError: it has.
-    """
-    if made.configuration is not None and made.configuration.extenders:
-        raise UsageError("the answer about a pod group cannot call the extenders of the configuration")
+    return found

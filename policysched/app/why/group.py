@@ -15,6 +15,7 @@ from msgspec.structs import replace as with_fields
 
 from policysched.app.amounts import counted
 from policysched.app.dry_run.dry_run import Simulation
+from policysched.app.dry_run.group import with_answers
 from policysched.app.why.obstacles import find_conditions
 from policysched.app.why.repairs import grouped
 from policysched.app.why.results import GroupExplanation, GroupRepair, Repair, RepairKind
@@ -23,8 +24,10 @@ from policysched.framework import RowNumbers
 from policysched.model.decode import decode_node
 from policysched.model.defaults import fill_node
 from policysched.model.objects import Pod, PodGroup
+from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
-from policysched.schedule.groups.dry_run import GroupDryRun, MostMembers, creation_key, with_min_count
+from policysched.schedule.groups.dry_run import DecidedGroup, GroupDryRun, MostMembers, creation_key, with_min_count
+from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.record import RESULTS
 from policysched.schedule.observer import AttemptResult
 from policysched.state.placed.pods import pod_id
@@ -40,6 +43,7 @@ MOST_OF_MEMBER: Final = 12
 """Largest number of repairs of one member that are tried for the group."""
 NAMED: Final = 3
 """Largest number of pods whose names a line of the explanation contains."""
+_NO_REPAIRS: Final = "fixes for the pod group are not tried: the configuration has extenders"
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
@@ -52,13 +56,43 @@ class GroupExplainer:
     """
 
     def __init__(self, simulation: Simulation, seed: int | None) -> None:
-        self._simulation, self._seed = simulation, seed
-        self._variants = VariantEvaluator(simulation, seed)
+        self._simulation = simulation
+        self._seed = random.getrandbits(32) if seed is None else seed
+        self._variants = VariantEvaluator(simulation, self._seed)
         self._identities = [pod_id(pod) for pod in simulation.pods]
-        self._decided = self._dry_run().decide()
-        self._group: PodGroup = self._decided.group
+        self._engine = self._variants.engine
+        """The engine, with the configured extenders."""
+        self._answers: ExtenderAnswers | None = None
+        """The answers of the configured extenders; None without extenders."""
         self._most = MostMembers(None, ())
         """The largest number of members that fit at the same time, with their placement."""
+        self._decided = with_answers(simulation, self._seed, self._decide)
+        self._group: PodGroup = self._decided.group
+
+    def _decide(self, engine: Engine, _rng: random.Random, answers: ExtenderAnswers | None) -> DecidedGroup:
+        """Decide about the group and about the first pod, so that all answers of extenders are known afterwards."""
+        self._engine, self._answers = engine, answers
+        decided = self._dry_run().decide()
+        if decided.outcome is not None:
+            chosen = decided.outcome.decision.chosen
+            found = MostMembers(None if chosen is None else chosen.placement, decided.outcome.decision.members)
+            self._most = self._dry_run().most() if decided.result is AttemptResult.UNSCHEDULABLE else found
+        with self.with_earlier_members(self._simulation.pod):
+            self.decide_member()
+        return decided
+
+    def decide_member(self) -> Decision:
+        """Decide about the first pod; the context `with_earlier_members` has to be entered."""
+        evaluation = self._engine.find(self._simulation.pod, rows=self.rows)
+        if self._answers is None:
+            return self._engine.choose(evaluation)
+        answered = self._answers.applied(self._simulation.pod, evaluation)
+        return answered if isinstance(answered, Decision) else self._engine.choose(answered)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about the explanation."""
+        return () if self._answers is None else (_NO_REPAIRS,)
 
     @property
     def interrupted(self) -> bool:
@@ -81,12 +115,8 @@ class GroupExplainer:
         """Return the explanation of the group."""
         decided, group = self._decided, self._group
         tried = decided.outcome is not None
-        waits = decided.result is AttemptResult.UNSCHEDULABLE
-        if decided.outcome is not None:
-            chosen = decided.outcome.decision.chosen
-            found = MostMembers(None if chosen is None else chosen.placement, decided.outcome.decision.members)
-            self._most = self._dry_run().most() if waits else found
-        repairs = self._variants.until_interrupted(self._repairs()) if waits else ()
+        searched = decided.result is AttemptResult.UNSCHEDULABLE and self._answers is None
+        repairs = self._variants.until_interrupted(self._repairs()) if searched else ()
         return GroupExplanation(
             group=group.key,
             result=RESULTS[decided.result],
@@ -269,7 +299,8 @@ class GroupExplainer:
     def _dry_run(self, pods: Sequence[Pod] | None = None, engine: Engine | None = None) -> GroupDryRun:
         rng = random.Random(self._seed)  # noqa: S311 - a draw among equals, no secret
         wanted = sorted(pods or self._simulation.pods, key=creation_key)
-        return GroupDryRun(engine or self._variants.engine, wanted, rng, None, self._simulation.stated)
+        engine, stated, answers = engine or self._engine, self._simulation.stated, self._answers
+        return GroupDryRun(engine, wanted, rng, None, stated, answers=answers)
 
 
 def placed_group(group: PodGroup, members: Sequence[Object]) -> GroupExplanation:

@@ -23,7 +23,6 @@ from policysched.app.configuration.scheduler_names import (
     names_of_policies,
 )
 from policysched.app.dry_run.dry_run import Measure, Numbers, Simulation, simulate_pods, unlisted
-from policysched.app.dry_run.group import refuse_extenders
 from policysched.app.dry_run.preemption_text import why_no_preemption
 from policysched.app.files.given import Objects, given_objects
 from policysched.app.files.group_members import (
@@ -110,10 +109,10 @@ def why(  # noqa: PLR0913 - what a decision depends on
     wanted = [_as_new(_named(found, names)), *(pending_members(given, [found]) if waits else ())]
     simulation = simulate_pods(given, wanted, tried, release, config=config, now=now, metrics=metrics, plugins=plugins)
     variants = VariantEvaluator(simulation, seed)
-    explainer = _DecisionExplainer(variants, _spec(found).get("nodeName") or "", node, is_member=waits)
     if waits:
-        explained = _member_explanation(explainer, variants, seed)
+        explained = _member_explanation(variants, node, seed)
     else:
+        explainer = _DecisionExplainer(variants, _spec(found).get("nodeName") or "", node)
         told = None if group is None else placed_group(group, all_members(given, group.key))
         explained = replace(explainer.explanation(), pod_group=told)
     interrupted = explained.interrupted or variants.interrupted
@@ -130,15 +129,15 @@ def _group_of(pod: Object, objects: Sequence[Object], release: Release) -> tuple
     return None if found is None else POD_GROUPS.decode(found), grouped
 
 
-def _member_explanation(explainer: _DecisionExplainer, variants: VariantEvaluator, seed: int | None) -> Explanation:
+def _member_explanation(variants: VariantEvaluator, node: str, seed: int | None) -> Explanation:
     """Explain a pending pod of a pod group: the group first, then the pod after the earlier members."""
-    refuse_extenders(variants.simulation)
     group = GroupExplainer(variants.simulation, seed)
     told = group.explanation()
     variants.rows = group.rows
     with group.with_earlier_members(variants.simulation.pod):
-        explained = explainer.explanation()
-    return replace(explained, pod_group=told, interrupted=group.interrupted)
+        explained = _DecisionExplainer(variants, "", node, group).explanation()
+    notes = (*explained.notes, *group.notes)
+    return replace(explained, pod_group=told, notes=notes, interrupted=group.interrupted)
 
 
 def _notes(
@@ -283,12 +282,14 @@ class _DecisionExplainer:
         variants: The cluster without the pod, profile and policies.
         node: Node of the pod; empty if it is pending.
         other_node: Node to compare with; empty if none is given.
-        is_member: Whether the pod is scheduled with its pod group, so that it does not preempt pods for itself.
+        group: The group with which the pod is scheduled, so that it does not preempt pods for itself; None without.
     """
 
-    def __init__(self, variants: VariantEvaluator, node: str, other_node: str, *, is_member: bool) -> None:
+    def __init__(
+        self, variants: VariantEvaluator, node: str, other_node: str, group: GroupExplainer | None = None
+    ) -> None:
         self._simulation, self._node, self._other_node = variants.simulation, node, other_node
-        self._variants, self._is_member = variants, is_member
+        self._variants, self._group = variants, group
 
     def explanation(self) -> Explanation:
         """Return the explanation."""
@@ -318,8 +319,8 @@ class _DecisionExplainer:
 
     def _evaluated(self) -> tuple[Decision, PostFilterResult | None]:
         variants = self._variants
-        if self._is_member:
-            return variants.engine.decide(self._simulation.pod, rows=variants.rows), None
+        if self._group is not None:
+            return self._group.decide_member(), None
         return self._simulation.decide(variants.engine, variants.rng)
 
     def _unschedulable(self, begun: Explanation, answer: _Answer, conditions: Sequence[Any]) -> Explanation:

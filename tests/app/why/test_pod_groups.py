@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import policysched
-from policysched.app.why.results import Explanation, RepairKind
-from policysched.errors import UsageError
+from policysched.app.why.results import Explanation, RepairKind, State
 from tests.app.dry_runs import Object, node, pod, policy, requiring
+from tests.extenders.rejecting import rejecting_extender
 
 GROUP = "train"
 BOUND: Object = {"status": {"phase": "Running"}}
@@ -189,14 +189,28 @@ def test_a_minor_without_pod_groups_explains_the_pod_alone() -> None:
     assert told.pod_group is None
 
 
-def test_extenders_are_refused() -> None:
-    config = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}],
-    }
-    with pytest.raises(UsageError, match="cannot call the extenders"):
-        policysched.why([node("n1"), group(1), *members(1)], f"{GROUP}-0", config=config)
+@pytest.mark.parametrize("seed", [None, 1])
+def test_extenders_decide_about_the_group_and_the_pod(seed: int | None) -> None:
+    with rejecting_extender() as config:
+        objects = [node("n1"), node("n2"), group(3), *members(3)]
+        told = policysched.why(objects, f"{GROUP}-2", seed=seed, config=config)
+        fits = policysched.why([node("n1"), node("n2"), group(2), *members(2)], f"{GROUP}-1", seed=seed, config=config)
+    assert told.pod_group is not None
+    assert (told.pod_group.fitting, told.pod_group.repairs) == (2, ())
+    assert told.pod_group.summary.endswith("default/train-2: 0/2 nodes are available: 1 Insufficient cpu, 1 not here.")
+    assert told.state is State.UNSCHEDULABLE
+    assert "fixes for the pod group are not tried: the configuration has extenders" in told.notes
+    assert fits.pod_group is not None
+    assert (fits.pod_group.result, fits.selected, fits.feasible) == ("Scheduled", "n2", 1)
+
+
+def test_an_extender_that_fails_is_the_error_of_the_group() -> None:
+    pods = [on(pod("placed"), "n1"), {**pod("p9"), "spec": members(1)[0]["spec"]}]
+    with rejecting_extender() as config:
+        told = policysched.why([node("n1"), node("n2"), group(1), *pods], "p9", config=config)
+    assert told.pod_group is not None
+    assert (told.state, told.pod_group.result) == (State.ERROR, "Error")
+    assert "no answer" in told.summary
 
 
 def racks(*counts: int) -> list[Object]:
