@@ -60,7 +60,7 @@ def _load() -> list[Any]:
     return [
         pytest.param(case, id=f"{path.stem}-{case['name']}")
         for path in sorted(FOLDER.glob("*.yaml"))
-        for case in yaml.safe_load(path.read_text("utf-8"))
+        for case in yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)  # ten times as fast
     ]
 
 

@@ -24,6 +24,8 @@ from tools.documents.markdown import ROOT
 
 PACKAGE = ROOT / "policysched"
 FUNCTIONS = {"compile", "match", "fullmatch", "search", "sub", "split", "findall", "finditer"}
+USE = re.compile(rf"(?<![\w.])([A-Za-z_]\w*)\.({'|'.join(sorted(FUNCTIONS, key=len, reverse=True))})\b")
+"""A method of a name, longer methods first."""
 ALL_OVER = {"sub", "split", "findall", "finditer", "search"}
 REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
 TIMES = (23, 30, 300, 1000, 10_000)
@@ -64,18 +66,17 @@ def _flags(call: ast.Call) -> int:
     return found
 
 
-def _uses(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Names with the methods that are called on them."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in FUNCTIONS:
-            yield node.value.id, node.attr
+def _uses(text: str) -> frozenset[tuple[str, str]]:
+    """Names in a source text with the methods that are called on them."""
+    return frozenset(USE.findall(text))
 
 
 def patterns() -> Iterator[Found]:
     texts = {path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-    trees = {path: ast.parse(text) for path, text in texts.items() if any(f".{name}" in text for name in FUNCTIONS)}
-    uses = {path: list(_uses(tree)) for path, tree in trees.items()}
-    for path, tree in trees.items():
+    uses = {path: _uses(text) for path, text in texts.items()}
+    anywhere = frozenset().union(*uses.values())
+    for path in (path for path, used in uses.items() if any(name == "re" for name, _ in used)):
+        tree = ast.parse(texts[path])
         assigned = {
             id(node.value): getattr(target, "id", "")
             for node in ast.walk(tree)
@@ -92,8 +93,7 @@ def patterns() -> Iterator[Found]:
             made = _compiled(path, call, name)
             if made is None:
                 continue
-            own = {method for used, method in uses[path] if used == name}
-            others = {method for found in uses.values() for used, method in found if used == name}
+            own, others = ({method for used, method in found if used == name} for found in (uses[path], anywhere))
             methods = {function.attr} if function.attr != "compile" else own or others or {"match", "fullmatch"}
             place = f"{path.relative_to(PACKAGE)}:{name or call.lineno}"
             yield Found(place, made.pattern, made.flags & ~re.UNICODE, frozenset(methods))
