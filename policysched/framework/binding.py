@@ -113,6 +113,11 @@ class WaitingPod:
         """The plugins that have not allowed the pod yet."""
         return tuple(self._timers)
 
+    @property
+    def has_outcome(self) -> bool:
+        """Whether the wait has ended."""
+        return self._outcome.done()
+
     def allow(self, plugin: str) -> None:
         """Record that a plugin allows the pod; the wait ends when every waiting plugin has allowed it."""
         if threading.get_ident() != self._thread:

@@ -226,7 +226,8 @@ class Binder:
 
     def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
         """Return whether the binding waits for Permit or PreBind before the request that binds the pod."""
-        return bool(pre_bind_groups(assumed, profile)) or queued.identity in self._waiting
+        waiting = self._waiting.get(queued.identity)
+        return bool(pre_bind_groups(assumed, profile)) or (waiting is not None and not waiting.has_outcome)
 
     async def bind(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> None:
         """Run the binding cycle and end the attempt."""
@@ -245,7 +246,7 @@ class Binder:
             self._end_waiting(queued.identity)
             failure: Failure | None = Failure.of(pre_binds, node)
         else:
-            if pre_binds or queued.identity in self._waiting:
+            if self.will_wait(queued, assumed, profile):
                 await self._nominate(queued, node)
             failure = await self._wait_on_permit(queued.identity)
         if failure is None:

@@ -37,10 +37,31 @@ DIGITS: Final = 5
 
 def differences(script: Script, mine: Outcome, theirs: Outcome) -> list[str]:
     """Tell two runs apart, as a unified diff of what has to be equal; empty where they do not differ."""
-    ours, kubes = lines_of(script, mine), lines_of(script, theirs)
+    ours, kubes = lines_of(script, mine), lines_of(script, _without_needless_nominations(script, mine, theirs))
     if ours == kubes:
         return []
     return list(difflib.unified_diff(kubes, ours, "kube-scheduler", "policysched", n=4, lineterm=""))
+
+
+def _without_needless_nominations(script: Script, mine: Outcome, theirs: Outcome) -> Outcome:
+    """Leave out what only kube-scheduler writes: nominations of members of groups that it binds in the same moment.
+
+    It writes them though the wait of the members at Permit is over.
+    """
+    members = {
+        thing["metadata"]["name"]
+        for step in script["steps"]
+        if (thing := step.get("set", {})).get("kind") == "Pod" and "schedulingGroup" in thing["spec"]
+    }
+    bound, nominated = set(_nodes(theirs, "node")), set(_nodes(mine, "nominated"))
+    needless = {one for one in _nodes(theirs, "nominated") if one[0] in members} & bound - nominated
+    kept = (one for one in theirs["writes"] if next(_nodes({"writes": [one]}, "nominated"), None) not in needless)
+    return {**theirs, "writes": list(kept)}
+
+
+def _nodes(outcome: Outcome, field: str) -> Iterator[tuple[str, str, float]]:
+    """Yield the pod, the node and the time of each write that names a node in a field."""
+    return ((one["pod"], one[field], round(one["at"], DIGITS)) for one in outcome["writes"] if one.get(field))
 
 
 def lines_of(script: Script, outcome: Outcome) -> list[str]:

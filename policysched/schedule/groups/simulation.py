@@ -119,6 +119,8 @@ class _Simulation:
         self._removed: dict[str, PlacedPod] = {}
         self._placed: list[tuple[QueuedPod, MemberPlacement]] = []
         """The members in place, in the order of evaluation."""
+        self._on_row: dict[int, list[int]] = {}
+        """The positions in `_placed` by the row of the member."""
         self.reads_other_nodes = False
         """Whether the filters of a member read the pods of other nodes."""
         self.failure: Status | None = None
@@ -144,6 +146,8 @@ class _Simulation:
         else:
             placed = self._cycle.hold(decision.members)
             self._placed = [(one.queued, one.placement) for one in placed if one.placement is not None]
+            for position, one in enumerate(self._placed):
+                self._on_row.setdefault(self._row_of(one), []).append(position)
 
     def end(self) -> None:
         """Remove the members and restore all pods."""
@@ -154,8 +158,7 @@ class _Simulation:
 
     def restore(self, pods: Sequence[PlacedPod]) -> bool:
         """Restore removed pods and return True if all placed members still fit, else remove the pods again."""
-        rows = {placed.row for placed in pods}
-        again = [one for one in self._placed if self.reads_other_nodes or self._row_of(one) in rows]
+        again = self._placed if self.reads_other_nodes else self._placed_on({placed.row for placed in pods})
         for one in reversed(again):
             self._take_out(one)
         for placed in pods:
@@ -168,6 +171,10 @@ class _Simulation:
                 self._remove(pods)
             self._put_in(one)
         return fits
+
+    def _placed_on(self, rows: Iterable[int]) -> list[tuple[QueuedPod, MemberPlacement]]:
+        """Return the members in place on some rows, in the order of evaluation."""
+        return [self._placed[position] for position in sorted(p for row in rows for p in self._on_row.get(row, ()))]
 
     async def _decide(self, member: QueuedPod, placement: CandidatePlacement) -> Decision:
         evaluation = self._engine.find(member.pod, rows=placement.limit(self._cluster))

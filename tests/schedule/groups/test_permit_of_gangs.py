@@ -57,6 +57,17 @@ async def test_later_members_of_a_scheduled_gang_do_not_wait() -> None:
         assert set(stand.bound) == {"p0", "p1", "late"}
 
 
+@pytest.mark.parametrize(("accepted", "nominated"), [("", []), ("p2", ["default/p0", "default/p1"])])
+async def test_only_members_that_wait_for_a_member_are_nominated(accepted: str, nominated: list[str]) -> None:
+    """The last member of a gang ends the waits of the others before their bindings begin: one request binds each."""
+    made = default_profile(ME, release=GATED)
+    made = replace(made, reserves=(*made.reserves, AcceptsOnce(accepted)))
+    async with running(node("n1"), of=made, release=GATED) as stand:
+        await submit(stand, group(least=3), *members(3))
+        assert [key for key, _ in stand.client.nominated] == nominated
+        assert len(stand.bound) == (0 if nominated else 3)
+
+
 async def test_members_do_not_activate_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are in flight together; else the work would grow with the square of their number."""
     activated = list[str]()
