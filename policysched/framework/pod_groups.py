@@ -170,8 +170,16 @@ class GroupSimulation(Protocol):
     def reads_other_nodes(self) -> bool:
         """Whether pods affect members on other nodes, so that each restoration evaluates all members."""
 
-    def restore(self, pods: Sequence[PlacedPod]) -> bool:
-        """Restore removed pods and return True if all placed members still fit, else remove the pods again."""
+    def restore(self, pods: Sequence[PlacedPod], *, locally: bool = False) -> bool:
+        """Restore removed pods and return True if all placed members still fit, else remove the pods again.
+
+        Args:
+            pods: The pods; if there are none, the placed members are evaluated.
+            locally: Whether only the nodes of the pods are evaluated, by the filters that read no other node.
+        """
+
+    def remove(self, pods: Sequence[PlacedPod]) -> None:
+        """Remove restored pods again."""
 
 
 class RejectedGroup(Protocol):

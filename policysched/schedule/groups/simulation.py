@@ -33,7 +33,7 @@ from policysched.schedule.cycle.decision import Decision
 from policysched.schedule.cycle.engine import Engine
 from policysched.schedule.cycle.evaluation import Evaluation
 from policysched.schedule.cycle.post_filter import at_once
-from policysched.schedule.cycle.results.plugin_results import NARROWED
+from policysched.schedule.cycle.results.plugin_results import NARROWED, FilterResults
 from policysched.schedule.groups.cycle import GroupCycle, MemberPlacement, Steps
 from policysched.schedule.groups.extender_answers import ExtenderAnswers
 from policysched.schedule.groups.placements import decide_group
@@ -123,6 +123,8 @@ class _Simulation:
         """The positions in `_placed` by the row of the member."""
         self.reads_other_nodes = False
         """Whether the filters of a member read the pods of other nodes."""
+        self._local = frozenset[str]()
+        """The names of the filters that read the pods of the evaluated node only."""
         self.failure: Status | None = None
         """The reason why the group does not fit."""
 
@@ -134,9 +136,8 @@ class _Simulation:
     def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int]) -> None:
         """Remove pods and run the cycle of the group; the members that fit stay in place."""
         self._cycle.begin()
-        members = self._cycle.members
-        self.reads_other_nodes = any(_reads_other_nodes(self._engine.find(member.pod)) for member in members)
-        self._remove(pods)
+        self._classify_filters()
+        self.remove(pods)
         decision = at_once(decide_group(self._cycle, scheduled))
         verdict = decision.verdict
         if verdict.result is AttemptResult.ERROR:
@@ -149,6 +150,15 @@ class _Simulation:
             for position, one in enumerate(self._placed):
                 self._on_row.setdefault(self._row_of(one), []).append(position)
 
+    def _classify_filters(self) -> None:
+        by_reach: dict[bool, set[str]] = {True: set(), False: set()}
+        for member in self._cycle.members:
+            for one in self._engine.find(member.pod).plugin_filters():
+                if one.reads & ABOUT:
+                    by_reach[_reads_other_nodes(one)].add(one.plugin.name)
+        self.reads_other_nodes = bool(by_reach[True])
+        self._local = frozenset(by_reach[False] - by_reach[True])
+
     def end(self) -> None:
         """Remove the members and restore all pods."""
         self._cycle.undo()
@@ -156,21 +166,24 @@ class _Simulation:
             self._cluster.put_back(placed)
         self._cycle.end()
 
-    def restore(self, pods: Sequence[PlacedPod]) -> bool:
-        """Restore removed pods and return True if all placed members still fit, else remove the pods again."""
-        again = self._placed if self.reads_other_nodes else self._placed_on({placed.row for placed in pods})
-        for one in reversed(again):
-            self._take_out(one)
+    def restore(self, pods: Sequence[PlacedPod], *, locally: bool = False) -> bool:
+        """Restore removed pods and return True if all placed members still fit, else remove the pods again.
+
+        Args:
+            pods: The pods.
+            locally: Whether only the nodes of the pods are evaluated, by the filters that read no other node.
+        """
+        near = self._placed_on({placed.row for placed in pods})
+        self._take_out(near)
         for placed in pods:
             del self._removed[pod_id(placed.pod)]
             self._cluster.put_back(placed)
-        fits = True
-        for one in again:
-            if fits and not self._fits(one):
-                fits = False
-                self._remove(pods)
-            self._put_in(one)
-        return fits
+        if not self._put_in(near, pods, locally=self.reads_other_nodes):
+            return False
+        if locally or not self.reads_other_nodes:
+            return True
+        self._take_out(self._placed)
+        return self._put_in(self._placed, pods, locally=False)
 
     def _placed_on(self, rows: Iterable[int]) -> list[tuple[QueuedPod, MemberPlacement]]:
         """Return the members in place on some rows, in the order of evaluation."""
@@ -196,7 +209,8 @@ class _Simulation:
             self._ranks.remove(pod_id(assumed.pod))
         return unreserve(assumed)
 
-    def _remove(self, pods: Iterable[PlacedPod]) -> None:
+    def remove(self, pods: Iterable[PlacedPod]) -> None:
+        """Remove pods."""
         for placed in pods:
             self._cluster.take_away(placed)
             self._removed[pod_id(placed.pod)] = placed
@@ -204,25 +218,38 @@ class _Simulation:
     def _row_of(self, one: tuple[QueuedPod, MemberPlacement]) -> int:
         return self._cluster.nodes.row_of[one[1].assumed.node]
 
-    def _fits(self, one: tuple[QueuedPod, MemberPlacement]) -> bool:
+    def _fits(self, one: tuple[QueuedPod, MemberPlacement], *, locally: bool) -> bool:
         evaluation = self._engine.find(one[0].pod)
-        return evaluation.rejection is None and evaluation.trial(self._row_of(one)).verdict() is None
+        status = evaluation.rejection or evaluation.trial(self._row_of(one)).verdict()
+        return status is None or (locally and status.plugin not in self._local)
 
-    def _take_out(self, one: tuple[QueuedPod, MemberPlacement]) -> None:
-        self._steps.unreserve(one[1].assumed)
-        self._cluster.forget(one[0].identity)
+    def _take_out(self, members: Sequence[tuple[QueuedPod, MemberPlacement]]) -> None:
+        for member, placement in reversed(members):
+            self._steps.unreserve(placement.assumed)
+            self._cluster.forget(member.identity)
 
-    def _put_in(self, one: tuple[QueuedPod, MemberPlacement]) -> None:
-        """Place a member; as in kube-scheduler, a failure of Reserve is ignored."""
-        placement = one[1]
-        self._cluster.assume(placement.assumed.pod, self._row_of(one), placement.resources)
-        self._steps.reserve(placement.assumed)
+    def _put_in(
+        self, members: Iterable[tuple[QueuedPod, MemberPlacement]], pods: Sequence[PlacedPod], *, locally: bool
+    ) -> bool:
+        """Place members again and return whether they fit; if one does not fit, remove pods before it is placed.
+
+        As in kube-scheduler, a failure of Reserve is ignored.
+        """
+        fits = True
+        for one in members:
+            if fits and not self._fits(one, locally=locally):
+                fits = False
+                self.remove(pods)
+            placement = one[1]
+            self._cluster.assume(placement.assumed.pod, self._row_of(one), placement.resources)
+            self._steps.reserve(placement.assumed)
+        return fits
 
 
-def _reads_other_nodes(evaluation: Evaluation) -> bool:
-    """Return whether a filter of a pod reads the pods of other nodes than the evaluated one."""
-    about_pods = (one for one in evaluation.plugin_filters() if one.reads & ABOUT)
-    return any(not isinstance(one.plugin, WhatIfFilter) or one.plugin.reads_other_rows(one.state) for one in about_pods)
+def _reads_other_nodes(results: FilterResults) -> bool:
+    """Return whether a filter that reads pods reads the pods of other nodes than the evaluated one."""
+    plugin = results.plugin
+    return not isinstance(plugin, WhatIfFilter) or plugin.reads_other_rows(results.state)
 
 
 def _of_lowest_rank(evaluation: Evaluation, ranks: NodeRanks) -> Evaluation:

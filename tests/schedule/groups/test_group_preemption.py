@@ -305,6 +305,53 @@ def test_group_fits_without_its_victims_and_without_no_fewer(seed: int, monkeypa
             assert not fits_without(fewer, objects, groups, pods, result.nominated, release)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_victims_of_many_members_are_those_of_few(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if victims on other nodes repel members."""
+    chance = random.Random(f"many/{seed}")
+    objects: list[Node | Pod] = [
+        node(name, allocatable={"cpu": 4}, labels={"host": name, "zone": chance.choice("yz")})
+        for name in (f"n{number}" for number in range(4))
+    ]
+    for number in range(16):
+        labels, rule = {"app": chance.choice("gwwww")}, None
+        if seed % 2 and not chance.randrange(6):
+            rule = away(term(label("app", "g"), "zone"))
+        more: Any = {"cpu": 1, "minute": number, "labels": labels, "affinity": rule}
+        objects.append(placed(f"o{number}", f"n{number % 4}", number % 3, **more))
+    apart = away(term(label("app", chance.choice("gv")), chance.choice(("host", "zone"))))
+    of_many: Any = {"affinity": apart, "labels": {"app": "g"}, **HIGH}
+    pods = members(chance.randint(1, 4), requests={"cpu": chance.randint(1, 4)}, **of_many)
+
+    def result() -> tuple[Any, set[str]]:
+        found = preempt(world(*objects), group(least=1, **HIGH), pods)
+        return found.nominated, {one.metadata.name for one in found.victims}
+
+    of_few = result()
+    assert of_few[1]
+    monkeypatch.setattr(for_groups, "MOST_EVALUATIONS", 0)
+    assert result() == of_few
+
+
+def test_restoring_victims_evaluates_few_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of members whose filters read other nodes: those on the victim's node, and all of them once."""
+    monkeypatch.setattr(for_groups, "MOST_EVALUATIONS", 0)
+    names, found = [f"n{number}" for number in range(20)], [0]
+    find = Engine.find
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        found[0] += 1
+        return find(*arguments, **named)
+
+    monkeypatch.setattr(Engine, "find", counted)
+    olds = [placed(f"{name}-{number}", name, cpu=1) for name in names for number in range(4)]
+    around = world(*(node(name, labels={"host": name}) for name in names), *olds)
+    apart = away(term(label("app", "g"), "host"))
+    pods = members(20, requests={"cpu": 2}, affinity=apart, labels={"app": "g"}, **HIGH)
+    assert len(preempt(around, group(least=20, **HIGH), pods).victims) == 40
+    assert found[0] <= 80 + 5 * 20
+
+
 def fits_without(
     gone: Collection[str],
     objects: Sequence[Node | Pod],
