@@ -1,4 +1,4 @@
-"""`Attempts`: scheduling attempts. Each decides about one pod, then assumes it on its node and starts its binding.
+"""`Attempts`: scheduling attempts: each decides about one pod, assumes the pod on a node and starts its binding.
 
 An attempt awaits nothing but extenders and, if `MAX_BINDINGS` bindings are under way, the end of one of these.
 
@@ -33,14 +33,14 @@ from policysched.state.tables.amounts import PodResources
 
 log = logging.getLogger(__name__)
 TURN: Final = 0.003
-"""Time for consecutive scheduling cycles before the event loop runs other tasks. Units: seconds."""
+"""Maximum time for consecutive scheduling cycles before the event loop runs other tasks. Units: seconds."""
 LISTENING: Final = 10.0
-"""Time for which the changes during a failed attempt are recorded while its requests are undone. Units: seconds."""
+"""Maximum time for which changes are recorded for a failed pod while its requests are undone. Units: seconds."""
 MAX_BINDINGS: Final = 512
-"""Maximum number of running bindings; beyond it, the next attempt waits. Bindings that wait for plugins, or for an
+"""Maximum number of running bindings; at the maximum, the next attempt waits. Bindings that wait for plugins, or for an
 extender that binds, do not count."""
 COSTLY: Final = 0.03
-"""Duration from which a cycle is expensive: a rejected pod then never leaves backoff early. Units: seconds."""
+"""Duration from which a cycle is expensive: a pod that the cycle rejects never leaves backoff early. Units: seconds."""
 
 
 class Attempts:
@@ -88,7 +88,7 @@ class Attempts:
         self._observers, self._timing = observers, timing
         self.shadows = ShadowGuards()
         self._began_at = 0.0
-        """Start of the cycle under way, or its continuation after extenders answered. Units: seconds, monotonic."""
+        """Start of the running cycle, or of its continuation after extenders answered. Units: seconds, monotonic."""
         self.tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_BINDINGS)
 
@@ -134,7 +134,7 @@ class Attempts:
         self.start(queued.pod.key, self._binder.report_failure(queued.pod, failure))
 
     async def _fail_after(self, queued: QueuedPod, failure: Failure, outside: Iterable[Undo]) -> None:
-        """Undo a failed attempt's requests, then end it; after `LISTENING` seconds, any change requeues the pod."""
+        """Undo the requests of a failed attempt, then end the attempt; record no changes after `LISTENING` seconds."""
         release = asyncio.get_running_loop().call_later(LISTENING, self._queue.release, queued)
         try:
             await self._binder.undo(queued.pod, outside)
@@ -146,7 +146,7 @@ class Attempts:
             await self._binder.report_failure(queued.pod, failure)
 
     async def finish(self, seconds: float) -> None:
-        """Wait until running bindings and status writes have ended, then cancel the remaining ones.
+        """Wait until running bindings and status writes have ended; cancel those that still run after `seconds`.
 
         Args:
             seconds: Maximum time.
@@ -162,11 +162,11 @@ class Attempts:
             await asyncio.gather(*late, return_exceptions=True)
 
     def _state_of(self, engine: Engine) -> tuple[int, int, Profile]:
-        """Return a stamp that differs after any change that a decision depends on."""
+        """Return a stamp that differs after any change on which the engine's decisions depend."""
         return self._changes.count, self._cluster.nominations.stamp, engine.profile
 
     def _is_tried_now(self, queued: QueuedPod) -> bool:
-        """Return whether to run the cycle; if the pod is skipped or a plugin delays it, end the attempt instead."""
+        """Return whether the pod's cycle runs now; if the pod needs no cycle or a plugin delays it, end the attempt."""
         if self.skips(queued):
             self._queue.done(queued)
             return False
@@ -177,7 +177,7 @@ class Attempts:
         return True
 
     def skips(self, queued: QueuedPod) -> bool:
-        """Return whether a pod needs no attempt: it is being deleted, or is already on a node."""
+        """Return whether a pod needs no attempt because it is being deleted or is already on a node."""
         pod = queued.pod
         if pod.metadata.deletion_timestamp is None:
             return queued.identity in self._cluster.pods.by_id
@@ -219,7 +219,7 @@ class Attempts:
         return with_extenders.choose(engine, pod, answers, moved=moved, placement=placement)
 
     def _record_times(self, timing: Timing, profile: str, decision: Decision) -> None:
-        """Record the durations of a decision's extension points."""
+        """Record how long each extension point took in a decision."""
         times = self._engines[profile].times
         if times is None:
             return
@@ -237,7 +237,7 @@ class Attempts:
             await self.bind(queued, assumed)
 
     def admit(self, queued: QueuedPod, assumed: AssumedPod, row: int, resources: PodResources) -> bool:
-        """Assume a pod on a row; return False if a Reserve or Permit plugin rejects the pod, which ends its attempt."""
+        """Assume a pod on a row; if a Reserve or Permit plugin rejects the pod, end its attempt and return False."""
         self._cluster.assume(assumed.pod, row, resources)
         failure = self._binder.admit(queued, assumed, self._profiles[queued.profile])
         if failure is not None:
@@ -245,7 +245,7 @@ class Attempts:
         return failure is None
 
     async def bind(self, queued: QueuedPod, assumed: AssumedPod) -> None:
-        """Start the binding of an admitted pod; first wait for the end of a binding if `MAX_BINDINGS` are running."""
+        """Start the binding of an admitted pod; if `MAX_BINDINGS` are running, first wait until one ends."""
         pod, profile = assumed.pod, self._profiles[queued.profile]
         if self._binder.will_wait(queued, assumed, profile):
             self.start(pod.key, self._binder.bind(queued, assumed, profile))
@@ -290,12 +290,12 @@ class Attempts:
         self.fail(queued, failure, result.cleanups)
 
     def failed_cycle(self, queued: QueuedPod, decision: Decision) -> FailedCycle:
-        """Return a decision without a feasible node as PostFilter plugins read it."""
+        """Return the view of a decision without a feasible node that PostFilter plugins get."""
         extenders = self._profiles[queued.profile].extending(self._queue.latest(queued))
         return FailedCycle(decision, self.rng, extenders, self._engines[queued.profile].profile.victim_guards)
 
     def make_room(self, key: str, kind: str, act: Callable[[Handle], Awaitable[bool | None]]) -> None:
-        """Start the evictions of a preemption.
+        """Start a task that sends the evictions of a preemption.
 
         Args:
             key: `namespace/name` of the preemptor.

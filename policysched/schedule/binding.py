@@ -82,7 +82,7 @@ NOTE_LIMIT = 1024
 """Maximum length of an Event's note. Units: bytes."""
 CUT = " ..."
 REASONS = {AttemptResult.UNSCHEDULABLE: "Unschedulable", AttemptResult.ERROR: "SchedulerError"}
-"""Reason of the PodScheduled condition by attempt result."""
+"""The reason of the PodScheduled condition, by attempt result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,26 +92,26 @@ class Failure:
     result: AttemptResult
     message: str
     rejectors: frozenset[str] = NO_PLUGINS
-    """The plugins that rejected the pod, whose hints retry it; if empty, the pod is retried after a backoff."""
+    """The plugins that rejected the pod, whose queueing hints retry it; if empty, it is retried after a backoff."""
     pending: frozenset[str] = NO_PLUGINS
-    """The plugins that returned Pending, whose events retry the pod without a backoff."""
+    """The plugins that returned Pending: a change that their hints accept retries the pod without a backoff."""
     node: str = ""
     """The pod's node, if its binding failed."""
     nominated: str | None = ""
-    """The nominated node to store for the pod; an empty string clears the nomination, None keeps it."""
+    """The name of the nominated node to store for the pod; an empty string clears the nomination, None keeps it."""
     undo: tuple[Undo, ...] = ()
     """Requests that undo the writes of plugins to the API server."""
     is_nomination_stored: bool = False
-    """Whether the cluster already has the nominated node."""
+    """Whether the nomination is already stored in the cluster's columns."""
 
     @classmethod
     def of(cls, status: Status, node: str = "") -> Failure:
-        """Return the failure for a status; the pod is retried after a backoff."""
+        """Return the failure that a status describes; the pod is retried after a backoff."""
         return cls(AttemptResult.UNSCHEDULABLE if status.rejects else AttemptResult.ERROR, status.message, node=node)
 
     @classmethod
     def at_permit(cls, status: Status) -> Failure:
-        """Return the failure for a status of Reserve or Permit; a rejection has kube-scheduler's message."""
+        """Return the failure that a status of Reserve or Permit describes; a rejection has kube-scheduler's message."""
         if not status.rejects:
             return cls.of(status)
         parts = sorted(f"{count} {reason}" for reason, count in Counter(status.reasons).items())
@@ -126,7 +126,7 @@ class Binder:
     """Runs binding cycles and reports failed attempts."""
 
     timing: Timing | None = None
-    """Records durations; None if they are not measured."""
+    """Records durations of extension points and plugins; None if durations are not measured."""
 
     def __init__(
         self,
@@ -142,9 +142,9 @@ class Binder:
         self._on_change = on_change
         self._observers = observers
         self.under_way = 0
-        """Number of binding cycles under way."""
+        """Number of running binding cycles."""
         self._begun = 0
-        """Number of binding cycles so far."""
+        """Number of binding cycles started so far."""
         self._waiting: dict[str, WaitingPod] = {}
         self._in_pre_bind: dict[str, PodInPreBind] = {}
         waiting, in_pre_bind = MappingProxyType(self._waiting), MappingProxyType(self._in_pre_bind)
@@ -178,12 +178,12 @@ class Binder:
         return answer if isinstance(answer, Status) else None
 
     def reserve(self, assumed: AssumedPod, profile: Profile) -> Status | None:
-        """Run Reserve for an assumed pod; after a failure, call `unreserve`."""
+        """Run Reserve for an assumed pod; return the status of the plugin that failed; the caller runs Unreserve."""
         reserving = profile.reserving(assumed.pod, assumed.cluster)
         return self.at(RESERVE, profile, reserve, assumed, reserving, self._asked) if reserving else None
 
     def _permit(self, queued: QueuedPod, assumed: AssumedPod, plugins: Iterable[PermitPlugin]) -> Status | Wait | None:
-        """Run Permit; return a rejection, a Wait for the plugins that returned one, or None."""
+        """Run Permit; return the status of a rejection, a Wait if plugins let the pod wait, or None."""
         waits: dict[str, Wait] = {}
         for one in plugins:
             answer = self._asked(PERMIT, one, partial(one.permit, assumed, self.handle), Wait)
@@ -196,7 +196,7 @@ class Binder:
         return next(iter(waits.values()), None)
 
     def at(self, point: str, profile: Profile, run: Callable[..., T], *arguments: Any) -> T:
-        """Run a synchronous extension point, and record its duration."""
+        """Run a synchronous extension point and record its duration."""
         timing = self.timing
         if timing is None:
             return run(*arguments)
@@ -211,13 +211,13 @@ class Binder:
         return measured(self.timing, plugin.name, point, answer_of, point, plugin, ask, *others)
 
     def unreserve(self, assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
-        """Run Unreserve; return the requests that undo the writes of plugins to the API server."""
+        """Run Unreserve; return the requests that undo what the plugins wrote to the API server."""
         if not profile.reserving(assumed.pod, assumed.cluster):
             return ()
         return self.at(UNRESERVE, profile, unreserve, assumed, profile)
 
     async def undo(self, pod: Pod, undo: Iterable[Undo]) -> None:
-        """Send the requests that undo the writes of plugins to the API server; log failures."""
+        """Send the requests that undo what plugins wrote to the API server; log failures."""
         for one in undo:
             try:
                 await one(self.handle)
@@ -225,7 +225,7 @@ class Binder:
                 log.exception('an API request of Unreserve failed for pod "%s"', pod.key)
 
     def will_wait(self, queued: QueuedPod, assumed: AssumedPod, profile: Profile) -> bool:
-        """Return whether the binding waits for Permit or PreBind before the request that binds the pod."""
+        """Return whether the pod's binding waits for Permit or PreBind before the Bind request is sent."""
         waiting = self._waiting.get(queued.identity)
         return bool(pre_bind_groups(assumed, profile)) or (waiting is not None and not waiting.has_outcome)
 
@@ -270,11 +270,11 @@ class Binder:
             await self._awaited(POST_BIND, plugin, partial(plugin.post_bind, assumed, self.handle))
 
     async def _awaited(self, point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
-        """Await a plugin method and record its duration; after an early cancellation, do not create the coroutine."""
+        """Await a plugin's method, record its duration and return its status; None is success."""
         return await awaited(self.timing, plugin.name, point, awaited_answer(point, plugin, ask))
 
     async def _nominate(self, queued: QueuedPod, node: str) -> None:
-        """Write the chosen node of a pod whose binding waits into its nominatedNodeName, for other schedulers."""
+        """Write the chosen node into nominatedNodeName, for other schedulers, because the pod's binding waits."""
         if queued.pod.status.nominated_node_name == node:
             return
         await self._conditions.write(queued.pod, PodStatusChange(nominated_node=node), first=True)
@@ -288,7 +288,7 @@ class Binder:
             waiting.reject("", why)
 
     def stop_waiting(self) -> None:
-        """Cancel all waits at Permit, because the process ends."""
+        """Cancel all waits at Permit, because the process shuts down."""
         for waiting in self._waiting.values():
             waiting.cancel()
 
@@ -338,7 +338,7 @@ class Binder:
         return Status(Code.ERROR, ("all Bind plugins skipped the pod",))
 
     async def _pre_bind(self, assumed: AssumedPod, groups: Sequence[Sequence[PreBindPlugin]]) -> Status | None:
-        """Run PreBind; return the cancellation if the binding is cancelled during PreBind."""
+        """Run the PreBind plugins; return the status of a failed plugin or of a cancellation of the binding."""
 
         def ask(plugin: PreBindPlugin) -> Coroutine[Any, Any, Status | None]:
             return self._awaited(PRE_BIND, plugin, partial(plugin.pre_bind, assumed, self.handle))
@@ -355,7 +355,7 @@ class Binder:
             del self._in_pre_bind[identity]
 
     async def _binding_failed(self, queued: QueuedPod, assumed: AssumedPod, failure: Failure) -> None:
-        """Remove the pod from its node and requeue it, and requeue the pods that the freed resources may help.
+        """Remove the pod from its node and requeue the pod, and requeue the pods that the freed resources may help.
 
         If a plugin rejected the pod, its own departure does not retry it. If the pod was deleted meanwhile, its node
         was freed then, but its plugins' reservations are freed now.
@@ -379,7 +379,7 @@ class Binder:
             log.info('pod "%s" is deleted; its binding is dropped', pod.key)
 
     def requeue(self, queued: QueuedPod, failure: Failure) -> bool:
-        """Return the pod of a failed attempt to the queue; return whether the pod still exists."""
+        """Return the pod of a failed attempt to the queue; return False if the pod was deleted."""
         if not self._queue.reject(queued, failure.rejectors, failure.pending):
             return False
         if not failure.is_nomination_stored:
@@ -391,7 +391,7 @@ class Binder:
         return True
 
     def store_nomination(self, queued: QueuedPod, failure: Failure) -> Failure:
-        """Store the nomination of a failed attempt, and return the failure for a later `requeue`."""
+        """Store the nomination of a failed attempt in the cluster; return the failure to pass to `requeue` later."""
         self._note_nomination(self._queue.latest(queued), failure)
         return replace_field(failure, is_nomination_stored=True)
 
@@ -417,7 +417,7 @@ class Binder:
             await self._conditions.write(pod, PodStatusChange(condition, nominated))
 
     def _renominate(self, pod: Pod, node: str) -> None:
-        """Set the nominated node of a member of a queued pod group before the watch returns the change.
+        """Set the nominated node of a pod group's queued member without waiting for the watch event of the change.
 
         The watch shows no difference then: if the nomination ends, pods that may use its resources are retried here.
         """

@@ -41,7 +41,7 @@ def unreserve(assumed: AssumedPod, profile: Profile) -> tuple[Undo, ...]:
 
 
 def pre_bind_groups(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[PreBindPlugin]] | Status:
-    """Return the plugins with work at PreBind, in groups that run in parallel, or a failure; computed once per pod."""
+    """Return the plugins with work at PreBind, in groups that run in parallel, or a failure; cached in the pod."""
     if assumed.pre_binds is None:
         assumed.pre_binds = _pre_flights(assumed, profile)
     return assumed.pre_binds
@@ -63,7 +63,7 @@ def _pre_flights(assumed: AssumedPod, profile: Profile) -> Sequence[Sequence[Pre
 
 
 def _grouped(flights: Iterable[tuple[PreBindPlugin, PreFlight]]) -> Sequence[Sequence[PreBindPlugin]]:
-    """Group adjacent plugins that allow parallel calls; a plugin that does not allow them separates groups."""
+    """Put adjacent PreBind plugins that allow parallel calls into one group, each other plugin into a group alone."""
     groups: list[list[PreBindPlugin]] = []
     for parallel, some in groupby(flights, lambda one: one[1].parallel):
         working = [plugin for plugin, flight in some if flight.works]
@@ -83,7 +83,7 @@ def _unprepared(plugin: Plugin, status: Status) -> Status:
 
 
 def answer_of(point: str, plugin: Plugin, ask: Callable[[], Any], *others: type) -> Any:
-    """Call a synchronous plugin method; return None for success, and failures as statuses that name the plugin."""
+    """Call a plugin's synchronous method; return None for success, or the failure with the plugin's name."""
     try:
         answer = ask()
     except Exception as error:
@@ -109,7 +109,7 @@ def reserve(
 
 
 async def awaited_answer(point: str, plugin: Plugin, ask: Callable[[], Awaitable[Any]]) -> Status | None:
-    """Await a plugin method; return None for success, and failures as statuses that name the plugin."""
+    """Await a plugin's method; return None for success, or the failure with the plugin's name."""
     try:
         answer = await ask()
     except Exception as error:
@@ -118,7 +118,7 @@ async def awaited_answer(point: str, plugin: Plugin, ask: Callable[[], Awaitable
 
 
 async def bound_by(extender: Extender, assumed: AssumedPod) -> Status | None:
-    """Bind a pod by an extender; return None if an ignorable extender failed."""
+    """Send a pod's binding to an extender; return None if the extender failed and is ignorable."""
     try:
         await extender.bind(assumed.pod, assumed.node)
     except ExtenderError as error:

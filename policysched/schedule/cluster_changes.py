@@ -1,4 +1,4 @@
-"""`ClusterChanges`: receives the changes of the cluster, and requeues the pods that a change may help."""
+"""`ClusterChanges`: receives each change of the cluster, and requeues the pods that the change may help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOTHING: Final = Change(Resource.OTHER, Action.NONE)
 
 
 class ClusterChanges:
-    """The changes of a cluster, of which each requeues pods.
+    """Receives the changes of a cluster and requeues pods.
 
     Attributes:
         count: Number of changes so far.
@@ -35,5 +35,5 @@ class ClusterChanges:
             self._queue.move(change, but)
 
     def update_time(self) -> None:
-        """Set the cluster's time to the current time, for a cycle or queueing hints."""
+        """Set the cluster's clock to the current time, before a cycle or queueing hints read it."""
         self._cluster.time.move(self._clock.now().timestamp())

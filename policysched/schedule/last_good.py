@@ -1,4 +1,4 @@
-"""`LastGoodWriter`: store the generation of a policy that is in force in the policy's annotation, for restarts."""
+"""`LastGoodWriter`: stores a policy's generation in force in an annotation of the policy, for restarts."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ TOO_LARGE: Final = f"the annotations of the policy would exceed {MAX_ANNOTATIONS
 
 
 class LastGoodWriter:
-    """Writes the annotation with a policy's generation in force, and stores why a write failed."""
+    """Writes the annotations with policies' generations in force, and remembers why a write failed."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._unkept: dict[PolicyKey, str] = {}
-        """Reasons by policy."""
+        """The reason why the generation in force is not stored, by policy."""
 
     def unkept(self, key: PolicyKey) -> str:
-        """Return why the generation in force of a policy is not stored; empty if it is stored."""
+        """Return why a policy's generation in force is not stored in its annotation; empty if it is stored."""
         return self._unkept.get(key, "")
 
     def forget(self, key: PolicyKey) -> None:
-        """Remove the stored failure of a deleted policy."""
+        """Forget why the annotation of a deleted policy was not written."""
         self._unkept.pop(key, None)
 
     async def keep(self, entry: StoredPolicy) -> tuple[bool, str]:
-        """Write the annotation if it does not contain the generation in force.
+        """Write a policy's annotation if it does not contain the generation in force.
 
         Returns:
             Whether no retry is needed, and the version of the object now. The version is empty if others have changed
@@ -64,7 +64,7 @@ class LastGoodWriter:
         return True, version
 
     def _failed(self, key: PolicyKey, reason: str, details: str) -> None:
-        """Store and log a failed write of the annotation: once per policy if it is too large, otherwise once."""
+        """Remember and log a failed write; log too large policies one by one, other failures once."""
         known = {self.unkept(key)} if reason == TOO_LARGE else set(self._unkept.values())
         if reason not in known:
             log.warning('policy "%s": cannot store the generation in force; a restart may lose it: %s', key, details)

@@ -51,7 +51,7 @@ async def dry_run(
 def dry_run_group(
     engine: Engine, pods: Sequence[Pod], given: PodGroup | None, policies: PolicySet, rng: random.Random
 ) -> Record:
-    """Return the decision record of a pod group: of its pending pods and of some more pods.
+    """Return the decision record of a pod group, of which further members may be given.
 
     Args:
         engine: A separate engine of the pods' profile.
@@ -80,7 +80,7 @@ def dry_run_group(
 
 @contextmanager
 def _replaced(group: PodGroup | None, cluster: Cluster) -> Iterator[None]:
-    """Add or replace the PodGroup object of a group inside this context."""
+    """Add or replace the PodGroup object in the cluster inside this context."""
     groups = cluster.pod_groups
     if group is None or groups is None:
         yield
@@ -100,7 +100,7 @@ def _replaced(group: PodGroup | None, cluster: Cluster) -> Iterator[None]:
 async def _decided(
     engine: Engine, pod: Pod, rng: random.Random, update_time: Callable[[], None]
 ) -> tuple[Decision, PostFilterResult | None]:
-    """Decide about a pod; decide again if the cluster changed while extenders were called."""
+    """Return the decision about a pod; decide again if the cluster changed while extenders were called."""
     extenders = engine.profile.extending(pod)
     update_time()
     if not extenders:
@@ -126,7 +126,7 @@ def _refuse_placed(pod: Pod, cluster: Cluster) -> None:
 
 
 def _node_of(pod: Pod, cluster: Cluster) -> str:
-    """Return the node of the placed pod with the same name; empty if there is no such pod."""
+    """Return the node of the placed pod with the name of a given pod; empty if no such pod is placed."""
     named = (one for one in cluster.pods.by_id.values() if one.pod.key == pod.key)
     placed = next(named, None)
     return "" if placed is None else cluster.nodes.names[placed.row]

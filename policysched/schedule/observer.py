@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class AttemptResult(Enum):
-    """How an attempt to schedule a pod ended."""
+    """The way in which an attempt to schedule a pod ended."""
 
     SCHEDULED = "scheduled"
     UNSCHEDULABLE = "unschedulable"
@@ -37,52 +37,52 @@ class AttemptResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A finished scheduling attempt, with its binding if there was one."""
+    """A finished scheduling attempt of a pod, including its binding if the pod was bound."""
 
     queued: QueuedPod
     result: AttemptResult
     seconds: float
-    """Duration of the attempt."""
+    """Duration of the attempt. Units: seconds."""
     node: str = ""
     message: str = ""
-    """Reason why the pod is not scheduled."""
+    """Reason why the pod is not scheduled; empty if the pod was bound."""
     is_news: bool = True
-    """Whether the message differs from the message in the pod's condition."""
+    """Whether the message differs from the message in the pod's PodScheduled condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
-    """The decision about a pod group; pods are named by identity."""
+    """The decision about a pod group; its mappings name pods by identity."""
 
     result: AttemptResult
     message: str
-    """Reason why the group is not scheduled."""
+    """Reason why the group is not scheduled; empty if it is."""
     nodes: Mapping[str, str]
-    """Nodes of the members that fit."""
+    """The node of each member that fits, by pod identity."""
     nominated: Mapping[str, str]
-    """Nodes for which members are nominated."""
+    """The nominated nodes of members, by pod identity."""
     victims: Sequence[Pod]
-    """Pods that are evicted for the group."""
+    """The pods that are evicted for the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAttempt:
-    """A finished cycle of a pod group; the bindings of its members may be under way."""
+    """A finished cycle of a pod group; the bindings of its members have not begun."""
 
     queued: QueuedPodGroup
     result: AttemptResult
     message: str
-    """Reason why the group is not scheduled."""
+    """Reason why the group is not scheduled; empty if it is."""
     scheduled: int
-    """Number of members of the group that fit and are bound."""
+    """Number of members that fit and whose binding is started."""
     unschedulable: int
-    """Number of members of the group that are not bound."""
+    """Number of members whose binding is not started."""
     algorithm_seconds: float
-    """Duration of the group's cycle until the decision."""
+    """Duration of the group's cycle until the decision. Units: seconds."""
     seconds: float
-    """Duration of the group's attempt."""
+    """Duration of the group's attempt. Units: seconds."""
     waits: bool = False
-    """Whether the group waits for the pods that it preempts."""
+    """Whether the group waits until the pods that it preempts are gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class PlacementSearch:
 
     profile: str
     generated: int
-    """Number of generated placements."""
+    """Number of placements that plugins generated."""
     evaluated: Sequence[tuple[bool, float]]
     """For each evaluated placement, whether the group fits, and the duration of the evaluation in seconds."""
 
@@ -100,34 +100,34 @@ class Observer:
     """Receives events of the scheduler; every method does nothing by default."""
 
     def on_swap(self, profiles: Mapping[str, Profile], policies: PolicySet) -> None:
-        """Called when profiles or policies are replaced, before the next cycle."""
+        """Called after profiles or policies were replaced, before the next cycle."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
-        """Called after a scheduling cycle."""
+        """Called after the scheduling cycle of a pod."""
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
-        """Called when victims of a preemption are chosen."""
+        """Called when the victims of a pod's preemption are chosen."""
 
     def on_group_preemption(self, group: PodGroup, result: PodGroupPostFilterResult) -> None:
-        """Called when victims of the preemption by a pod group are chosen."""
+        """Called when the victims of a pod group's preemption are chosen."""
 
     def on_attempt(self, attempt: Attempt) -> None:
-        """Called at the end of a scheduling attempt of a pod."""
+        """Called at the end of a pod's scheduling attempt."""
 
     def on_group_cycle(self, queued: QueuedPodGroup, members: Sequence[QueuedPod]) -> None:
         """Called before the cycle of a pod group, with its members in the order of evaluation."""
 
     def on_group_decision(self, verdict: GroupVerdict | None) -> None:
-        """Called after the cycle of a pod group, before its members are placed; without a verdict if it failed."""
+        """Called after a pod group's cycle, before members are placed; `verdict` is None if the cycle failed."""
 
     def on_group_attempt(self, attempt: GroupAttempt) -> None:
-        """Called after the cycle of a pod group."""
+        """Called after a pod group's cycle, when its members are assumed and before their bindings begin."""
 
     def on_placement_search(self, search: PlacementSearch) -> None:
-        """Called after each search for a placement of a pod group, also those of simulations."""
+        """Called after each search for a placement of a pod group, in attempts and in simulations of preemption."""
 
     def on_queued(self, queued: QueuedPod, queue: str, event: str) -> None:
-        """Called when a pod, or a pod group before its members, enters a queue.
+        """Called when a pod enters a queue; for a pod group, called for the group, then for each member.
 
         Args:
             queued: The pod or pod group.
@@ -136,7 +136,7 @@ class Observer:
         """
 
     def on_permit_wait(self, waiting: WaitingPod, status: Status | None, seconds: float) -> None:
-        """Called at the end of a wait at Permit; the status is None if the pod was allowed."""
+        """Called at the end of a pod's wait at Permit; `status` is None if the pod was allowed."""
 
     def on_claim_request(self, *, created: bool) -> None:
         """Called after a request to create a ResourceClaim."""
@@ -149,7 +149,7 @@ Observers = Sequence[Observer]
 
 
 def notify(observers: Observers, say: Callable[[Observer], None]) -> None:
-    """Call a method of every observer; log exceptions."""
+    """Call the same method of every observer; log exceptions."""
     for one in observers:
         try:
             say(one)
@@ -162,7 +162,7 @@ class LogLines(Observer):
 
     def __init__(self) -> None:
         self._counts: WeakKeyDictionary[QueuedPod, tuple[int, int]] = WeakKeyDictionary()
-        """Numbers of evaluated and feasible nodes of the pods that are being bound."""
+        """The numbers of evaluated and feasible nodes of each pod that is being bound."""
 
     def on_decision(self, queued: QueuedPod, decision: Decision) -> None:
         """Log the node that a decision selects."""
@@ -172,7 +172,7 @@ class LogLines(Observer):
         log.log(V3, "Attempting to bind pod to node", {"pod": queued.pod.key, "node": decision.node})
 
     def on_preemption(self, queued: QueuedPod, result: PostFilterResult) -> None:
-        """Log the node and the number of victims of a preemption."""
+        """Log the nominated node and the number of victims of a preemption."""
         told = {"node": result.nominated_node, "pod": queued.pod.key, "victims": len(result.victims)}
         log.log(V2, "the target node for the preemption is determined", told)
 

@@ -1,4 +1,4 @@
-"""`ConditionWrites`: writes of pod statuses (conditions, nominatedNodeName), in order for each pod.
+"""`ConditionWrites`: writes the statuses of pods (condition, nominatedNodeName), one write at a time for each pod.
 
 kube-scheduler writes a condition before its next decision; here decisions do not wait for the network. A binding waits
 for the pod's earlier writes, because a condition written after the binding would mark a running pod as unschedulable.
@@ -18,30 +18,30 @@ from policysched.state.placed.pods import pod_id
 
 log = logging.getLogger(__name__)
 PATIENCE = 1.0
-"""Time after which a running write is cancelled if a newer write or the binding waits for it. Units: seconds."""
+"""Time after which a running write is cancelled if a newer write or the binding waits for its end. Units: seconds."""
 _GONE = frozenset((404, 422))
-"""HTTP statuses of a write to a pod that was deleted or recreated under the same name."""
+"""HTTP statuses of the API server's answer if the pod was deleted, or recreated under the same name."""
 
 
 @dataclass(slots=True)
 class StatusWrite:
-    """A write of a pod's status, and its task."""
+    """A write of a pod's status, with the task that sends it."""
 
     task: asyncio.Task[Any] | None
     change: PodStatusChange
 
 
 class ConditionWrites:
-    """Writes conditions and nominated nodes of pods."""
+    """Writes the PodScheduled condition and nominatedNodeName of pods."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._unsent: dict[str, StatusWrite] = {}
-        """Writes that wait for an earlier write of their pod, or for the request limit."""
+        """Writes, by pod identity, that wait for an earlier write of the pod or for the request limit."""
         self._sent: dict[str, StatusWrite] = {}
 
     async def write(self, pod: Pod, change: PodStatusChange, *, first: bool = False) -> None:
-        """Write a change after the pod's earlier writes; merge it with a write that is not sent yet.
+        """Write a status change after the pod's earlier writes; merge it into a change that is not sent yet.
 
         Errors are logged: the next attempt writes again.
 
@@ -84,7 +84,7 @@ class ConditionWrites:
             await self._client.report_pod_status(pod, newest)
 
     async def settle(self, identity: str) -> None:
-        """Wait until no write of the pod is running; cancel writes that are not sent or take too long."""
+        """Wait until no write of a pod is running; drop a write that is not sent, and cancel a write that is late."""
         self._drop_unsent(identity)
         while (sent := self._sent.get(identity)) is not None:
             await _end(sent.task)

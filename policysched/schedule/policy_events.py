@@ -1,4 +1,4 @@
-"""`PolicyEvents`: Events on SchedulingPolicy objects with the result of an edit.
+"""`PolicyEvents`: records Kubernetes Events about edits of SchedulingPolicy objects.
 
 Each generation that takes effect or is rejected gets an Event. If a policy is edited repeatedly, later Events have an
 equal text, so that they are counted as a series.
@@ -17,23 +17,23 @@ from policysched.rules.policy_set.store import StoredPolicy
 from policysched.rules.policy_status.status import effect
 
 MOST: Final = 10
-"""Maximum number of different Event texts about one policy within `WITHIN` seconds."""
+"""Maximum number of Events with different texts about one policy within `WITHIN` seconds."""
 WITHIN: Final = 600.0
-"""Period for which `MOST` limits the Events of a policy. Units: seconds."""
+"""Period to which the limit `MOST` applies. Units: seconds."""
 COMBINED: Final = "(combined from similar events): the policy is edited repeatedly; see its status"
 
 
 class PolicyEvents:
-    """Records an Event for each generation of a policy, once."""
+    """Records one Event about each generation of a policy."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._told: dict[PolicyKey, tuple[str, int, int]] = {}
-        """The last recorded Event by policy: UID, generation, and generation in force."""
+        """For each policy, the UID, generation and generation in force of its last Event."""
         self._recent: dict[PolicyKey, deque[float]] = {}
 
     def record(self, entry: StoredPolicy) -> None:
-        """Record an Event about a policy's newest generation, unless there already is an Event about it."""
+        """Record an Event about a policy's newest generation, unless the last Event is about this generation."""
         policy, active = entry.policy, entry.active.generation if entry.active is not None else 0
         of, status = policy.metadata, policy.status
         said = (of.uid, of.generation, active)
@@ -48,7 +48,7 @@ class PolicyEvents:
         self._client.record(PolicyEvent(policy, kind, reason, "Reloading", note, self._clock.now()))
 
     def forget(self, key: PolicyKey) -> None:
-        """Drop the records of a deleted policy."""
+        """Forget the Events of a deleted policy."""
         self._told.pop(key, None)
         self._recent.pop(key, None)
 

@@ -1,4 +1,4 @@
-"""`Reloader`: reloads policies while the scheduler runs: compiles them, swaps the policy set, and writes statuses.
+"""`Reloader`: compiles changed policies while the scheduler runs, swaps the policy set and writes statuses.
 
 The event loop runs other tasks between two compilations. The policies that are listed at the start take effect
 together, before the first attempt.
@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 RETRY_AFTER = 1.0
 MAX_RETRIES = 5
 LONGEST_PAUSE = 60.0
-"""Longest pause between two equal status writes if another client overwrites the status. Units: seconds."""
+"""Longest pause between two equal writes of a status that another client overwrites. Units: seconds."""
 _MAX_DOUBLINGS = 10
 COUNT_EVERY = 60.0
-"""Interval of checks on how many nodes each input of the policies exists. Units: seconds."""
+"""Time between two counts of the nodes on which the inputs of the policies exist. Units: seconds."""
 NEWS_GATHER = 3.0
-"""Delay of a check after a change, to collect more changes. Units: seconds."""
+"""Delay of a count of nodes after a change, to collect further changes. Units: seconds."""
 
 
 class Reloader:
@@ -46,27 +46,27 @@ class Reloader:
         self.store = PolicyStore(self._failed)
         self._work = _Newest()
         self._unwritten: dict[PolicyKey, int] = {}
-        """Policies with an unwritten status, with the number of failed writes."""
+        """The policies whose status is not written, with the number of failed writes."""
         self._superseded: dict[PolicyKey, str] = {}
-        """Resource versions that writing the annotation created, by key: their statuses are already written."""
+        """Resource versions, by policy, that writing the annotation created: their status is already written."""
         self._last_good = LastGoodWriter(client)
         self._repeats = _Repeats(clock)
         self._events = PolicyEvents(client, clock)
         self._due = asyncio.Event()
         self._coverage = CoverageReports(scheduler.cluster, instance)
         self._news: set[PolicyKey] = set()
-        """Policies whose values on nodes changed."""
+        """The policies whose values exist on a different number of nodes than their status reports."""
         self._early = asyncio.Event()
         self._acting: dict[PolicyKey, CompiledPolicy] = {}
-        """The policies in force, by key."""
+        """The policies in force, compiled, by key."""
         self._in_force = PolicySet()
         self.on_swap: Callable[[PolicySet], None] = _nobody
-        """Called with the policies in force after each swap."""
+        """Function called with the policies in force after each swap."""
         self.on_failure: Callable[[Policy, Exception], None] = _log_failure
-        """Called with a policy whose processing failed in the scheduler."""
+        """Function called with a policy whose processing failed by an error of the scheduler."""
 
     async def start(self, policies: Iterable[Policy]) -> None:
-        """Compile the initial policies, and put them in force together."""
+        """Compile the initial policies and put all of them in force in one swap."""
         given = list(policies)
         self._acting = {}
         for policy in given:
@@ -84,7 +84,7 @@ class Reloader:
 
     @property
     def in_force(self) -> PolicySet:
-        """The policies in force."""
+        """The set of policies in force."""
         return self._in_force
 
     def upsert(self, policy: Policy) -> None:
@@ -96,7 +96,7 @@ class Reloader:
         self._work.put_nowait(key)
 
     def use_profiles(self, profiles: Mapping[str, Profile], changed: frozenset[str], *, policies: bool) -> int:
-        """Replace profiles and combine them with the policies in force; return how many pods are requeued.
+        """Replace profiles and combine them with the policies in force; return the number of requeued pods.
 
         Args:
             profiles: The new profiles by name.
@@ -108,11 +108,11 @@ class Reloader:
         return self._scheduler.use_profiles(profiles, self._in_force, changed)
 
     def check_soon(self) -> None:
-        """Check soon on how many nodes each input of the policies exists."""
+        """Check soon on how many nodes the inputs of the policies exist."""
         self._early.set()
 
     async def run(self, acting: asyncio.Event | None = None) -> None:
-        """Apply changes of policies and, in a separate task, write statuses, until cancelled.
+        """Apply changes of policies until cancelled; write statuses in a separate task.
 
         Args:
             acting: Set when statuses may be written: only the leader writes them.
@@ -135,7 +135,7 @@ class Reloader:
                 await asyncio.sleep(0)
 
     async def _write_for_ever(self, acting: asyncio.Event | None) -> None:
-        """Write statuses until cancelled, without delaying changes of policies."""
+        """Write statuses until cancelled, in a task that does not delay changes of policies."""
         if acting is not None:
             await acting.wait()
         while True:
@@ -161,7 +161,7 @@ class Reloader:
             self._report(policy.key)
 
     async def _put_in_force(self, changed: frozenset[PolicyKey]) -> None:
-        """Put the stored policies in force if the generation of some policy changed."""
+        """Put the stored policies in force if the generation in force of any policy changed."""
         if not changed:
             return
         self._swap(frozenset(map(plugin_name, changed)))
@@ -176,7 +176,7 @@ class Reloader:
             log.info('policy "%s" %s', key, effect(entry.active))
 
     def _report(self, key: PolicyKey) -> None:
-        """Count on how many nodes a policy's inputs exist, and write the policy's status if it differs."""
+        """Count the nodes on which a policy's inputs exist; write the policy's status if it differs."""
         self._look(key)
         self._write_soon(key)
 
@@ -185,7 +185,7 @@ class Reloader:
         self._due.set()
 
     def _look(self, key: PolicyKey) -> bool:
-        """Count on how many nodes a policy's inputs exist; return whether the counts require a new status."""
+        """Count the nodes on which a policy's inputs exist; return whether the status has to change."""
         entry, news = self.store.get(key), False
         if entry is not None:
             try:
@@ -200,7 +200,7 @@ class Reloader:
         return news
 
     async def _count_for_ever(self) -> None:
-        """Count regularly on how many nodes each policy's inputs exist, one policy at a time, until cancelled."""
+        """Count regularly, until cancelled, the nodes on which each policy's inputs exist, one policy at a time."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(COUNT_EVERY):
@@ -255,7 +255,7 @@ class Reloader:
         await self._put_in_force(changed)
 
     def _swap(self, changed: frozenset[str]) -> None:
-        """Put the stored policies in force, replacing the policy set of the scheduler.
+        """Put the stored policies in force by replacing the scheduler's policy set.
 
         If a new generation cannot be evaluated, the generation in force stays. If a generation in force can no longer
         be evaluated, it stays too: decisions fail then, and no pod is placed without it.
@@ -274,7 +274,7 @@ class Reloader:
         self.on_swap(policies)
 
     def _acts_alone(self, key: PolicyKey) -> bool:
-        """Return whether a policy can be evaluated without other policies; if not, reject its new generation."""
+        """Return whether a policy can be evaluated alone; if not, reject its new generation."""
         entry, acting = self.store.get(key), self._acting.get(key)
         if entry is None or entry.active is None or entry.active is acting:
             return True
@@ -305,7 +305,7 @@ class Reloader:
                 self._unwritten.setdefault(key, tries + 1)
 
     async def _settle(self, entry: StoredPolicy) -> bool:
-        """Write a policy's annotation and status if they differ; return True if no retry is needed."""
+        """Write a policy's annotation and status if they differ; return False if a retry is needed."""
         policy = entry.policy
         if policy.metadata.resource_version == self._superseded.get(policy.key):
             return True
@@ -328,7 +328,7 @@ class Reloader:
         return kept and written
 
     async def _write(self, policy: Policy, version: str, status: dict[str, object]) -> bool:
-        """Write a policy's status; return True if no retry is needed, as after a conflict with a newer object."""
+        """Write a policy's status; return False if a retry is needed; a conflict with a newer object needs none."""
         try:
             await self._client.set_policy_status(policy.key, version, status)
         except ApiError as error:
@@ -341,7 +341,7 @@ class Reloader:
 
 
 class _Repeats:
-    """Pauses between equal writes to a policy that another client overwrites repeatedly.
+    """Pauses between equal writes of a policy's status that another client overwrites.
 
     Two installations with the same name may never agree: on metrics, on cost limits, or by their versions.
     """
@@ -349,15 +349,15 @@ class _Repeats:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._of: dict[PolicyKey, tuple[Hashable, int, float]] = {}
-        """Last write, number of its repetitions, and end of the pause, by policy."""
+        """For each policy, the last written status, the number of its repetitions, and the end of the pause."""
 
     def must_wait(self, entry: StoredPolicy) -> bool:
-        """Return whether a write equal to the last write of a policy has to wait."""
+        """Return whether a policy's status must not be written yet: it equals the last status and the pause lasts."""
         said, _, until = self._of.get(entry.policy.key, (None, 0, 0.0))
         return said == _said(entry) and self._clock.monotonic() < until
 
     def wrote(self, entry: StoredPolicy) -> None:
-        """Record a status write of a policy, to detect repeated equal writes."""
+        """Record that a policy's status was written."""
         now, key, said = self._clock.monotonic(), entry.policy.key, _said(entry)
         before, times, until = self._of.get(key, (said, 0, now))
         times = times + 1 if before == said and now < until + LONGEST_PAUSE else 1
@@ -366,7 +366,7 @@ class _Repeats:
         self._of[key] = said, times, now + pause
 
     def forget(self, key: PolicyKey) -> None:
-        """Remove the pause of a policy."""
+        """Forget the writes of a deleted policy."""
         self._of.pop(key, None)
 
 
@@ -376,7 +376,7 @@ def _said(entry: StoredPolicy) -> Hashable:
 
 
 class _Newest(asyncio.Queue[Policy | PolicyKey]):
-    """A queue of changed policies with only the newest version of each, in the order of their first change.
+    """A queue of changed policies that keeps only the newest version of each, in the order of the first change.
 
     Repeated edits of a policy do not delay other policies.
     """

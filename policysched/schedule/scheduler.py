@@ -1,4 +1,4 @@
-"""`Scheduler`: applies changes to the cluster, swaps policies and profiles, and decides about pending pods one by one.
+"""`Scheduler`: applies changes to the cluster, swaps policies and profiles, and runs attempts of pending pods.
 
 Everything runs in one event loop. A cycle is synchronous, so the cluster does not change during it. After `TURN`
 seconds of cycles, the loop runs other tasks and applies the changes that arrived. All requests go through the `Client`.
@@ -54,12 +54,12 @@ from policysched.state.pod_groups import PodGroups
 
 log = logging.getLogger(__name__)
 AFTER_FAILURE = 1.0
-"""Pause after a failure of the scheduler that no single pod caused. Units: seconds."""
+"""Pause after an error of the scheduler that no single pod caused. Units: seconds."""
 PENDING_ADDED: Final = Change(Resource.PENDING_POD, Action.ADD)
 PENDING_UPDATED: Final = Change(Resource.PENDING_POD, Action.UPDATE_OTHER)
 PENDING_DELETED: Final = Change(Resource.PENDING_POD, Action.DELETE)
 LAST_WORDS: Final = 10.0
-"""Default time for bindings to end at a shutdown. Units: seconds."""
+"""Default time for which bindings may continue at a shutdown. Units: seconds."""
 
 
 class Scheduler:
@@ -76,7 +76,7 @@ class Scheduler:
     """
 
     last_words: float = LAST_WORDS
-    """Time for bindings to end after the last cycle, at a shutdown. Units: seconds."""
+    """Time for which bindings may continue after the last cycle at a shutdown. Units: seconds."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - dependencies are passed in
         self,
@@ -122,7 +122,7 @@ class Scheduler:
         self._connect_plugins()
 
     def _grouped(self, client: Client) -> GroupAttempts | None:
-        """Return the object that runs attempts of pod groups; None if pods are scheduled one by one."""
+        """Return the object that runs attempts of pod groups; None if the cluster has no pod groups."""
         groups, queue = self.cluster.pod_groups, self.queue
         if groups is None or not isinstance(queue, GroupQueue):
             return None
@@ -153,7 +153,7 @@ class Scheduler:
         return self._put_in_force(active, policies, changed, "SchedulingPolicyUpdate")
 
     def use_profiles(self, profiles: Mapping[str, Profile], policies: PolicySet, changed: frozenset[str]) -> int:
-        """Replace the profiles of some names; profiles of other names stay unchanged.
+        """Replace the profiles of the given names; profiles of other names stay unchanged.
 
         Args:
             profiles: The new profiles, with the same QueueSort plugin.
@@ -171,7 +171,7 @@ class Scheduler:
         return self._put_in_force(active, policies, changed, "ConfigurationUpdate")
 
     def join(self, policies: PolicySet) -> dict[str, Profile]:
-        """Return copies of the profiles with some policies and evaluate their rules, without putting them in force."""
+        """Return copies of the profiles with given policies after evaluating their rules once; nothing is replaced."""
         return {name: policies.join(profile, self.cluster) for name, profile in self._profiles.items()}
 
     def _put_in_force(
@@ -190,7 +190,7 @@ class Scheduler:
                 profile.handle.connect(self.cluster, self._binder.handle)
 
     async def dry_run(self, pod: Pod, policies: PolicySet, rng: random.Random) -> Record:
-        """Decide about a pod without placing it; return the decision record.
+        """Decide about a pod without placing the pod; return the decision record.
 
         Args:
             pod: A pod of one of the profiles.
@@ -206,7 +206,7 @@ class Scheduler:
     def dry_run_group(
         self, pods: Sequence[Pod], group: PodGroup | None, policies: PolicySet, rng: random.Random
     ) -> Record:
-        """Decide about a pod group without placing it; return the decision record.
+        """Decide about a pod group without placing its pods; return the decision record.
 
         Args:
             pods: Pods of the group, of one of the profiles; its pending pods are decided with them.
@@ -228,7 +228,7 @@ class Scheduler:
         return TemplateEvaluator(engine, pod, policies.acting(engine.profile))
 
     def plugin_watches(self) -> dict[str, PluginWatch]:
-        """Return the durations of out-of-tree plugins, by profile; thread-safe."""
+        """Return the objects that measure out-of-tree plugins, by profile; thread-safe."""
         return {name: profile.handle.watch for name, profile in self._profiles.items() if profile.handle is not None}
 
     def profiles_in_force(self) -> dict[str, Profile]:
@@ -237,7 +237,7 @@ class Scheduler:
 
     @property
     def binding_count(self) -> int:
-        """Number of pods that are being bound; thread-safe."""
+        """Number of running bindings; thread-safe."""
         return self._binder.under_way
 
     @property
@@ -246,7 +246,7 @@ class Scheduler:
         return sum(engine.classes.nbytes for engine in self._engines.values())
 
     def set_node(self, node: Node) -> None:
-        """Add a node to the cluster, or replace the node with its name."""
+        """Add a node to the cluster, or replace the node of the same name."""
         self._changes.publish(self.cluster.set_node(node))
 
     def remove_node(self, name: str) -> None:
@@ -290,7 +290,7 @@ class Scheduler:
         self._nomination_ended(freed)
 
     def _add_member(self, pod: Pod, identity: str, groups: PodGroups) -> None:
-        """Add or update a pod in a cluster with pod groups; a new pod may complete a group."""
+        """Add or update a pod in a cluster with pod groups; a new pod may make its group complete."""
         is_new = self.queue.get(identity) is None
         groups.await_pod(pod)
         self.queue.add(pod)
@@ -300,7 +300,7 @@ class Scheduler:
             self._changes.latest = PENDING_UPDATED
 
     def _nominated_before(self, pod: Pod, identity: str) -> Nomination | None:
-        """Return the nomination from a pod's last attempt that the pod's new version no longer has."""
+        """Return the nomination from a pod's last attempt if the pod's new version no longer has it; else None."""
         queued = self.queue.get(identity)
         if queued is None:
             return None
@@ -309,7 +309,7 @@ class Scheduler:
         return Nomination(old, node) if node and node != pod.status.nominated_node_name else None
 
     def _nomination_ended(self, freed: Nomination | None) -> None:
-        """Requeue the pods that may use the resources of a removed nomination, including the nominated pod."""
+        """Requeue the pods that may use the resources of a nomination that ended, including the nominated pod."""
         if freed is not None:
             change = departure(freed.pod, freed.node, self.cluster.nodes.row_of.get(freed.node, -1))
             self._changes.update_time()
@@ -363,7 +363,7 @@ class Scheduler:
         self._changes.publish(change)
 
     def _handle(self, act: Callable[[Any], None], obj: Any) -> None:
-        """Apply an object to the cluster, and record the duration if the cluster changed."""
+        """Apply an object to the cluster; if the cluster changed, record the duration."""
         timing = self._timing
         if timing is None:
             act(obj)
@@ -377,17 +377,17 @@ class Scheduler:
                 engine.classes.relieve()
 
     def set_metric(self, answer: MetricAnswer) -> None:
-        """Store the values that a metric source returned, and requeue the pods that they may help."""
+        """Store the values from a metric source, and requeue the pods that the values may help."""
         self._changes.update_time()
         self._changes.publish(self.cluster.metrics.take(answer))
 
     @property
     def is_busy(self) -> bool:
-        """Whether pods are active, or bindings and status writes are running; thread-safe."""
+        """Whether pods are active, or bindings or status writes are running; thread-safe."""
         return bool(self.queue.counts().active or self.attempts.tasks)
 
     async def run(self) -> None:
-        """Decide about pending pods until cancelled, then wait for bindings."""
+        """Run attempts for pending pods until cancelled, then wait for bindings to end."""
         self._connect_plugins()
         try:
             while True:
@@ -400,7 +400,7 @@ class Scheduler:
             await self.attempts.finish(self.last_words)
 
     async def _try_pods(self) -> None:
-        """Run attempts for `TURN` seconds, or wait until a pod is ready."""
+        """Run attempts for `TURN` seconds; if no pod is ready, wait for a ready pod."""
         turn_ends = self._clock.monotonic() + TURN
         while (queued := self.queue.pop()) is not None:
             if self.group_attempts is not None and isinstance(queued, QueuedPodGroup):

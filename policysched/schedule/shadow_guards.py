@@ -1,4 +1,4 @@
-"""`ShadowGuards`: counts and logs victims that policies in Shadow mode would have protected from preemption.
+"""`ShadowGuards`: counts and logs the victims that policies in Shadow mode would have protected from preemption.
 
 Guards are evaluated for chosen victims only; a dry-run evaluates them for all candidates.
 """
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 MOST_SAID: Final = 32
-"""Maximum number of log lines per preemption; further victims are only counted."""
+"""Maximum number of log lines per preemption; further victims are counted only."""
 
 
 class ShadowGuards:
@@ -29,15 +29,15 @@ class ShadowGuards:
 
     def __init__(self) -> None:
         self.kept: Counter[str] = Counter()
-        """Number of victims by the plugin name of the policy."""
+        """Number of victims that a policy would have protected, by the policy's plugin name."""
 
     def keep(self, names: Set[str]) -> None:
-        """Keep the counts of the policies with some plugin names, and remove all other counts."""
+        """Drop the counts of all policies whose plugin names are not given."""
         for name in self.kept.keys() - names:
             del self.kept[name]
 
     def look(self, guards: Sequence[VictimGuard], pod: Pod, cluster: Cluster, victims: Sequence[Pod]) -> None:
-        """Count and log the victims of a preemptor that policies in Shadow mode would protect."""
+        """Count and log the victims of a preemptor that policies in Shadow mode would have protected."""
         going = [pod_id(one) for one in victims if one.metadata.deletion_timestamp is None]
         placed = [found for one in going if (found := cluster.pods.by_id.get(one)) is not None]
         told = 0
@@ -58,7 +58,7 @@ class ShadowGuards:
 def _kept(
     guard: VictimGuard, pod: Pod, cluster: Cluster, placed: Sequence[PlacedPod]
 ) -> Iterator[tuple[Pod, Callable[[], tuple[str, str]]]]:
-    """Yield the victims that a guard would protect, each with a function that returns reason and read values."""
+    """Yield each victim that a guard would protect, with a function that returns the reason and the values read."""
     if not placed:
         return
     try:

@@ -1,4 +1,4 @@
-"""Interface for recording durations of extension points, plugins, queueing hints and events.
+"""`Timing`: interface for recording durations of extension points, plugins, queueing hints and changes.
 
 The `Timing` has the clock; without one, no time is read. The points of a decision are measured by laps, because each
 begins where the previous point ended. Plugins are measured in one of `SAMPLE` decisions.
@@ -16,7 +16,7 @@ from policysched.framework.pod_groups import PodGroupPostFilterResult
 
 T = TypeVar("T")
 SAMPLE: Final = 10
-"""Number of decisions of which one has its plugins measured, as in kube-scheduler."""
+"""One in this many decisions measures its plugins, as in kube-scheduler."""
 PRE_ENQUEUE: Final = "PreEnqueue"
 PRE_FILTER: Final = "PreFilter"
 FILTER: Final = "Filter"
@@ -24,9 +24,9 @@ POST_FILTER: Final = "PostFilter"
 PRE_SCORE: Final = "PreScore"
 SCORE: Final = "Score"
 CYCLE_POINTS: Final = (PRE_FILTER, FILTER, PRE_SCORE, SCORE)
-"""The extension points of a decision, in the order of `CycleTimes.seconds`."""
+"""The extension points of a decision; the index is the one in `CycleTimes.seconds`."""
 PREPARED, FILTERED, PRE_SCORED, SCORED = range(4)
-"""Indexes of these extension points in `CYCLE_POINTS`."""
+"""The indexes of PreFilter, Filter, PreScore and Score in `CYCLE_POINTS`."""
 NORMALIZE: Final = "ScoreExtensionNormalize"
 PLACEMENT_GENERATE: Final = "PlacementGenerate"
 PLACEMENT_FEASIBLE: Final = "PlacementFeasible"
@@ -40,11 +40,11 @@ BIND: Final = "Bind"
 POST_BIND: Final = "PostBind"
 POD: Final = "pod"
 POD_GROUP: Final = "podgroup"
-"""The kinds of preemptors."""
+"""Name of a preemptor that is a pod group, in metrics; `POD` is that of a pod."""
 
 
 class Timing(Protocol):
-    """Records durations; its methods are called often and must be fast.
+    """Records durations in seconds; the methods are called often and must be fast.
 
     Units: seconds.
     """
@@ -53,7 +53,7 @@ class Timing(Protocol):
     """A monotonic clock. Units: seconds."""
 
     def decided(self, profile: str, seconds: list[float]) -> None:
-        """Record the durations of the extension points of a successful decision; 0 for points that were not reached."""
+        """Record how long each extension point of a successful decision took; 0 for points that were not reached."""
 
     def point(self, point: str, status: Code, profile: str, seconds: float) -> None:
         """Record the duration of an extension point."""
@@ -65,17 +65,17 @@ class Timing(Protocol):
         """Record the duration of a queueing hint; the outcome is Queue, QueueSkip or Error."""
 
     def change(self, event: str, seconds: float) -> None:
-        """Record the duration of a change of the cluster."""
+        """Record how long a change of the cluster took."""
 
     def searched(self, preemptor: str, status: Code, seconds: float) -> None:
-        """Record the duration of a search for victims by a preemptor of a kind."""
+        """Record how long the search for victims took; the preemptor is `POD` or `POD_GROUP`."""
 
     def preempted(self, preemptor: str, seconds: float, *, succeeded: bool) -> None:
-        """Record the duration of a preemption by a preemptor of a kind, after the choice of victims."""
+        """Record how long the eviction of chosen victims took; the preemptor is `POD` or `POD_GROUP`."""
 
 
 class CycleTimes:
-    """Measures the extension points of decisions, one decision at a time.
+    """Measures how long the extension points of a decision take, one decision at a time.
 
     Args:
         timing: Records the durations.
@@ -100,17 +100,17 @@ class CycleTimes:
         self._last = self._now()
 
     def resume(self) -> None:
-        """Continue measuring after time that belongs to no extension point, such as calls of extenders."""
+        """Continue to measure after a period that belongs to no extension point, such as calls of extenders."""
         self._last = self._now()
 
     def lap(self, place: int) -> None:
-        """Add the time since the last call to an extension point, given by its index in `CYCLE_POINTS`."""
+        """Add the time since the last call to the extension point with index `place` in `CYCLE_POINTS`."""
         now = self._now()
         self.seconds[place] += now - self._last
         self._last = now
 
     def measured(self, plugin: str | tuple[str, ...], point: str, ask: Callable[..., T], *arguments: Any) -> T:
-        """Call a plugin and report its duration; for a plugin block, report an equal part for each member."""
+        """Call a plugin and record its duration; for a plugin block, record an equal part for each member."""
         names = (plugin,) if isinstance(plugin, str) else plugin
         began = self._now()
         answer = ask(*arguments)
@@ -123,7 +123,7 @@ class CycleTimes:
 def timed(
     times: CycleTimes | None, plugin: str | tuple[str, ...], point: str, ask: Callable[..., T], *arguments: Any
 ) -> T:
-    """Call a plugin or plugin block and return its result; report the duration if the decision is measured."""
+    """Call a plugin or plugin block and return its result; record the duration if the decision is measured."""
     if times is None or not times.by_plugin:
         return ask(*arguments)
     return times.measured(plugin, point, ask, *arguments)
@@ -158,7 +158,7 @@ async def at_point(timing: Timing | None, point: str, profile: str, answers: Awa
 
 
 def code_of(answer: Any) -> Code:
-    """Return the status code of a plugin's result; a result that is no status is a success."""
+    """Return the status code of a plugin's result; a result that is not a status counts as Success."""
     if answer is None:
         return Code.SUCCESS
     if isinstance(answer, PostFilterResult | PodGroupPostFilterResult):

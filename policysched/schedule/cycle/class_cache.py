@@ -1,4 +1,4 @@
-"""`ClassCache`: the results of pod classes of one engine, limited in size; the least recently used are dropped."""
+"""`ClassCache`: one engine's cached results by pod class, limited in bytes; the least recently used are dropped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from policysched.schedule.timing import PREPARED, CycleTimes
 from policysched.state.cluster import Cluster
 
 CACHE_BYTES = 512 * 1024 * 1024
-"""Limit for the size of the cached results, up to CACHE_NODES nodes. Units: bytes."""
+"""Maximum size of the cached results in a cluster of up to CACHE_NODES nodes. Units: bytes."""
 CACHE_NODES = 1 << 15
 """Number of nodes above which the limit CACHE_BYTES grows with the number of nodes."""
 MOST_CACHES = 4
@@ -26,13 +26,13 @@ MOST_CACHES = 4
 LARGEST = 4
 """Largest share of the limit for one class, as 1/LARGEST; results of larger classes are not cached."""
 BYTES_PER_KEY_BYTE = 20
-"""Estimated memory of a class's pod and of the data compiled from the pod, per byte of the class's key."""
+"""Estimated bytes of memory, per byte of a pod class's key, of the class's pod and the data compiled from that pod."""
 FORGOTTEN = 20_000
-"""Number of signatures in dropped pod counters at which `relieve` stops dropping pod classes."""
+"""Number of signatures in dropped pod counters after which `relieve` drops no further pod classes."""
 GIVEN_UP = 64
-"""Largest number of pod classes that one call of `relieve` drops."""
+"""Maximum number of pod classes that one call of `relieve` drops."""
 RECENT_PROFILES = 5
-"""Number of newest profiles whose results are cached for reuse, along with the results of their policies."""
+"""Number of newest profiles whose cached results are kept for reuse, with the results of their policies."""
 
 
 class ClassCache:
@@ -46,7 +46,7 @@ class ClassCache:
     def __init__(self, cluster: Cluster, profile: Profile) -> None:
         self.cluster, self.profile = cluster, profile
         self._nodes = CACHE_NODES
-        """Number of nodes for which the limit is computed."""
+        """Number of nodes from which the cache limit is computed."""
         self.forget()
 
     def forget(self) -> None:
@@ -56,10 +56,10 @@ class ClassCache:
         limit = CACHE_BYTES * self._nodes // CACHE_NODES
         self.cached: LRUCache[Hashable, ClassResults] = LRUCache(limit, getsizeof=attrgetter("nbytes"))
         self._recent = deque([ref(self.profile)], maxlen=RECENT_PROFILES)
-        """The profiles whose results are kept, the newest last; the results hold the profiles."""
+        """The profiles whose results are kept, the newest last, as weak references."""
 
     def use(self, profile: Profile) -> None:
-        """Switch to another profile; results of a pod class are reused at the class's next pod."""
+        """Switch to another profile; the next pod of each class reuses the class's results."""
         self.profile = profile
         self._recent.append(ref(profile))
         recent = {id(one()) for one in self._recent}
@@ -107,7 +107,7 @@ class ClassCache:
         return int(self.cached.currsize)
 
     def relieve(self) -> None:
-        """Drop the least recently used classes, because too many pod counters slow down placements."""
+        """Drop the least recently used pod classes, because too many pod counters slow down placements."""
         counters = self.cluster.counters
         counters.crowded, before = False, counters.forgotten
         for _ in range(min(GIVEN_UP, len(self.cached))):
@@ -116,7 +116,7 @@ class ClassCache:
                 break
 
     def _earlier_results(self, found: ClassResults) -> EarlierResults | None:
-        """Return the results of the class under an earlier profile; None if no result can be reused."""
+        """Return the results of a pod class under an earlier profile; None if the current profile cannot reuse them."""
         earlier = found.profile
         if earlier is self.profile or earlier.extra_key != self.profile.extra_key:
             return None  # with another extra key, an equal key can stand for other pods
@@ -126,7 +126,7 @@ class ClassCache:
         return profile.stamps(self.cluster), self.cluster.nodes.columns.capacity
 
     def _keep(self, key: Hashable, results: ClassResults) -> None:
-        """Cache the results of a pod class, unless they are too large."""
+        """Cache the results of a pod class, unless they exceed the share LARGEST of the limit."""
         if self._nodes != nodes_allowed_for(self.cluster.nodes.count, self._nodes):
             self.forget()
         results.measure()
@@ -147,7 +147,7 @@ class ClassCache:
 
 
 def nodes_allowed_for(nodes: int, before: int) -> int:
-    """Return the number of nodes for which the cache limit is computed: a power of two that rarely changes.
+    """Return the number of nodes from which the cache limit is computed: a power of two, so that it rarely changes.
 
     Args:
         nodes: The number of nodes.
@@ -159,7 +159,7 @@ def nodes_allowed_for(nodes: int, before: int) -> int:
 
 
 def _length(key: Hashable) -> int:
-    """Return the length of a pod class's key, without the parts that policies and plugins add. Units: bytes."""
+    """Return the length of a pod class's key, without what policies and plugins add to the key. Units: bytes."""
     while isinstance(key, tuple):
         key = key[0]
     return len(key) if isinstance(key, bytes) else 0

@@ -31,15 +31,15 @@ from policysched.state.tables.amounts import PodResources
 
 Results = FilterResults | ScoreResults
 Sums = Mapping[int, NDArray[np.signedinteger]]
-"""Each row's sum of weighted scores by tier. Shapes: (C,)."""
+"""The sum of weighted scores of each row, by tier. Shapes: (C,)."""
 MANY = 8
-"""If more than 1/MANY of the rows changed, all rows are evaluated, because slicing is faster than indexing."""
+"""If more than 1/MANY of the rows changed, all rows are judged anew, because a slice is faster than an index array."""
 BYTES = 2048
-"""Memory of the results of a class besides its arrays and the results of plugins. Units: bytes."""
+"""Memory of a class's results, without arrays and without the results of plugins. Units: bytes."""
 MEASURED_EVERY = 32
-"""Number of refreshes after which the memory is measured again."""
+"""Number of refreshes of a class's results after which their memory is measured again."""
 WIDEST_NARROW_TOTAL = 2**31 - 1 - 2**24
-"""Largest sum of plugins' scores for which 32-bit integers are used; the scores of policies add less than 2^24."""
+"""Largest sum of the plugins' scores that is stored in 32-bit integers; the scores of policies add less than 2^24."""
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class ClassResults:
     filters: tuple[FilterResults, ...]
     """The results of the filters that do not skip the class, in the order of Filter."""
     first: NDArray[np.int16]
-    """For each row, the place of the first filter that rejects it, or FEASIBLE, or ABSENT if there is no node."""
+    """For each row, the place of the first filter that rejects the row, or FEASIBLE; ABSENT without a node."""
     feasible_count: int
     """Number of rows that pass all filters."""
     filter_failure: Status | None
@@ -69,9 +69,9 @@ class ClassResults:
     score_failure: Status | None
     """The status of a plugin that failed at PreScore, which fails decisions with more than one feasible node."""
     sums: dict[int, NDArray[np.signedinteger]]
-    """The weighted sums of scores without normalization, by tier, highest first; `infeasible` for infeasible rows."""
+    """The weighted sums of raw scores, by tier, the highest first; infeasible rows have the value `infeasible`."""
     known: dict[str, KnownAnswers]
-    """The cached results of out-of-tree plugins that declare `reads`, by plugin and extension point."""
+    """The cached results of out-of-tree plugins that declare `reads`, by extension point and plugin."""
     nbytes: int
     """The memory of the results at the last measurement; 0 before the first measurement. Units: bytes."""
 
@@ -87,9 +87,9 @@ class ClassResults:
         self.cluster, self.profile, self._stamps, self._times = cluster, profile, stamps, times
         self.nbytes = self._refreshes = 0
         self._position = cluster.journal.position
-        """The journal's position up to which the verdicts are current."""
+        """The journal's position up to which the filter results are current."""
         self._scored_position: int | None = None
-        """The journal's position up to which the scores are current; None if all rows have to be scored."""
+        """The journal's position up to which the scores are current; None if every row has to be scored."""
         self._namespaces_stamp = cluster.namespaces_stamp
         self._namespace = pod.metadata.namespace
         self._namespace_labels = cluster.namespaces.get(self._namespace)
@@ -105,9 +105,9 @@ class ClassResults:
         self.infeasible = int(np.iinfo(self._dtype).min)
         self.scores, self.sums, self.known = (), {0: np.zeros(0, self._dtype)}, {}
         self._following: Sequence[FilterResults] = ()
-        """The filters whose results depend on more than the journal shows."""
+        """The filters whose results may change although the journal shows no changed row."""
         self._adding: Mapping[int, Sequence[ScoreResults]] = {}
-        """The scores without normalization, by tier."""
+        """The results of score plugins that do not normalize, by tier."""
         if self.pre_filter.rejection is None:
             scores, self.score_failure = prepare_scores(profile.class_scores, pod, cluster, times, earlier)
             self.scores = tuple(scores)
@@ -118,11 +118,11 @@ class ClassResults:
         self._incremental = [(one.plugin, one.state) for one in prepared if isinstance(one.plugin, Incremental)]
 
     def is_current(self, profile: Profile, stamps: Hashable) -> bool:
-        """Return whether `refresh` can update the results; otherwise all plugins have to prepare again."""
+        """Return whether `refresh` can make the results current; if not, all plugins have to prepare again."""
         return self.profile is profile and self._stamps == stamps and self._is_valid_for_namespaces()
 
     def _is_valid_for_namespaces(self) -> bool:
-        """Return whether the states of plugins are still valid after changes of namespace labels."""
+        """Return whether the prepared states of plugins are still valid after changes of namespace labels."""
         stamp = self.cluster.namespaces_stamp
         if self._namespaces_stamp == stamp:
             return True
@@ -135,7 +135,7 @@ class ClassResults:
         return True
 
     def measure(self) -> None:
-        """Estimate the memory of the arrays and of the prepared states."""
+        """Estimate the memory of the results with the plugins' prepared states, and store it in `nbytes`."""
         results = sum(one.nbytes for one in self.filters) + sum(one.nbytes for one in self.scores)
         results += sum(one.nbytes for one in self.known.values())
         sums = sum(one.nbytes for one in self.sums.values())
@@ -143,11 +143,11 @@ class ClassResults:
 
     @property
     def may_have_grown(self) -> bool:
-        """Whether the memory has to be measured again."""
+        """Whether the memory of the results has to be measured again."""
         return self._refreshes % MEASURED_EVERY == 1
 
     def handed_over(self, stamps: Hashable) -> EarlierResults | None:
-        """Return up-to-date results for reuse under another profile; this object must not be used again.
+        """Bring the results up to date and return them for reuse under another profile; this object is then invalid.
 
         Args:
             stamps: The present value of `Profile.stamps` of the profile of these results.
@@ -169,7 +169,7 @@ class ClassResults:
         return EarlierResults(self.profile, self.filters, self.scores, self.pre_filter.outcomes, scored=scored)
 
     def refresh(self) -> None:
-        """Evaluate the filters on the rows that changed, and the scores if a row is feasible."""
+        """Evaluate the filters on the rows that changed; if a row is feasible, also the scores."""
         self._refreshes += 1
         journal, before = self.cluster.journal, self._position
         if self.pre_filter.rejection is not None or (journal.position == before and not self._following):
@@ -196,7 +196,7 @@ class ClassResults:
             self.score()
 
     def score(self) -> None:
-        """Evaluate the scores on the rows that changed; `refresh` omits scores while no row is feasible."""
+        """Evaluate the scores on the rows that changed; `refresh` leaves out the scores while no row is feasible."""
         if self._scored_position == self._position:
             return
         changed = None if self._scored_position is None else self.cluster.journal.since(self._scored_position)
@@ -212,7 +212,7 @@ class ClassResults:
         return filters, tuple(name for one in self.scores for name in one.names)
 
     def _recompute(self, position: int, earlier: EarlierResults | None = None) -> None:
-        """Evaluate the filters on all rows, and the scores if a row is feasible.
+        """Evaluate the filters on all rows; if a row is feasible, also the scores.
 
         Args:
             position: The journal's position up to which the results are current afterwards.
@@ -232,7 +232,7 @@ class ClassResults:
             self._score_all(earlier)
 
     def _score_all(self, earlier: EarlierResults | None = None) -> None:
-        """Score all rows; afterwards the scores are as current as the results of the filters."""
+        """Score all rows, so that the scores are as current as the results of the filters."""
         nodes, self._scored_position = self.cluster.nodes, self._position
         capacity = nodes.columns.capacity
         for one in [one for one in self.scores if earlier is None or not earlier.reuse_scores(one)]:
@@ -242,7 +242,7 @@ class ClassResults:
         self._rank(slice(0, nodes.size))
 
     def _update_scores(self, changes: RowChanges, judged: RowNumbers | None) -> None:
-        """Score the rows that changed.
+        """Score the rows that changed, and update the sums.
 
         Args:
             changes: The rows that changed since the scores were current.
@@ -258,7 +258,7 @@ class ClassResults:
             self._rank(self._or_all(scored))
 
     def _updated(self, results: Sequence[Results], changes: RowChanges, point: str) -> list[RowNumbers]:
-        """Evaluate plugins on the rows that changed in an aspect they read; return the rows with different results."""
+        """Evaluate the plugins that read a changed aspect; return the rows whose results changed, by plugin."""
         times = self._times
         due = [(one, rows) for one in results if (rows := changes.of(one.reads)) is not None]
         if times is None or not times.by_plugin:
@@ -270,19 +270,19 @@ class ClassResults:
             self._times.lap(place)
 
     def _or_all(self, rows: RowNumbers) -> Rows:
-        """Return `rows`, or a slice of all rows if `rows` are many."""
+        """Return `rows`, or a slice of all rows if `rows` are more than 1/MANY of them."""
         size = self.cluster.nodes.size
         return rows if rows.size * MANY < size else slice(0, size)
 
     def _judge(self, rows: Rows) -> None:
-        """Find for each of some rows the first filter that rejects the row."""
+        """Find the first filter that rejects each of some rows, and count the feasible rows."""
         judge(self.first, self.filters, self.cluster.nodes.present.data, rows)
         self.feasible_count = self.first.size - int(np.count_nonzero(self.first))
         if self._failing:
             self.filter_failure = failure_of(self._failing, self.first[: self.cluster.nodes.size])
 
     def _rank(self, rows: Rows) -> None:
-        """Add up the weighted scores without normalization of some rows, tier by tier."""
+        """Add up the weighted raw scores of some rows, tier by tier."""
         infeasible = self.first[rows] != FEASIBLE
         for tier, adding in self._adding.items():
             sums = np.zeros(infeasible.size, self._dtype)
@@ -294,7 +294,7 @@ class ClassResults:
 
 
 def _by_tier(scores: Sequence[ScoreResults]) -> dict[int, list[ScoreResults]]:
-    """Group the scores without normalization by tier, the highest first; tier 0 always has an entry."""
+    """Return the results of score plugins that do not normalize, by tier, the highest first; tier 0 is always there."""
     found: dict[int, list[ScoreResults]] = {0: []}
     for one in scores:
         added = found.setdefault(one.tier, [])
@@ -304,6 +304,6 @@ def _by_tier(scores: Sequence[ScoreResults]) -> dict[int, list[ScoreResults]]:
 
 
 def _width(profile: Profile) -> type[np.signedinteger]:
-    """Return the narrowest integer type that holds every sum of the profile's scores."""
+    """Return the narrowest integer type that can store every sum of the profile's scores."""
     most = sum(abs(weight) for _, weight in profile.scores) * MAX_NODE_SCORE
     return np.int32 if most <= WIDEST_NARROW_TOTAL else np.int64

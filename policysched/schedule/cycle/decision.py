@@ -1,4 +1,4 @@
-"""`Decision`, the outcome of a scheduling cycle, with kube-scheduler's texts (FitError).
+"""`Decision`: the outcome of a scheduling cycle, with kube-scheduler's message that no node fits (FitError).
 
 A decision refers to its evaluation, so it is valid until the cluster changes.
 
@@ -38,12 +38,12 @@ class Decision:
     failure: Status | None = None
     """The status of the plugin that failed at Filter, PreScore or Score, if any."""
     row: int = -1
-    """The row of the selected node, −1 if no node is feasible."""
+    """The row of the selected node; −1 if no node is feasible."""
     tied: RowNumbers = field(default_factory=lambda: NO_ROWS)
-    """The rows with the highest total, if several rows have it."""
+    """The rows with the highest total score, if several rows have it."""
     feasible_count: int = 0
     nominated: bool = False
-    """True if the pod fits its nominated node; no other node is then considered."""
+    """True if the pod fits its nominated node: no other node was then considered."""
     _statuses: Counter[Status] | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
@@ -63,7 +63,7 @@ class Decision:
 
     @property
     def best(self) -> list[int]:
-        """The rows with the highest total."""
+        """The rows with the highest total score."""
         rows: list[int] = self.tied.tolist()
         return rows
 
@@ -74,11 +74,11 @@ class Decision:
 
     @property
     def evaluated_count(self) -> int:
-        """Number of evaluated nodes: all, or 1 if the pod fits its nominated node."""
+        """Number of evaluated nodes: all nodes, or 1 if the pod fits its nominated node."""
         return 1 if self.nominated else self.evaluation.node_count
 
     def code_at(self, point: str) -> Code:
-        """Return the status code of an extension point, for metrics; a failure is the code of the failed point."""
+        """Return the status code of an extension point of this cycle, for metrics; Success unless that point failed."""
         if self.rejection is not None:
             return self.rejection.code if point == PRE_FILTER else Code.SUCCESS
         if self.failure is None:
@@ -90,7 +90,7 @@ class Decision:
         return self.failure.code if point == failed_at else Code.SUCCESS
 
     def rejectors(self) -> frozenset[str]:
-        """Return the names of the plugins that rejected the pod; only their queueing hints retry the pod."""
+        """Return the names of the plugins that rejected the pod and whose queueing hints retry it."""
         if self.evaluation.node_count == 0:
             return frozenset()
         if self.rejection is not None:
@@ -102,7 +102,7 @@ class Decision:
         return frozenset(names | set(self.evaluation.narrowing))
 
     def pending(self) -> frozenset[str]:
-        """Return the names of the rejecting plugins that returned Pending."""
+        """Return the names of the plugins that rejected the pod with Pending."""
         if self.rejection is not None or not self.evaluation.node_count:
             return frozenset()
         statuses = self._histogram().items()
@@ -115,12 +115,12 @@ class Decision:
         return CycleState() if cycle is None else cycle.state
 
     def status(self, row: int) -> Status:
-        """Return the status that rejects an infeasible row."""
+        """Return the status with which a filter rejects an infeasible row."""
         nominated = self.rejected_nomination()
         return nominated[1] if nominated is not None and nominated[0] == row else self.evaluation.status(row)
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows that are rejected with a status code."""
+        """Return the rows that are rejected with a given status code."""
         mask = rejected_with(code, *self._rejections())
         nominated = self.rejected_nomination()
         if nominated is not None:
@@ -128,7 +128,7 @@ class Decision:
         return np.flatnonzero(mask)
 
     def fit_error(self) -> str:
-        """Return kube-scheduler's message that no node fits, without the part of PostFilter."""
+        """Return kube-scheduler's message that no node fits, without the message of PostFilter."""
         total = self.evaluation.node_count
         if total == 0:
             return NO_NODES
@@ -142,7 +142,7 @@ class Decision:
         return f"0/{total} nodes are available:" + (f" {', '.join(parts)}." if parts else "")
 
     def error(self) -> str:
-        """Return kube-scheduler's message about a failed plugin; empty if no plugin failed."""
+        """Return kube-scheduler's message that a plugin failed; empty if no plugin failed."""
         if self.failure is not None and self.failure is self.evaluation.filter_failure:
             return filter_error(self.failure)
         if self.failure is not None and self.failure is not self.evaluation.score_failure:
@@ -154,11 +154,11 @@ class Decision:
         return f'running PreFilter plugin "{self.rejection.plugin}": {self.rejection.message}'
 
     def _rejections(self) -> tuple[NDArray[np.int16], Sequence[FilterResults]]:
-        """Return for each row the place of the first rejecting filter, and all filters. Shapes: (N,)."""
+        """Return the place of the first filter that rejects each row, and all filters. Shapes: (N,)."""
         return self.evaluation.first[: self.cluster.nodes.size], self.evaluation.filters
 
     def _histogram(self) -> Counter[Status]:
-        """Count the rows by the status that rejects them."""
+        """Return the number of rows that each status rejects."""
         if self._statuses is None:
             self._statuses = self._count()
         return self._statuses
@@ -174,7 +174,7 @@ class Decision:
         return counts
 
     def rejected_nomination(self) -> tuple[int, Status] | None:
-        """Return row and status of the pod's nominated node if PreFilter excluded the node; None otherwise.
+        """Return the row of the pod's nominated node and its status if PreFilter excluded the node; else None.
 
         The nominated node was evaluated before all others, so messages name the filter that rejected it.
         """
@@ -185,7 +185,7 @@ class Decision:
 
 
 def drawn(decision: Decision, rng: random.Random) -> Decision:
-    """Draw among the nodes with the highest total in the order of names, so that a seed gives a reproducible node."""
+    """Select a random node of those with the highest total score, in the order of names; seeds reproduce it."""
     if len(decision.best) > 1:
         names = decision.cluster.nodes.names
         decision.row = rng.choice(sorted(decision.best, key=lambda row: names[row]))

@@ -1,4 +1,4 @@
-"""`Evaluation`: the filter and score results for one pod in one scheduling cycle.
+"""`Evaluation`: the filter and score results of one pod in one scheduling cycle.
 
 An evaluation is made from the cached results of the pod's class. Further results that apply to this pod only (volume
 plugins, nominated pods, out-of-tree plugins, extenders) each make a new evaluation; no evaluation changes. The arrays
@@ -46,25 +46,25 @@ _OUT_OF_RANGE: Final = (
 
 
 class NominatedNode(NamedTuple):
-    """The node that is nominated for the pod, which is evaluated before all other nodes."""
+    """The pod's nominated node, which is evaluated before all other nodes."""
 
     row: int
     status: Status | None
-    """The status of the first filter that rejects the node; None if the pod fits."""
+    """The status of the first filter that rejects the nominated node; None if the pod fits on the node."""
 
 
 class Evaluation(NamedTuple):
-    """The results of all plugins for one pod."""
+    """The results of all plugins for one pod; immutable."""
 
     pod: Pod
     of_class: ClassResults
-    """The results of the pod's class, which the evaluation extends."""
+    """The results of the pod's class, on which the evaluation is based."""
     pre_filter: PreFilter
     """The outcome of PreFilter: prepared filters, narrowed nodes or a rejection."""
     filters: tuple[FilterResults, ...]
-    """The results of filters by place: excluded by narrowing, nominated pods, filters of the profile, extenders."""
+    """The filter results by place: nodes excluded by PreFilter, nominated pods, filters of the profile, extenders."""
     first: NDArray[np.int16]
-    """For each row, the place of the first filter that rejects it, or FEASIBLE, or ABSENT if there is no node.
+    """For each row, the place of the first filter that rejects the row, or FEASIBLE; ABSENT without a node.
 
     Shapes: (C,) or (N,).
     """
@@ -75,20 +75,20 @@ class Evaluation(NamedTuple):
     score_failure: Status | None
     """The status of a plugin that failed at PreScore, which fails decisions with more than one feasible node."""
     nominated_pods: PodsByRow
-    """The pods that are nominated to each row and for which this pod must leave room."""
+    """For each row, the nominated pods for which this pod must leave room."""
     further_scores: tuple[ScoreResults, ...] = ()
-    """The results of score plugins that apply to this pod only."""
+    """The results of score plugins that were evaluated for this pod instead of its class."""
     pending_scores: ScoreWeights = ()
-    """The out-of-tree score plugins that are not called yet: they are called only if several nodes are feasible."""
+    """The out-of-tree score plugins that are not called yet; they are called only if several nodes are feasible."""
     cycle: PodCycle | None = None
-    """The state that the out-of-tree plugins share; None without out-of-tree plugins."""
+    """The CycleState and calls of the out-of-tree plugins; None without out-of-tree plugins."""
     nominated_node: NominatedNode | None = None
     rows: RowNumbers | None = None
-    """The rows of the placement to which the evaluation is limited; None for all nodes."""
+    """The rows of the pod group's placement to which the evaluation is limited; None for all nodes."""
 
     @classmethod
     def of(cls, pod: Pod, found: ClassResults) -> Evaluation:
-        """Return the evaluation of a pod whose results are all those of its class."""
+        """Return the evaluation of a pod for which no result differs from those of its class."""
         return cls(
             pod,
             found,
@@ -132,7 +132,7 @@ class Evaluation(NamedTuple):
         return self._replace(further_scores=(*self.further_scores, *scores), **changes)
 
     def within(self, rows: RowNumbers) -> Evaluation:
-        """Return the evaluation limited to the rows of a placement; other rows are treated as rows without a node."""
+        """Return the evaluation limited to the rows of a pod group's placement; other rows count as having no node."""
         if self.rejection is not None:
             return self._replace(rows=rows)
         first = np.full(self.cluster.nodes.size, ABSENT, np.int16)
@@ -149,7 +149,7 @@ class Evaluation(NamedTuple):
 
     @property
     def node_count(self) -> int:
-        """Number of nodes that are evaluated: those of the placement, or all."""
+        """Number of nodes that are evaluated: all nodes, or the nodes of the pod group's placement."""
         return self.cluster.nodes.count if self.rows is None else self.rows.size
 
     @property
@@ -174,7 +174,7 @@ class Evaluation(NamedTuple):
 
     @property
     def nominated_row(self) -> int | None:
-        """The row of the pod's nominated node if the pod fits on it, else None."""
+        """The row of the pod's nominated node if the pod fits on the node; else None."""
         nominated = self.nominated_node
         if nominated is None or nominated.status is not None:
             return None
@@ -183,7 +183,7 @@ class Evaluation(NamedTuple):
 
     @property
     def scores(self) -> tuple[ScoreResults, ...]:
-        """The results of all score plugins that do not skip the pod; results of the pod replace those of its class."""
+        """The results of all score plugins that do not skip the pod; the pod's own results replace its class's."""
         if not self.further_scores:
             return self.of_class.scores
         own = {one.plugin.name for one in self.further_scores}
@@ -191,7 +191,7 @@ class Evaluation(NamedTuple):
 
     @property
     def is_scored(self) -> bool:
-        """Whether any plugin scores; otherwise the total of every node is 1."""
+        """Whether any plugin scores; without scores, the total of every node is 1."""
         return bool(self.profile.scores or self.profile.extenders or self.further_scores)
 
     @property
@@ -208,7 +208,7 @@ class Evaluation(NamedTuple):
         return feasible
 
     def best(self, times: CycleTimes | None = None) -> RowNumbers:
-        """Return the feasible rows with the highest total; at least one row must be feasible.
+        """Return the feasible rows with the highest total score; at least one row must be feasible.
 
         The totals of a lower tier decide between rows with equal totals in all higher tiers.
         """
@@ -222,7 +222,7 @@ class Evaluation(NamedTuple):
         return NO_ROWS if best is None else best
 
     def ranking(self, tier: int = 0, times: CycleTimes | None = None) -> NDArray[np.signedinteger]:
-        """Return for each row the total score of a tier, with the lowest value for infeasible rows.
+        """Return each row's total score in a tier; infeasible rows have the lowest value of the type.
 
         Plugins that give all rows the same score are omitted, so these are not the totals of decision records.
         Shapes: (N,).
@@ -247,7 +247,7 @@ class Evaluation(NamedTuple):
         return total
 
     def score_out_of_range(self) -> Status | None:
-        """Return the error for the first plugin whose final score on a feasible row is outside 0 to 100; else None.
+        """Return the error of the first plugin whose final score of a feasible row is outside 0 to 100; else None.
 
         Source: pkg/scheduler/framework/runtime/framework.go (RunScorePlugins).
         """
@@ -257,7 +257,7 @@ class Evaluation(NamedTuple):
         return None
 
     def trial(self, row: int) -> Trial:
-        """Return a simulation of a node with pods added or removed; the pod must not be rejected by PreFilter."""
+        """Return a what-if of a node, on which pods can be added or removed; PreFilter must not reject the pod."""
         return Trial(self.cluster, self.plugin_filters(), row, self.nominated_pods.get(row, ()), self.cycle)
 
     def plugin_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -268,22 +268,22 @@ class Evaluation(NamedTuple):
         return filters, tuple(name for one in self.scores for name in one.names)
 
     def filter_parts(self) -> list[FilterResults | MemberCodes]:
-        """Return the results of filters that ever rejected a row; of a plugin block, the results of its members."""
+        """Return the results of the filters that reject a row; for a plugin block, the results of its members."""
         return [part for one in self.filters if one.rejects_any for part in one.parts()]
 
     def score_parts(self) -> list[ScoreResults | MemberScores]:
-        """Return the results of scores; of a plugin block, the results of its members."""
+        """Return the results of the score plugins; for a plugin block, the results of its members."""
         return [part for one in self.scores for part in one.parts()]
 
     def plugin_filters(self) -> list[FilterResults]:
-        """Return the results of the profile's filters, without nominated pods, extenders and PreFilter exclusions."""
+        """Return the filter results of the profile's plugins only, without nominated pods, extenders and PreFilter."""
         return [one for one in self.filters if one.is_of_profile]
 
     def filter_at(self, place: int) -> FilterResults:
-        """Return the results of the filter with a place in the order of filters."""
+        """Return the filter results with a given place in the order of filters."""
         return next(one for one in self.filters if one.place == place)
 
     def status(self, row: int) -> Status:
-        """Return the status that rejects an infeasible row."""
+        """Return the status with which a filter rejects an infeasible row."""
         results = self.filter_at(int(self.first[row]))
         return results.reason(int(results.codes[row]))

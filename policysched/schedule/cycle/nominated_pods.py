@@ -1,4 +1,4 @@
-"""Nominated pods: a pod must leave room for the pods that are nominated to a node with equal or higher priority.
+"""Nominated pods: a pod must leave room for pods of equal or higher priority that are nominated to a node.
 
 A node with such nominated pods must pass every filter twice: with and without these pods. Only these nodes are
 evaluated again, by a what-if. Without nominated pods nothing is evaluated.
@@ -24,7 +24,7 @@ from policysched.schedule.cycle.what_if import verdicts_on
 
 
 def with_nominations(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with the nominated pods that need room, and with the node nominated for the pod itself.
+    """Return the evaluation extended by the pods nominated to each node, and by the pod's own nominated node.
 
     Args:
         evaluation: An evaluation that PreFilter does not reject.
@@ -39,7 +39,7 @@ def with_nominations(evaluation: Evaluation) -> Evaluation:
 
 
 def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
-    """Return an evaluation whose feasible nodes also have room for the pods nominated to them.
+    """Return the evaluation in which a node is only feasible if it also has room for the pods nominated to it.
 
     Cost: O(nodes with such pods).
     """
@@ -62,7 +62,7 @@ def with_nominated_pods(evaluation: Evaluation) -> Evaluation:
 
 
 def _rejections(evaluation: Evaluation, rows: RowNumbers) -> dict[int, Status]:
-    """Return for each row the status that rejects the pod together with the pods nominated to the row."""
+    """Return for each row the status that rejects the pod if the pods nominated to the row are placed there too."""
     changed = ChangedRows(evaluation.cluster, rows, NO_ROWS, NO_ROWS).with_nominated(evaluation.nominated_pods)
     verdicts = verdicts_on(changed, evaluation.plugin_filters(), {}, evaluation.cycle)
     if verdicts is not None:

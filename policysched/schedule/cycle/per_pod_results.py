@@ -1,4 +1,4 @@
-"""Results for a single pod instead of its class: of volume, claim and out-of-tree plugins.
+"""Results that are computed for each pod instead of its class: of volume, claim and out-of-tree plugins.
 
 The pods of a StatefulSet differ in their claims. The results of their class omit the plugins that read claims; these
 plugins are called for each pod, on all rows, in the order of the profile. Each function returns a new evaluation.
@@ -29,7 +29,7 @@ from policysched.schedule.timing import FILTER, PRE_FILTER, SCORE, CycleTimes, t
 
 
 def with_per_pod_results(evaluation: Evaluation, plugins: PerPodPlugins, times: CycleTimes | None) -> Evaluation:
-    """Return an evaluation with the results of the plugins that have to evaluate each pod separately.
+    """Return an evaluation extended by the results of plugins that evaluate each pod separately.
 
     Of out-of-tree plugins only PreFilter is called; see `with_out_of_tree_filters`.
 
@@ -64,14 +64,14 @@ def with_per_pod_results(evaluation: Evaluation, plugins: PerPodPlugins, times: 
 
 
 class _PodPreFilter(PreFilter):
-    """PreFilter of one pod: merges the outcomes of its class with calls of plugins that evaluate each pod."""
+    """PreFilter for one pod: merges the class's PreFilter results with calls of the plugins that evaluate each pod."""
 
     def __init__(self, evaluation: Evaluation, cycle: PodCycle | None, times: CycleTimes | None) -> None:
         super().__init__(evaluation.profile.places)
         self._evaluation, self._cycle, self._times = evaluation, cycle, times
 
     def run(self, plugins: Sequence[tuple[int, Filter | None]]) -> None:
-        """Call the PreFilter plugins in order, until all were called or a plugin rejects the pod."""
+        """Call the given PreFilter plugins in order, until a plugin ends PreFilter by rejecting the pod."""
         known = {place: (name, outcome) for place, name, outcome in self._evaluation.pre_filter.outcomes}
         if known:
             plugins = sorted([*plugins, *((place, None) for place in known)])
@@ -80,14 +80,14 @@ class _PodPreFilter(PreFilter):
                 break
 
     def narrowed(self) -> FilterResults | None:
-        """Return a filter for the nodes that PreFilter excluded for this pod; None if the class excludes the same."""
+        """Return a filter for the nodes that PreFilter excluded for this pod; None if they are those of the class."""
         if self._allowed is None or self.narrowing == self._evaluation.narrowing:
             return None
         cluster = self._evaluation.cluster
         return FilterResults(NarrowedNodes(self.narrowing), NarrowedNodes.prepare(self._allowed, cluster), NARROWED)
 
     def _call(self, place: int, plugin: Filter) -> bool:
-        """Call PreFilter of a plugin; return whether the plugin ends PreFilter by a rejection."""
+        """Call a plugin's PreFilter; return True if the plugin ends PreFilter by a rejection."""
         if isinstance(plugin, OutOfTreePlugin):
             return self._cycle is not None and self._call_out_of_tree(place, plugin, self._cycle)
         of = self._evaluation
@@ -116,7 +116,7 @@ class _PodPreFilter(PreFilter):
 
 
 def _computed_filters(evaluation: Evaluation, prepared: _PodPreFilter, times: CycleTimes | None) -> list[FilterResults]:
-    """Evaluate the filters that PreFilter prepared, except out-of-tree filters."""
+    """Evaluate on all rows the filters that PreFilter prepared, except out-of-tree filters."""
     nodes, narrowed = evaluation.cluster.nodes, prepared.narrowed()
     if narrowed is not None:
         narrowed.recompute(nodes.columns.capacity, nodes.size)
@@ -129,7 +129,7 @@ def _computed_filters(evaluation: Evaluation, prepared: _PodPreFilter, times: Cy
 def _computed_scores(
     evaluation: Evaluation, plugins: Sequence[tuple[ScorePlugin[Any], int | None]], times: CycleTimes | None
 ) -> tuple[list[ScoreResults], Status | None]:
-    """Evaluate score plugins; return their results, or the status of a plugin that failed at PreScore."""
+    """Evaluate score plugins on all rows; return their results, or the status of a plugin that failed at PreScore."""
     nodes = evaluation.cluster.nodes
     scores, failure = prepare_scores(plugins, evaluation.pod, evaluation.cluster, times)
     for one in scores:
@@ -169,7 +169,7 @@ def with_out_of_tree_filters(evaluation: Evaluation, cycle: PodCycle, times: Cyc
 
 
 def with_out_of_tree_scores(evaluation: Evaluation, times: CycleTimes | None = None) -> Evaluation | Status:
-    """Return an evaluation with Score of the out-of-tree plugins, or the status of a failed plugin."""
+    """Return an evaluation with the scores of the out-of-tree plugins, or the status of a failed plugin."""
     if evaluation.cycle is None or not evaluation.pending_scores:
         return evaluation
     feasible = evaluation.feasible().nonzero()[0]

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class FailedCycle:
-    """A decision without a feasible node, as PostFilter plugins read it (implements `FailedDecision`).
+    """The view of a decision without a feasible node that PostFilter plugins get (implements `FailedDecision`).
 
     Args:
         decision: A decision without a feasible node, of a cluster with nodes, in which no plugin failed.
@@ -65,7 +65,7 @@ class FailedCycle:
         self._filters: list[FilterResults] | None = None
 
     def rows_with(self, code: Code) -> RowNumbers:
-        """Return the rows that are rejected with a status code; a rejection by PreFilter applies to all nodes."""
+        """Return the rows that are rejected with a given status code; a rejection by PreFilter applies to all nodes."""
         rejection = self.decision.rejection
         if rejection is not None:
             nodes = self.cluster.nodes
@@ -73,7 +73,7 @@ class FailedCycle:
         return self.decision.rows_with(code)
 
     def status_of(self, node: str) -> Status | None:
-        """Return the status that rejects a node; None if no node has the name."""
+        """Return the status that rejects a node; None if there is no node of that name."""
         row = self.cluster.nodes.row_of.get(node, -1)
         if row < 0 or not self.cluster.nodes.present.data[row]:
             return None
@@ -81,23 +81,23 @@ class FailedCycle:
         return status.by("") if status.plugin == PRE_FILTER_RESULT else status
 
     def pre_filtered(self, plugin: str) -> bool:
-        """Return whether a plugin was called at PreFilter, which an unresolvable rejection ends early."""
+        """Return whether a plugin's PreFilter was called: an unresolvable rejection ends PreFilter early."""
         evaluation = self.decision.evaluation
         names, last = evaluation.profile.pre_filter_names, evaluation.pre_filter.ended_at
         return plugin in (names if last is None else names[: last + 1])
 
     def trial(self, row: int) -> Trial:
-        """Return a simulation of a node with pods added or removed."""
+        """Return a what-if of a node: pods can be added to or removed from the node."""
         evaluation = self.decision.evaluation
         return Trial(self.cluster, self.filters, row, evaluation.nominated_pods.get(row, ()), evaluation.cycle)
 
     def verdicts(self, changed: ChangedRows) -> RowVerdicts | None:
-        """Return the results of all filters on many changed rows; None if a filter can evaluate only single rows."""
+        """Return the results of all filters on changed rows; None if a filter can only be called row by row."""
         evaluation = self.decision.evaluation
         return verdicts_on(changed, self.filters, evaluation.nominated_pods, evaluation.cycle)
 
     def most_pods(self, rows: RowNumbers) -> NDArray[np.int64]:
-        """Return an upper limit for the number of further pods with which each row can pass the filters."""
+        """Return for each row an upper limit of the number of further pods with which the row can pass the filters."""
         most = np.full(rows.size, np.iinfo(np.int64).max)
         for one in self.filters:
             limit = one.plugin.most_pods(one.state, rows) if isinstance(one.plugin, WhatIfFilter) else None
@@ -107,7 +107,7 @@ class FailedCycle:
 
     @property
     def filters(self) -> list[FilterResults]:
-        """The results of all filters, even if PreFilter rejected the pod before the filters were called."""
+        """The results of all filters, evaluated even if PreFilter rejected the pod before."""
         if self._filters is None:
             nodes = self.cluster.nodes
             self._filters = self.decision.evaluation.plugin_filters()
@@ -120,7 +120,7 @@ class FailedCycle:
 async def run_post_filters(
     plugins: Sequence[PostFilterPlugin], pod: Pod, failed: FailedCycle, timing: Timing | None = None
 ) -> PostFilterResult:
-    """Run PostFilter plugins on a decision; without plugins, the pod's nomination is cleared.
+    """Run the PostFilter plugins on a decision without a feasible node; without plugins, clear the pod's nomination.
 
     Args:
         plugins: The plugins in their order.
@@ -167,7 +167,7 @@ async def _answer(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> Po
 
 
 def _asked(plugin: PostFilterPlugin, pod: Pod, failed: FailedCycle) -> PostFilterResult:
-    """Call a PostFilter plugin; an exception or a result that is no PostFilterResult becomes a failure."""
+    """Call a PostFilter plugin; turn an exception, or an answer that is not a PostFilterResult, into a failure."""
     try:
         result: Any = plugin.post_filter(pod, failed)
     except Exception as error:
@@ -184,13 +184,13 @@ def _failure(plugin: PostFilterPlugin, pod: Pod, error: Exception) -> PostFilter
 
 
 def message_of(fit_error: str, result: PostFilterResult) -> str:
-    """Return the message that no node fits, followed by the message of PostFilter."""
+    """Return kube-scheduler's message that no node fits, followed by the message of PostFilter."""
     said = "" if result.status is None else result.status.message
     return f"{fit_error} {said}" if said else fit_error
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits, without an event loop, and return its result.
+    """Run a coroutine that never waits to its end, without an event loop, and return its result.
 
     Raises:
         RuntimeError: The coroutine waits.
@@ -207,7 +207,7 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 async def post_filtered(
     engine: Engine, decision: Decision, rng: random.Random, extenders: Sequence[Extender] = ()
 ) -> PostFilterResult | None:
-    """Run the PostFilter plugins of a dry run if no node fits; the writes that the plugins return are not executed."""
+    """Run the PostFilter plugins of a dry run if no node fits; do not execute the writes that the plugins return."""
     if decision.row >= 0 or decision.failed:
         return None
     failed = FailedCycle(decision, rng, extenders, engine.profile.victim_guards)

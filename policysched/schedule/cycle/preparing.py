@@ -1,4 +1,4 @@
-"""PreFilter and PreScore: plugins prepare a state once per pod class, or reject the pod, or narrow the nodes.
+"""PreFilter and PreScore: plugins prepare a state once per pod class, reject the pod, or narrow the nodes.
 
 `ClassResults` calls the plugins with these states for rows, at each decision.
 
@@ -35,15 +35,15 @@ class PreFilter:
 
     def __init__(self, places: Mapping[str, int]) -> None:
         self.filters: list[FilterResults] = []
-        """The filters that do not skip the pod; in the order of Filter after `settle`."""
+        """The results of the filters that do not skip the pod; after `settle`, in the order of Filter."""
         self.outcomes: list[tuple[int, str, Status | frozenset[str]]] = []
-        """Place in the order of PreFilter, name of the plugin, and its status or the names of the possible nodes."""
+        """Results of PreFilter: place of the plugin, name of the plugin, and a status or the possible nodes."""
         self.narrowing: tuple[str, ...] = ()
         """The names of the plugins that narrowed the nodes, sorted."""
         self.rejection: Status | None = None
-        """The status that rejects the pod: the last one, if preemption could help with several."""
+        """The PreFilter status that rejects the pod; of several that preemption can resolve, the last."""
         self.ended_at: int | None = None
-        """The place of the plugin that ended PreFilter by a rejection, in the order of PreFilter."""
+        """The place, in the order of PreFilter, of the plugin that ended PreFilter by a rejection."""
         self._allowed: frozenset[str] | None = None
         self._places = places
 
@@ -78,7 +78,7 @@ class PreFilter:
         return made
 
     def settle(self, cluster: Cluster) -> None:
-        """Sort the filters by place, and insert a filter that rejects the nodes that PreFilter excluded."""
+        """Sort the filters by place, and insert a filter for the nodes that PreFilter excluded."""
         self.filters.sort(key=lambda one: one.place)
         if self._allowed is not None and self.rejection is None:
             narrowed = FilterResults(
@@ -87,7 +87,7 @@ class PreFilter:
             self.filters.insert(0, narrowed)
 
     def ends(self, place: int, plugin: FilterPlugin[Any], state: Any) -> bool:
-        """Record the result of a plugin at PreFilter; return whether it ends PreFilter by a rejection."""
+        """Record what a plugin returned at PreFilter; return True if the plugin ends PreFilter by a rejection."""
         if state is SKIP:
             return False
         if isinstance(state, Status):
@@ -105,7 +105,7 @@ class PreFilter:
         return False
 
     def ends_with(self, place: int, name: str, outcome: Status | frozenset[str]) -> bool:
-        """Record a status or the names of the only possible nodes; return whether it ends PreFilter by a rejection."""
+        """Record a plugin's status or the only possible nodes; return True if PreFilter ends by a rejection."""
         self.outcomes.append((place, name, outcome))
         if isinstance(outcome, Status):
             self.rejection = outcome.by(name)
@@ -134,7 +134,7 @@ def prepare_scores(
     times: CycleTimes | None = None,
     earlier: EarlierResults | None = None,
 ) -> tuple[list[ScoreResults], Status | None]:
-    """Run PreScore; return the plugins that do not skip the pod, or the status of a failed plugin.
+    """Run PreScore; return the results of plugins that do not skip the pod, or the status of a failed plugin.
 
     Args:
         plugins: The plugins with their weights; None for a plugin that is enabled at PreScore only.

@@ -27,7 +27,7 @@ from policysched.schedule.cycle.results.rejections import FEASIBLE
 
 Record = dict[str, Any]
 MOST_EXPLAINED: Final = 20
-"""Largest number of nodes in a record with reasons against devices, and of members in a group with their own record."""
+"""Maximum number of nodes with reasons against devices, and of members with a record of their own, in one record."""
 
 
 def make_record(
@@ -68,7 +68,7 @@ def make_record(
 
 
 def _preemption(outcome: PostFilterResult) -> Record:
-    """Return the record's part on preemption: nominated node and victims, or the reason why there is none."""
+    """Return the preemption part of a record: nominated node and victims, or the reason why there is no preemption."""
     if outcome.status is not None and not outcome.succeeded:
         message = outcome.status.message
         return {"preemption": {"message": message, **_details(outcome)}} if message else {}
@@ -95,7 +95,7 @@ def _devices(decision: Decision) -> Record:
 
 
 def _refused_devices(decision: Decision, rejected: Mapping[str, Any]) -> Record:
-    """Return the reasons against the devices of the first nodes that lack devices for the pod's claims."""
+    """Return, for the first nodes that lack devices for the pod's claims, the reasons against the nodes' devices."""
     plugin = plugin_of_devices(decision)
     if plugin is None:
         return {}
@@ -130,7 +130,7 @@ def _result(decision: Decision) -> str:
 
 
 def feasible_nodes(decision: Decision) -> Mask:
-    """Return a mask of the feasible nodes; only the nominated node if the pod fits on it. Shapes: (N,)."""
+    """Return a mask of the feasible nodes; if the pod fits its nominated node, only that node. Shapes: (N,)."""
     size = decision.cluster.nodes.size
     if decision.rejection is not None:
         return np.zeros(size, np.bool_)
@@ -146,7 +146,7 @@ def status_record(status: Status) -> dict[str, Any]:
 
 
 def _rejected(decision: Decision) -> dict[str, Any]:
-    """Return the record's entry of each rejected node; nodes with equal statuses share one dict."""
+    """Return the record entry of each rejected node, by name; nodes with equal statuses share one dict."""
     if decision.nominated:
         return {}
     nodes, evaluation = decision.cluster.nodes, decision.evaluation
@@ -167,17 +167,17 @@ def _rejected(decision: Decision) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The final scores of the feasible nodes, by plugin."""
+    """The final scores of the feasible nodes by plugin, one column for each plugin."""
 
     by_plugin: dict[str, list[int]]
     tiers: tuple[int, ...]
-    """The tier of each of the plugins."""
+    """The tier of each plugin."""
     is_scored: bool
     """Whether any plugin scores."""
 
 
 def _columns(decision: Decision, feasible: Mask) -> Columns | None:
-    """Return the final scores of the feasible nodes; None without a feasible node, or if a plugin failed."""
+    """Return the final scores of the feasible nodes; None if no node is feasible or a plugin failed."""
     if not feasible.any() or decision.evaluation.score_failure is not None:
         return None
     evaluation = with_out_of_tree_scores(decision.evaluation)

@@ -1,4 +1,4 @@
-"""What-if: results of filters with pods added to or removed from nodes (PreFilterExtensions AddPod/RemovePod).
+"""What-if: filter results of one pod as if pods were added to or removed from nodes (PreFilterExtensions).
 
 Preemption and simulations use what-ifs. A what-if changes neither the cluster nor cached results, and its cost does not
 depend on the number of nodes and pod classes. `Trial` evaluates one node, `verdicts_on` many nodes at once if all
@@ -34,11 +34,11 @@ from policysched.state.nominated.columns import PodsByRow
 from policysched.state.placed.pods import PlacedPod
 
 POD_ASPECTS: Final = int(ABOUT_PODS)
-"""The aspects of rows that pods change, as a plain integer for faster comparisons."""
+"""The aspects of a row that change if pods are placed or removed, as a plain integer for faster comparisons."""
 
 
 class Trial:
-    """A simulation of one node with pods added or removed, for one pod; it is valid until the cluster changes.
+    """A what-if of one node for one pod: other pods can be added or removed. It is valid until the cluster changes.
 
     Args:
         cluster: The cluster.
@@ -100,7 +100,7 @@ class Trial:
             self._with_nominated.restore_elsewhere(pod)
 
     def verdict(self) -> Status | None:
-        """Return the status of the first filter that rejects the simulated node; None if the pod fits.
+        """Return the status of the first filter that rejects the simulated node; None if the pod fits on the node.
 
         The pod must fit with the nominated pods, and without them.
         """
@@ -120,7 +120,7 @@ class Trial:
         return self._verdict(changed, cycle)
 
     def _cycle(self) -> PodCycle | None:
-        """Return the CycleState for a simulation without nominated pods.
+        """Return the CycleState of the what-if without nominated pods.
 
         It is a clone if pods are nominated to the node for which the pod need not leave room: the pod itself and pods
         of lower priority.
@@ -150,7 +150,7 @@ class Trial:
 
 
 class _OtherPods:
-    """The pods that a simulated node loses and gains, and a clone of the CycleState after AddPod and RemovePod."""
+    """The pods removed from and added to a simulated node, and the CycleState after AddPod and RemovePod."""
 
     __slots__ = ("_is_clone", "changed", "cycle", "failure")
 
@@ -190,7 +190,7 @@ class _OtherPods:
 def verdicts_on(
     changed: ChangedRows, filters: Sequence[FilterResults], nominated: PodsByRow, cycle: PodCycle | None
 ) -> RowVerdicts | None:
-    """Return the filter results of many simulated rows; None if a filter has to be called row by row.
+    """Return the filter results of many simulated rows; None if a filter can only be called row by row.
 
     Args:
         changed: The rows with pods added or removed.
@@ -210,7 +210,7 @@ def verdicts_on(
 
 
 def _codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
-    """Return the reason codes of an in-tree filter on simulated rows; None if it has to be called row by row.
+    """Return the reason codes of an in-tree filter on simulated rows; None if the filter can only be called row by row.
 
     Shapes: (R,).
     """
@@ -221,7 +221,7 @@ def _codes_on(one: FilterResults, changed: ChangedRows) -> Codes | None:
 
 
 def _first_of(changed: ChangedRows, filters: Sequence[FilterResults]) -> RowVerdicts | None:
-    """Find the first filter that rejects each simulated row; None if a filter has to be called row by row."""
+    """Return the first filter that rejects each simulated row; None if a filter can only be called row by row."""
     rejecting: list[tuple[FilterResults, Codes]] = []
     for one in filters:
         codes = None if isinstance(one, OutOfTreeResults) else _codes_on(one, changed)

@@ -30,7 +30,7 @@ from policysched.schedule.cycle.results.plugin_results import EXTENDERS, FilterR
 log = logging.getLogger(__name__)
 NOT_ASKED = Status(Code.UNSCHEDULABLE, ("node(s) became feasible while extenders evaluated others",), EXTENDER)
 SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
-"""The status of a node that an extender's answer omits without a message."""
+"""The status of a node that an extender neither accepts nor rejects with a message."""
 
 
 @dataclass(slots=True)
@@ -38,30 +38,30 @@ class Answers:
     """The answers of extenders, by name of the node."""
 
     found: Evaluation
-    """The evaluation whose feasible nodes were sent to the extenders."""
+    """The pod's evaluation, whose feasible nodes were sent to the extenders."""
     passed: set[str] = field(default_factory=set)
     """The nodes that all extenders accept; a node in neither `passed` nor `rejected` was not evaluated."""
     rejected: dict[str, Status] = field(default_factory=dict)
     scores: dict[str, dict[str, int]] = field(default_factory=dict)
-    """The scores to add by extender and node; extenders with the same name are summed."""
+    """The scores by extender name and node name; scores of extenders with the same name are added up."""
     failure: str = ""
-    """The message of a failed extender that is not ignorable; it ends the cycle."""
+    """The message of a failed extender that is not ignorable, which fails the cycle; empty if no extender failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What extenders are asked about a pod; it stays valid when the cluster changes."""
+    """What is sent to the extenders about a pod; valid even after changes of the cluster."""
 
     pod: Pod
     found: Evaluation
     names: tuple[str, ...]
-    """The feasible nodes."""
+    """The names of the feasible nodes."""
     nominated: str = ""
-    """The nominated node if the pod may fit on it; it is evaluated first."""
+    """The name of the nominated node if the pod may fit on it, which is sent first; empty if not."""
 
 
 async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender], placement: RowNumbers | None = None) -> Answers:
-    """Call extenders for the nominated node, and, if the pod does not fit on it, for all feasible nodes.
+    """Call the extenders for the pod's nominated node and, if the pod does not fit on it, for all feasible nodes.
 
     Args:
         engine: The engine of the pod's profile.
@@ -77,7 +77,7 @@ async def ask(engine: Engine, pod: Pod, extenders: Sequence[Extender], placement
 
 
 def question_about(engine: Engine, pod: Pod, evaluation: Evaluation) -> Question:
-    """Return what extenders are asked about a pod; without nodes if the cycle ends before the extenders."""
+    """Return what to send to the extenders about a pod; without nodes if the cycle ends before extenders are called."""
     nodes = engine.cluster.nodes
     if nodes.count == 0 or evaluation.rejection is not None or evaluation.filter_failure is not None:
         return Question(pod, evaluation, ())
@@ -87,7 +87,7 @@ def question_about(engine: Engine, pod: Pod, evaluation: Evaluation) -> Question
 
 
 async def answers_to(question: Question, extenders: Sequence[Extender]) -> Answers:
-    """Call extenders that are interested in a pod, in their order, and return their answers."""
+    """Call one after another the extenders that are interested in a pod, and return their answers."""
     pod, evaluation = question.pod, question.found
     if question.nominated:
         answers = Answers(evaluation)
@@ -132,7 +132,7 @@ def choose(
 
 
 def failed(evaluation: Evaluation, answers: Answers) -> Decision:
-    """Return the decision for a pod about which an extender failed."""
+    """Return the failed decision for a pod for which a call of an extender failed."""
     return Decision(evaluation, failure=Status(Code.ERROR, (answers.failure,), EXTENDER))
 
 
@@ -167,7 +167,7 @@ def _status(name: str, failed: Mapping[str, str], unresolvable: Mapping[str, str
 
 
 async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extender], answers: Answers) -> None:
-    """Call Prioritize of all extenders concurrently; a failed extender adds no scores."""
+    """Call Prioritize of all extenders concurrently and store their scores; a failed extender adds no scores."""
     asked = [one for one in extenders if one.prioritizes]
     found = await asyncio.gather(*(one.prioritize(pod, names) for one in asked), return_exceptions=True)
     for extender, scores in zip(asked, found, strict=True):
@@ -184,7 +184,7 @@ async def _prioritize(pod: Pod, names: Sequence[str], extenders: Sequence[Extend
 
 
 def with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
-    """Return an evaluation with the answers of extenders as one filter and one score plugin for each extender."""
+    """Return an evaluation with the answers of extenders, as one filter and as one score plugin for each extender."""
     called = answers.passed or answers.rejected
     if not called or evaluation.rejection is not None or evaluation.filter_failure is not None:
         return evaluation
@@ -208,7 +208,7 @@ def with_answers(evaluation: Evaluation, answers: Answers) -> Evaluation:
 
 
 class ExtenderScore(RowScore[Scores]):
-    """The scores of one extender as a score plugin with weight 1; its state is the array of scores by row."""
+    """One extender's scores as a score plugin with weight 1; its state is the array of scores by row."""
 
     normalizes = True
     """True, so that scores outside 0 to 100 are allowed."""
@@ -217,9 +217,9 @@ class ExtenderScore(RowScore[Scores]):
         self.name = name
 
     def score(self, state: Scores, rows: Rows) -> Scores:
-        """Return the extender's scores of rows."""
+        """Return the extender's scores for rows."""
         return state[rows]
 
     def stays_in_range(self, state: Scores) -> bool:  # noqa: ARG002 - no state is checked
-        """Return True, so that the scores of extenders are not checked for 0 to 100."""
+        """Return True, because scores of extenders need not be within 0 to 100."""
         return True

@@ -1,4 +1,4 @@
-"""`GroupAttempts`: scheduling attempts of pod groups, each of which decides about all members of a group.
+"""`GroupAttempts`: scheduling attempts of pod groups; each attempt decides about all members of a group.
 
 An exception ends the attempt of the group with an error: its members are retried together after a backoff.
 
@@ -42,9 +42,9 @@ OUTCOMES: Final = {
     AttemptResult.UNSCHEDULABLE: GroupOutcome.REJECTED,
     AttemptResult.ERROR: GroupOutcome.ERROR,
 }
-"""For each result of a group's attempt, the outcome that the queue gets."""
+"""The queue's `GroupOutcome` for each result of a group's attempt."""
 Open = dict[str, QueuedPod]
-"""The members of a group, by pod identity, whose attempt has not ended and whose binding has not begun."""
+"""The members of a group whose attempt has not ended and whose binding has not begun, by pod identity."""
 
 
 class GroupAttempts:
@@ -132,7 +132,7 @@ class GroupAttempts:
         return outcome.result
 
     def _valid(self, queued: QueuedPodGroup, members: Open) -> PodGroup | None:
-        """Return the object of a group; if it is missing or a member does not match, fail the members, return None."""
+        """Return a group's PodGroup object; without object or if a member does not match it, fail all members."""
         state = self._groups.get(queued.key)
         if state is None or (group := state.group) is None:
             self._fail_all(members, f"pod group object not found for pod group podgroup/{queued.key}")
@@ -147,7 +147,7 @@ class GroupAttempts:
         return None
 
     async def _observed(self, group: PodGroup, members: Sequence[QueuedPod]) -> GroupResult:
-        """Decide about a group, and notify the observers afterwards."""
+        """Decide about a group and notify observers of the decision."""
         if not self._observers:
             return await self._decide(group, members)
         outcome: GroupResult | None = None
@@ -188,18 +188,18 @@ class GroupAttempts:
         return rejection(group.metadata.name, decision, result, names_group=self._names_group)
 
     def _is_current(self, members: Iterable[QueuedPod]) -> bool:
-        """Return whether all members still wait for a node, after extenders were called."""
+        """Return whether all members are still pending; the cluster may have changed while extenders were called."""
         self._changes.update_time()
         placed = self._cluster.pods.by_id
         return all(self._queue.get(one.identity) is one and one.identity not in placed for one in members)
 
     def _scheduled(self, key: str) -> int:
-        """Return the number of members of a group that have a node."""
+        """Return the number of a group's members that are placed or assumed on a node."""
         state = self._groups.get(key)
         return 0 if state is None else state.scheduled_count
 
     def _fail_all(self, members: Open, message: str) -> None:
-        """End with a failure the attempts of the members of a group that gets no cycle."""
+        """End the attempts of all members of a group that gets no cycle, with one failure."""
         failure = Failure(AttemptResult.ERROR, message)
         for identity in list(members):
             self._fail(members[identity], failure)
@@ -221,7 +221,7 @@ class GroupAttempts:
         )
 
     def _note_search(self, profile: str, generated: int, tried: Sequence[TriedPlacement]) -> None:
-        """Report a search for a placement to observers."""
+        """Report to observers that a search for a group's placement ended."""
         if self._observers:
             found = [(one.verdict.fits, one.seconds) for one in tried if one.verdict.result is not AttemptResult.ERROR]
             search = PlacementSearch(profile, generated, found)
@@ -232,7 +232,7 @@ class GroupAttempts:
         return await self._attempts.decide(member, placement.limit(self._cluster))
 
     def _cleanups(self, member: QueuedPod, decision: Decision) -> tuple[Undo, ...]:
-        """Return the requests to send for a member without a feasible node if its group is rejected."""
+        """Return the requests to send for a member without a feasible node in case its group is rejected."""
         plugins = self._profiles[member.profile].pod_group_post_filters
         if not decision.cluster.nodes.count:
             return ()
@@ -240,7 +240,7 @@ class GroupAttempts:
         return tuple(one for plugin in plugins for one in plugin.cleanups(member.pod, failed))
 
     def _submit(self, outcome: GroupResult, members: Open) -> Sequence[Evaluated]:
-        """Assume the members that fit and return them, as they are to be bound; fail the other members."""
+        """Assume the members that fit and return them for binding; fail the other members."""
         admitted = []
         for one in outcome.decision.members:
             member, failure = one.queued, outcome.failure_of(one)
@@ -261,7 +261,7 @@ class GroupAttempts:
         return admitted
 
     def _admit(self, member: QueuedPod, placement: MemberPlacement) -> bool:
-        """Assume a member on its node; return False, after ending its attempt, if Reserve or Permit rejects it."""
+        """Assume a member on its node; if Reserve or Permit rejects the member, end its attempt and return False."""
         row = self._cluster.nodes.row_of[placement.assumed.node]
         return self._attempts.admit(member, placement.assumed, row, placement.resources)
 

@@ -1,4 +1,4 @@
-"""`GroupConditions`: writes of the condition PodGroupInitiallyScheduled, in order for each pod group.
+"""`GroupConditions`: writes the condition PodGroupInitiallyScheduled, one write at a time for each pod group.
 
 kube-scheduler writes the condition before its next decision; here decisions do not wait for the network. Of the
 conditions that wait for an earlier write of their group, only the newest is written. True is final.
@@ -23,7 +23,7 @@ from policysched.visible import visible
 log = logging.getLogger(__name__)
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 INVALID: Final = "PodGroupError"
-"""Reason of the condition of a pod group whose members are invalid as a group."""
+"""The condition's reason for a pod group whose members do not match the group."""
 _REASONS: Final = {
     AttemptResult.SCHEDULED: "Scheduled",
     AttemptResult.UNSCHEDULABLE: "Unschedulable",
@@ -32,7 +32,7 @@ _REASONS: Final = {
 
 
 def condition_for(result: AttemptResult, message: str, reason: str = "") -> PodCondition:
-    """Return the condition for the result of a group's attempt; if `reason` is empty, the result determines it."""
+    """Return the condition for the result of a group's attempt; an empty `reason` is derived from the result."""
     status = "True" if result is AttemptResult.SCHEDULED else "False"
     return PodCondition(INITIALLY_SCHEDULED, status, reason or _REASONS[result], visible(message))
 
@@ -51,10 +51,10 @@ class GroupConditions:
         self._groups, self._client, self._clock = groups, client, clock
         self._renews_generation = renews_generation
         self._wanted: dict[str, PodCondition] = {}
-        """The newest condition of each group with a write under way, by `namespace/name`."""
+        """The newest requested condition of each group of which a write is running, by `namespace/name`."""
 
     def request(self, group: PodGroup, told: PodCondition) -> bool:
-        """Request to set the condition of a group; return whether the caller has to call `write`."""
+        """Request a condition of a group; return True if the caller has to call `write`, as no write is running."""
         before = self._wanted.get(group.key)
         if before is not None and before.status == "True":
             return False
@@ -64,7 +64,7 @@ class GroupConditions:
         return before is None
 
     async def write(self, group: PodGroup) -> None:
-        """Write the requested condition of a group, and conditions that are requested during the write; log errors."""
+        """Write the requested condition of a group, and then conditions requested meanwhile; log errors."""
         written: PodCondition | None = None
         try:
             while (told := self._wanted[group.key]) is not written:
@@ -87,7 +87,7 @@ class GroupConditions:
                 self._groups.note_scheduled(group)
 
     def _change(self, group: PodGroup, told: PodCondition) -> dict[str, Any] | None:
-        """Return the condition to write; None if the status has it, the group was deleted, or its condition is True."""
+        """Return the condition to write; None if the group was deleted, has this condition or has a true condition."""
         state = self._groups.get(group.key)
         current = None if state is None else state.group
         if state is None or current is None or current.metadata.uid != group.metadata.uid:
@@ -103,7 +103,7 @@ class GroupConditions:
 def changed_condition(
     known: PodCondition | None, told: PodCondition, generation: int, now: datetime
 ) -> dict[str, Any] | None:
-    """Return the JSON of a condition to write; None if the group already has the condition."""
+    """Return the JSON of a condition to write; None if the group already has an equal condition."""
     told = replace(told, observed_generation=generation)
     if known == told:
         return None

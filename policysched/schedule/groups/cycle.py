@@ -1,4 +1,4 @@
-"""`GroupCycle`: decides about the members of a pod group one by one, with the earlier members assumed on nodes.
+"""`GroupCycle`: decides about a pod group's members one by one, while earlier members are assumed on their nodes.
 
 Each call of `run` decides about one placement, a set of nodes; `placements` decides which placements are tried. A
 member that fits is assumed in the cluster, and its Reserve plugins run, until `undo` removes all members again.
@@ -50,9 +50,9 @@ class Verdict:
     rejectors: frozenset[str] = NO_PLUGINS
     """The plugins that reject the group."""
     proceeds: bool = False
-    """Whether to evaluate the next member."""
+    """Whether the cycle evaluates the next member."""
     is_of_members: bool = False
-    """Whether members that were not evaluated report the message itself, also if messages name the pod group."""
+    """Whether members that were not evaluated report this message too, even if messages name the pod group."""
 
     @property
     def fits(self) -> bool:
@@ -73,15 +73,15 @@ class MemberPlacement:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A member that was evaluated: it has either a placement or a failure."""
+    """A member that was evaluated; either its placement or its failure is set."""
 
     queued: QueuedPod
     seconds: float
-    """Duration of the evaluation of the member."""
+    """Duration of the member's evaluation."""
     placement: MemberPlacement | None = None
     failure: Failure | None = None
     cleanups: tuple[Undo, ...] = ()
-    """The requests to send if the member's group is rejected."""
+    """The requests to send in case the member's group is rejected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,15 +91,15 @@ class TriedPlacement:
     placement: CandidatePlacement
     verdict: Verdict
     members: tuple[Evaluated, ...]
-    """The evaluated members in the order of evaluation; the evaluation may end before all are evaluated."""
+    """The members that were evaluated, in the order of evaluation; the cycle may end before all are."""
     seconds: float
-    """Duration of the evaluation."""
+    """Duration of the evaluation of the whole placement."""
     scores: dict[str, int] = field(default_factory=dict)
-    """The weighted scores by plugin; empty if the placement was not scored."""
+    """The weighted scores of the placement by plugin; empty if the placement was not scored."""
 
     @property
     def places(self) -> bool:
-        """Whether a member got a node."""
+        """Whether a member fits a node of the placement."""
         return any(one.placement is not None for one in self.members)
 
 
@@ -109,46 +109,46 @@ class GroupDecision:
 
     verdict: Verdict
     members: tuple[Evaluated, ...] = ()
-    """The evaluated members of the chosen placement in the order of evaluation; if no placement fits, of the first."""
+    """The evaluated members of the chosen placement, or of the first placement if no placement fits, in order."""
     stays: bool = False
-    """Whether the members are still assumed on their nodes after the cycle."""
+    """Whether the members are still assumed on their nodes after the cycle, so that binding need not assume them."""
     tried: tuple[TriedPlacement, ...] = ()
-    """The placements that were tried, in their order; empty without topology-aware scheduling."""
+    """The placements that were tried, in the order of trial; empty without topology-aware scheduling."""
     chosen: TriedPlacement | None = None
     """The placement on which the group is placed; None if the group does not fit."""
 
     @property
     def reported(self) -> TriedPlacement | None:
-        """The placement of `members`; None without topology-aware scheduling."""
+        """The placement from which `members` are; None without topology-aware scheduling."""
         return self.chosen or next((one for one in self.tried if one.members is self.members), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The functions of the scheduler that a pod group's cycle calls."""
+    """The functions that a pod group's cycle calls; they differ between attempt, dry run and simulation."""
 
     cluster: Cluster
     profile: Profile
     rng: random.Random
-    """Draws among equal placements and shuffles placements."""
+    """Selects among equal placements and shuffles placements."""
     decide: Callable[[QueuedPod, CandidatePlacement], Awaitable[Decision | None]]
-    """Runs the filters and scores for a member on a placement; None if the member was deleted or placed meanwhile."""
+    """Runs filters and scores for a member on a placement; None if the member was meanwhile deleted or placed."""
     cleanups: Callable[[QueuedPod, Decision], tuple[Undo, ...]]
-    """Returns the requests to send for a rejected member if its group is rejected."""
+    """Returns the requests to send for a rejected member in case its group is rejected."""
     reserve: Callable[[AssumedPod], Status | None]
     unreserve: Callable[[AssumedPod], tuple[Undo, ...]]
     now: Callable[[], float]
     """A monotonic clock. Units: seconds."""
     measure: Callable[..., Any]
-    """Calls a function of an extension point and records its duration under the point and the profile."""
+    """Calls a function that runs an extension point, and records the duration for point and profile."""
     names_group: bool
-    """Whether messages name the pod group as a parent; if not, `REJECTED` precedes the reason."""
+    """Whether members' messages name their pod group; if not, the text `REJECTED` precedes the reason."""
     searched: Callable[[int, Sequence[TriedPlacement]], None]
-    """Called at the end of a search for a placement, with the number of generated placements and those tried."""
+    """Called at the end of a search for a placement, with the number of generated and the tried placements."""
 
 
 class GroupCycle:
-    """A cycle under way, with the members that are in place until `undo`.
+    """The cycle of a pod group, in which members that fit are assumed on nodes until `undo`.
 
     Args:
         group: The group.
@@ -160,19 +160,19 @@ class GroupCycle:
         self.steps, self.members, self._cluster = steps, members, steps.cluster
         self.context = PodGroupContext(group, [one.pod for one in members], steps.cluster, CycleState())
         self._placed: list[tuple[QueuedPod, AssumedPod]] = []
-        """The members in place."""
+        """The members that are assumed on a node."""
         self._nominations: list[Nomination] = []
-        """The nominations that were removed for the duration of the cycle."""
+        """The nominations of members that were removed for the duration of the cycle."""
 
     def begin(self) -> None:
-        """Remove the nominations of members: members need no room for each other, because the cycle places them all."""
+        """Remove the members' nominations, so that members leave no room for each other's nominations."""
         nominations = self._cluster.nominations
         if nominations:
             removed = (nominations.discard(one.identity) for one in self.members)
             self._nominations = [one for one in removed if one is not None]
 
     def end(self) -> None:
-        """Restore the nominations of members that still wait for a node and got no other nomination meanwhile."""
+        """Restore the nominations of members that are still pending and got no new nomination."""
         cluster, state = self._cluster, None
         if self._nominations and cluster.pod_groups is not None:
             state = cluster.pod_groups.get(self.context.group.key)
@@ -184,7 +184,7 @@ class GroupCycle:
         self._nominations = []
 
     async def run(self, scheduled: Callable[[], int], placement: CandidatePlacement) -> TriedPlacement:
-        """Decide about the members one after another; the members that fit are in place afterwards.
+        """Decide about the members one after another; afterwards, the members that fit are assumed on their nodes.
 
         Args:
             scheduled: Returns the number of members that are placed or assumed now.
@@ -221,7 +221,7 @@ class GroupCycle:
     def feasible(
         self, placement: CandidatePlacement, progress: PlacementProgress, *, is_first: bool = False
     ) -> Verdict:
-        """Return whether the group can still be scheduled; `is_first` means before the first member."""
+        """Return whether the group can still be scheduled; `is_first` is true before the first member's evaluation."""
         steps = self.steps
         status = steps.measure(PLACEMENT_FEASIBLE, steps.profile, self._status, placement, progress)
         if status is None:
@@ -234,7 +234,7 @@ class GroupCycle:
         return Verdict(AttemptResult.UNSCHEDULABLE, message, frozenset((status.plugin,)), proceeds=waits)
 
     def _status(self, placement: CandidatePlacement, progress: PlacementProgress) -> Status | None:
-        """Run the PlacementFeasible plugins; a rejection or failure ends the point, otherwise the last Wait applies."""
+        """Run PlacementFeasible plugins; return the first rejection or failure, else the last Wait, else None."""
         waiting: Status | None = None
         for plugin in self.steps.profile.placement_feasible:
             status = _answer(plugin, self.context, placement, progress)
@@ -246,7 +246,7 @@ class GroupCycle:
         return waiting
 
     async def evaluate(self, member: QueuedPod, placement: CandidatePlacement) -> Evaluated | None:
-        """Decide about a member and assume it if it fits; return None if it was deleted or placed meanwhile."""
+        """Decide about a member and assume it if it fits; return None if the member was meanwhile deleted or placed."""
         began = self.steps.now()
         decision = await self.steps.decide(member, placement)
         if decision is None:
@@ -263,7 +263,7 @@ class GroupCycle:
         return Evaluated(member, seconds, place if failure is None else None, failure, cleanups)
 
     def _place(self, member: QueuedPod, placement: MemberPlacement, row: int) -> Failure | None:
-        """Assume a member on its node and run Reserve; return the failure of Reserve, or None."""
+        """Assume a member on its node and run Reserve; if Reserve fails, remove the member and return the failure."""
         assumed = placement.assumed
         self._cluster.assume(assumed.pod, row, placement.resources)
         self._placed.append((member, assumed))
@@ -274,7 +274,7 @@ class GroupCycle:
         return Failure.at_permit(status)
 
     def hold(self, members: Iterable[Evaluated]) -> tuple[Evaluated, ...]:
-        """Place evaluated members that are not in place; return the members that are in place."""
+        """Assume the members that have a placement, unless they are assumed; return the members that are assumed."""
         placed = [one for one in members if one.placement is not None]
         if self._placed:
             return tuple(placed)
@@ -283,7 +283,7 @@ class GroupCycle:
         return tuple(one for one, at in again if at and self._place(one.queued, at, row_of[at.assumed.node]) is None)
 
     def _is_in_place(self, *, is_smaller: bool) -> bool:
-        """Return whether no placed member and none of their nodes was deleted, while extenders were called."""
+        """Return whether all assumed members and their nodes still exist after extenders were called."""
         return not is_smaller and all(self._stays(member, assumed) for member, assumed in self._placed)
 
     def _stays(self, member: QueuedPod, assumed: AssumedPod) -> bool:
@@ -292,7 +292,7 @@ class GroupCycle:
         return row >= 0 and bool(nodes.present.data[row]) and self._cluster.is_assumed(member.identity)
 
     def may_stay(self) -> bool:
-        """Return whether members are in place to which no Reserve or Permit plugin applies, so that they can stay."""
+        """Return whether members can stay assumed until their binding, because no Reserve or Permit plugin applies."""
         profile = self.steps.profile
         if profile.permits or not self._placed:
             return False
@@ -338,7 +338,7 @@ def error_verdict(message: str) -> Verdict:
 
 
 def _failure_of(decision: Decision) -> Failure | None:
-    """Return the failure of a member without a feasible node; keep its nomination if nodes may become feasible."""
+    """Return the failure of a member without a feasible node; keep its nomination if preemption may help."""
     if decision.row >= 0:
         return None
     if decision.failed:

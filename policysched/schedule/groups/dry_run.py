@@ -37,40 +37,40 @@ from policysched.state.placed.pods import pod_id
 from policysched.state.pod_groups import GroupState, group_key
 
 Observe = Callable[[QueuedPod, Decision, CandidatePlacement], object]
-"""Callback for the decision about a member on a placement, called while the earlier members have their nodes."""
+"""Callback for the decision about a member on a placement, called while earlier members are assumed on nodes."""
 
 
 Draw = Callable[[QueuedPod, Decision], Decision]
-"""Selects one of the equally good nodes of a decision about a member."""
+"""Function that selects one of a member's equally good nodes and returns the decision with that node."""
 
 
 def _by_name(rng: random.Random) -> Draw:
-    """Return a draw among the nodes in the order of their names, so that a seed gives reproducible nodes."""
+    """Return a `Draw` that selects a random node in the order of names; a seed reproduces the node."""
     return lambda _member, decision: drawn(decision, rng)
 
 
 def by_engine(_member: QueuedPod, decision: Decision) -> Decision:
-    """Return a decision with the node that the engine drew."""
+    """Return the decision unchanged: the engine already selected one of the equally good nodes."""
     return decision
 
 
 def _ignore(_member: QueuedPod, _decision: Decision, _placement: CandidatePlacement) -> None:
-    """Do nothing about a decision."""
+    """Do nothing: the `Observe` callback if no caller observes decisions."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedGroup:
-    """The decision about a pod group that was not placed."""
+    """The decision of a dry run about a pod group."""
 
     group: PodGroup
     members: Sequence[QueuedPod]
-    """The members without a node, in the order of evaluation."""
+    """The members without a node that were given, in the order of evaluation."""
     placed: int
-    """Number of members that have a node."""
+    """Number of members that were already placed before the dry run."""
     result: AttemptResult
     message: str
     outcome: GroupResult | None = None
-    """The results of the members; None if no member was tried."""
+    """The result of the cycle; None if the group got no cycle."""
 
     @property
     def nodes(self) -> Mapping[str, str]:
@@ -88,7 +88,7 @@ class MostMembers:
     """The placement on which the most members of a pod group fit, with the results of all members."""
 
     placement: CandidatePlacement | None
-    """None without topology-aware scheduling."""
+    """The placement; None without topology-aware scheduling."""
     members: Sequence[Evaluated]
 
     @property
@@ -98,7 +98,7 @@ class MostMembers:
 
     @property
     def name(self) -> str:
-        """Name of the placement; empty if it has all nodes."""
+        """The name of the placement; empty for the placement of all nodes."""
         return "" if self.placement is None else self.placement.name
 
     @property
@@ -108,7 +108,7 @@ class MostMembers:
 
 
 class GroupDryRun:
-    """Decides about a pod group in a cluster whose state it restores.
+    """Decides about a pod group, and afterwards restores the state of the cluster.
 
     Args:
         engine: The engine of the members' profile.
@@ -162,12 +162,12 @@ class GroupDryRun:
             return DecidedGroup(group, self.members, placed, outcome.result, outcome.message, outcome)
 
     def attempt(self) -> GroupResult | None:
-        """Run the cycle of a group that may be tried; return its result, or None if the group does not exist."""
+        """Run the cycle of a group that passed the gates; return its result, or None if there is no PodGroup object."""
         with self._counted() as state, self._shared_claims():
             return None if state.group is None else self._outcome(state.group)
 
     def most(self) -> MostMembers:
-        """Return the largest number of members that fit at the same time, whatever the minimum number is."""
+        """Return the placement on which the most members fit at the same time; the group's minimum count is ignored."""
         with self._counted() as state, self._shared_claims():
             decision = self._cycle(with_min_count(state.group or PodGroup(), 1), self._steps())
         tried = [MostMembers(one.placement, one.members) for one in decision.tried]
@@ -175,14 +175,14 @@ class GroupDryRun:
 
     @contextmanager
     def counted(self) -> Iterator[PodGroupContext]:
-        """Count all members as pods of the group inside this context, in which no member of the attempt has a node."""
+        """Treat all members as pods of the group inside this context; the members of the attempt have no node."""
         with self._counted() as state:
             pods = [one.pod for one in self.members]
             yield PodGroupContext(state.group or PodGroup(), pods, self._cluster, CycleState())
 
     @contextmanager
     def with_earlier_members(self, identity: str, placement: CandidatePlacement | None = None) -> Iterator[None]:
-        """Keep, inside this context, the members that are evaluated before a member on the nodes that they get.
+        """Keep, inside this context, the members that precede a given member assumed on their nodes.
 
         Args:
             identity: The identity of the member.
@@ -200,7 +200,7 @@ class GroupDryRun:
                 cycle.undo()
 
     def _outcome(self, group: PodGroup) -> GroupResult:
-        """Run the cycle, and PodGroupPostFilter if the group does not fit."""
+        """Run the group's cycle; if the group does not fit, run PodGroupPostFilter too."""
         steps = self._steps(self._observe)
         name, named = group.metadata.name, self._cluster.release.messages_name_pod_group
         decision = self._cycle(group, steps)
@@ -211,7 +211,7 @@ class GroupDryRun:
         return rejection(name, decision, result, names_group=named)
 
     def _cycle(self, group: PodGroup, steps: Steps) -> GroupDecision:
-        """Run the cycle, and remove the members again."""
+        """Run the group's cycle, and remove the assumed members afterwards."""
         cycle = GroupCycle(group, self.members, steps)
         try:
             return at_once(decide_group(cycle, self._scheduled))
@@ -220,7 +220,7 @@ class GroupDryRun:
 
     @contextmanager
     def _counted(self) -> Iterator[GroupState]:
-        """Count all members as pods of the group inside this context."""
+        """Treat all members as existing pods of the group inside this context."""
         groups, first = self._cluster.pod_groups, self.members[0].pod
         if groups is None:
             raise UsageError(f'pod group "{group_key(first)}" cannot be decided: pods are scheduled one by one')
@@ -246,7 +246,7 @@ class GroupDryRun:
             claims.share(begins=False)
 
     def _scheduled(self) -> int:
-        """Return the number of members that have a node."""
+        """Return the number of the group's members that are placed or assumed on a node."""
         groups = self._cluster.pod_groups
         state = None if groups is None else groups.of_pod(self.members[0].pod)
         return 0 if state is None else state.scheduled_count
@@ -293,11 +293,11 @@ def creation_key(pod: Pod) -> tuple[float, str]:
 
 
 def with_min_count(group: PodGroup, count: int) -> PodGroup:
-    """Return a pod group whose policy is a gang of a minimum number of pods."""
+    """Return a copy of a pod group with the gang policy and a given minimum count."""
     policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=count))
     return replace(group, spec=replace(group.spec, scheduling_policy=policy))
 
 
 def _ungated(pod: Pod) -> Pod:
-    """Return a pod without scheduling gates."""
+    """Return a copy of a pod without scheduling gates."""
     return replace(pod, spec=replace(pod.spec, scheduling_gates=[])) if pod.spec.scheduling_gates else pod

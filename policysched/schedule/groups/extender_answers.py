@@ -1,4 +1,4 @@
-"""`ExtenderAnswers`: answers of extenders about the members of a pod group, for decisions that cannot wait for them.
+"""`ExtenderAnswers`: known answers of extenders about a pod group's members, for decisions that cannot wait for calls.
 
 A decision that needs an answer raises `UnansweredError`, after which the cluster is as before. The extenders are called
 then, and the decision is repeated with the answers and with the same draws.
@@ -25,14 +25,14 @@ from policysched.schedule.cycle.with_extenders import (
 from policysched.state.placed.pods import pod_id
 
 QUESTIONS: Final = 4
-"""Number of questions about each member, after which a decision is given up."""
+"""Maximum number of extender calls, for each member, after which the decision is given up."""
 T = TypeVar("T")
 Asked = tuple[str, tuple[str, ...], str]
-"""A pod by its identity, its feasible nodes and its nominated node."""
+"""Key of an answer: identity of a pod, names of its feasible nodes, and its nominated node."""
 
 
 class UnansweredError(Exception):
-    """A decision needs the answers of extenders."""
+    """Raised if a decision needs answers of extenders that are not known."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question.pod.key)
@@ -40,7 +40,7 @@ class UnansweredError(Exception):
 
 
 class ExtenderAnswers:
-    """The answers of extenders that are known.
+    """The known answers of extenders about the members of a pod group.
 
     Args:
         engine: The engine of the members' profile.
@@ -54,7 +54,7 @@ class ExtenderAnswers:
         self._known: dict[Asked, Answers] = {}
 
     def applied(self, pod: Pod, evaluation: Evaluation) -> Evaluation | Decision:
-        """Return an evaluation with the answers about a pod, or the decision if an extender failed.
+        """Return an evaluation with the extenders' answers about a pod; if an extender failed, the failed decision.
 
         Raises:
             UnansweredError: the answers are not known.
@@ -70,7 +70,7 @@ class ExtenderAnswers:
         return failed(evaluation, answers) if answers.failure else with_answers(evaluation, answers)
 
     async def run(self, decide: Callable[[], T], is_current: Callable[[], bool] = lambda: True) -> T | None:
-        """Call a function that decides, again each time that extenders have answered, and return its result.
+        """Return the result of a function that decides; call extenders and repeat while their answers are missing.
 
         Args:
             decide: The function.

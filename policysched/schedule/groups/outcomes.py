@@ -1,4 +1,4 @@
-"""`GroupResult`: the end of a pod group's attempt, with the failures of the members that are not bound.
+"""`GroupResult`: the result of a pod group's attempt, with the failures of members that are not bound.
 
 Source: pkg/scheduler/schedule_one_podgroup.go (submitPodGroupResult, completePodGroupAlgorithmResult,
 applyPodGroupPostFilterResult), schedule_one.go (handleSchedulingFailure), v1.37 and v1.38.
@@ -20,18 +20,18 @@ from policysched.schedule.observer import AttemptResult, GroupVerdict
 from policysched.schedule.timing import POD_GROUP, POD_GROUP_POST_FILTER, Timing
 
 ENDING: Final = (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-"""The codes that end PodGroupPostFilter."""
+"""The status codes with which a plugin ends PodGroupPostFilter."""
 
 
 NOT_ANSWERED: Final = PodGroupPostFilterResult(
     unschedulable("pod group preemption: members or nodes changed while extenders were called")
 )
-"""The result of a preemption that is given up."""
+"""PodGroupPostFilter's result if the preemption is given up because extenders' answers are outdated."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """The result of a pod group's attempt, with the failures of its members.
+    """The result of a pod group's attempt, from which the failures of its members follow.
 
     Args:
         name: The name of the group.
@@ -59,7 +59,7 @@ class GroupResult:
 
     @property
     def verdict(self) -> GroupVerdict:
-        """The decision about the group."""
+        """The decision about the group, for observers."""
         return GroupVerdict(self.result, self.message, self.nodes, self.nominated, self.victims)
 
     @property
@@ -68,7 +68,7 @@ class GroupResult:
         return self.decision.verdict.result
 
     def failure_of(self, member: Evaluated) -> Failure | None:
-        """Return the failure of an evaluated member; None if it is to be bound."""
+        """Return the failure of an evaluated member; None if the member is to be bound."""
         failure = self._failure_of(member)
         node = self.nominated.get(member.queued.identity)
         return failure if failure is None or node is None else replace(failure, nominated=node)
@@ -96,7 +96,7 @@ class GroupResult:
         return Failure(AttemptResult.ERROR, message)
 
     def _rejection(self, nominated: str | None, *, fits: bool) -> Failure:
-        """Return the failure of a member without an own one; `nominated` is its nominated node from now on."""
+        """Return the failure of a member of a rejected group; `nominated` is the node to nominate for the member."""
         verdict = self.decision.verdict
         if self.names_group and not verdict.is_of_members:
             message = f'parent pod group "{self.name}" is unschedulable'
@@ -148,7 +148,7 @@ def _answer(
 def rejection(
     name: str, decision: GroupDecision, result: PodGroupPostFilterResult, *, names_group: bool
 ) -> GroupResult:
-    """Return the result of a rejected pod group after PodGroupPostFilter; see `GroupResult` for the arguments.
+    """Return the result of a pod group's attempt after PodGroupPostFilter; `GroupResult` describes the arguments.
 
     Args:
         name: The name of the group.

@@ -28,7 +28,7 @@ from policysched.framework.pod_groups import (
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 SEPARATOR: Final = "/"
-"""Joins the names of merged placements."""
+"""Separator between the names of placements that are merged into one."""
 NO_PLACEMENTS: Final = "no feasible placements found"
 NO_MERGED_PLACEMENTS: Final = "no feasible merged placements found"
 _OUT_OF_RANGE: Final = (
@@ -45,7 +45,7 @@ def all_nodes(cluster: Cluster) -> CandidatePlacement:
 def generate(
     plugins: Sequence[PlacementGeneratePlugin], context: PodGroupContext
 ) -> Sequence[CandidatePlacement] | Status:
-    """Return the placements of a pod group: those of a plugin, or the cross product of those of several plugins.
+    """Return the placements of a pod group; the placements of several plugins are combined by intersecting their nodes.
 
     Returns:
         One placement of all nodes if no plugin states a constraint; a status that rejects the group or fails.
@@ -70,7 +70,7 @@ def generate(
 
 
 def _name_fault(placements: Iterable[CandidatePlacement]) -> str:
-    """Return the fault of a plugin's placement names; empty if there is none."""
+    """Return what is wrong with the names of a plugin's placements; empty if all names are valid."""
     seen: set[str] = set()
     for one in placements:
         if SEPARATOR in one.name:
@@ -82,7 +82,7 @@ def _name_fault(placements: Iterable[CandidatePlacement]) -> str:
 
 
 def _merged(some: Iterable[CandidatePlacement], others: Sequence[CandidatePlacement]) -> list[CandidatePlacement]:
-    """Return the placements with the nodes that two placements have in common, one of each list, if there are any."""
+    """Return the intersections of each placement of a list with each placement of another list, without empty ones."""
     found: list[CandidatePlacement] = []
     for one in some:
         for other in others:
@@ -97,7 +97,7 @@ def score(
     context: PodGroupContext,
     feasible: Sequence[FeasiblePlacement],
 ) -> list[tuple[PlacementScorePlugin, Scores]] | Status:
-    """Return the weighted scores of placements by plugin, or the failure of a plugin.
+    """Return the weighted scores of placements by plugin, or the status of a failed plugin.
 
     Shapes: each (P,).
     """
@@ -126,7 +126,7 @@ def _failed(step: str, status: Status) -> Status:
 
 
 def _called(name: str, point: str, call: Callable[[], T | Status]) -> T | Status:
-    """Call a plugin; return its result, or a status with its name."""
+    """Call a plugin; return its result; an exception becomes a status with the plugin's name."""
     try:
         answer = call()
     except Exception as error:
@@ -136,7 +136,7 @@ def _called(name: str, point: str, call: Callable[[], T | Status]) -> T | Status
 
 
 def best_of(scored: Sequence[tuple[PlacementScorePlugin, Scores]]) -> list[int]:
-    """Return the indexes of the placements with the highest total; totals of higher tiers decide first."""
+    """Return the indexes of the placements with the highest total score; higher tiers decide first."""
     best = np.arange(scored[0][1].size)
     for tier in sorted({plugin.tier for plugin, _ in scored}, reverse=True):
         total = np.sum([scores[best] for plugin, scores in scored if plugin.tier == tier], axis=0)

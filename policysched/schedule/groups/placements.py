@@ -1,4 +1,4 @@
-"""`run_cycle`: decides about a pod group by trying placements, and chooses the best that the group fits.
+"""`run_cycle`: decides about a pod group on one placement after another, and chooses the best that the group fits.
 
 Without topology-aware scheduling, the only placement has all nodes. The caller places the members of a group that fits.
 If the members of the chosen placement are still in place, and no Reserve or Permit plugin applies to them, placing them
@@ -37,15 +37,15 @@ from policysched.schedule.timing import PLACEMENT_GENERATE, PLACEMENT_SCORE
 NOTHING_PLACED: Final = "no pods were schedulable"
 ONLY_NOMINATED: Final = "nominated placement is feasible but no pending pod was scheduled"
 LEAST_PERCENTAGE: Final = 5
-"""Smallest percentage of the placements that are to be feasible, if none is configured."""
+"""Minimum percentage of placements to find feasible before the search ends, if no percentage is configured."""
 NODES_OF_A_PERCENT: Final = (9, 500)
-"""By 9 percent per 500 nodes of all placements, the percentage falls from 100, if none is configured."""
+"""If no percentage is configured, it is 100 minus 9 for each 500 nodes of all placements."""
 
 
 async def run_cycle(
     group: PodGroup, scheduled: Callable[[], int], members: Sequence[QueuedPod], steps: Steps
 ) -> GroupDecision:
-    """Decide about a pod group; restore the cluster afterwards, except for members that stay on their nodes.
+    """Decide about a pod group; afterwards no member is assumed, unless the group fits and its members stay assumed.
 
     Args:
         group: The group.
@@ -67,7 +67,7 @@ async def run_cycle(
 
 
 async def decide_group(cycle: GroupCycle, scheduled: Callable[[], int]) -> GroupDecision:
-    """Decide about a pod group; afterwards, no members or those of the chosen placement are in place.
+    """Decide about a pod group; afterwards no member, or each member of the chosen placement, is assumed on its node.
 
     Args:
         cycle: The cycle, without members in place.
@@ -85,7 +85,7 @@ async def decide_group(cycle: GroupCycle, scheduled: Callable[[], int]) -> Group
 
 
 class _PlacementSearch:
-    """The search for the placement of a pod group.
+    """The search for the placement on which a pod group is scheduled.
 
     Args:
         cycle: The cycle, without members in place.
@@ -98,7 +98,7 @@ class _PlacementSearch:
         self._tried: list[TriedPlacement] = []
 
     async def run(self) -> GroupDecision:
-        """Decide about the group."""
+        """Try placements and return the decision about the group."""
         found = self._generated()
         if isinstance(found, Status):
             return GroupDecision(_verdict_of(found))
@@ -142,14 +142,14 @@ class _PlacementSearch:
         return self._best(feasible) if feasible else self._rejected(len(found))
 
     async def _try(self, placement: CandidatePlacement) -> TriedPlacement:
-        """Decide about the members on a placement; those that fit are in place until the next placement."""
+        """Decide about the members on a placement; members that fit are assumed until the next placement is tried."""
         self._cycle.undo()
         one = await self._cycle.run(self._scheduled, placement)
         self._tried.append(one)
         return one
 
     def _nominated(self, found: Sequence[CandidatePlacement]) -> CandidatePlacement | None:
-        """Return the only placement that has a nominated node of a member; None if there is none, or several."""
+        """Return the placement that contains nominated nodes of members, if there is exactly one; else None."""
         row_of = self._steps.cluster.nodes.row_of
         names = {one.pod.status.nominated_node_name for one in self._cycle.members}
         rows = [row_of[name] for name in names if name and name in row_of]
@@ -175,7 +175,7 @@ class _PlacementSearch:
         return self._steps.rng.sample(found, len(found)), enough
 
     def _best(self, feasible: Sequence[TriedPlacement]) -> GroupDecision:
-        """Return the decision for the feasible placement with the highest score, drawn among equal placements."""
+        """Return the decision for the feasible placement with the highest score; a random one of several."""
         if len(feasible) == 1:
             return self._chosen(feasible[0])
         self._cycle.undo()
@@ -194,7 +194,7 @@ class _PlacementSearch:
         return self._chosen(feasible[best[0] if len(best) == 1 else self._steps.rng.choice(best)])
 
     def _chosen(self, one: TriedPlacement) -> GroupDecision:
-        """Return the decision for a placement; the members of no other placement are in place."""
+        """Return the decision for a chosen placement; members that are assumed on another placement are removed."""
         if one is not self._tried[-1]:
             self._cycle.undo()
         if not self._still_holds(one):
@@ -202,7 +202,7 @@ class _PlacementSearch:
         return replace(self._decision(one.verdict, one), chosen=one)
 
     def _still_holds(self, one: TriedPlacement) -> bool:
-        """Return whether the nodes of members still belong to a placement; nodes change only during extender calls."""
+        """Return whether a placement still contains its members' nodes after extenders were called."""
         if not any(self._steps.profile.extending(pod) for pod in self._cycle.context.pods):
             return True
         found, row_of = self._generated(), self._steps.cluster.nodes.row_of
@@ -212,7 +212,7 @@ class _PlacementSearch:
         return any(same.name == one.placement.name and np.isin(rows, same.rows).all() for same in found)
 
     def _rejected(self, count: int) -> GroupDecision:
-        """Return the decision for a group that fits no placement: that of the first placement that was tried."""
+        """Return the decision for a group that fits no placement, with the message of the first tried placement."""
         first = self._tried[0]
         message, rejectors = first.verdict.message, first.verdict.rejectors
         if first.verdict.fits:
@@ -229,7 +229,7 @@ class _PlacementSearch:
 
 
 def _verdict_of(status: Status) -> Verdict:
-    """Return the verdict on a group for which no placement was generated."""
+    """Return the verdict on a group for which plugins generated no placement."""
     if status.code is not Code.ERROR and status.rejects:
         return Verdict(AttemptResult.UNSCHEDULABLE, status.message, is_of_members=True)
     return error_verdict(status.message)
@@ -241,5 +241,5 @@ def _feasible(one: TriedPlacement) -> FeasiblePlacement:
 
 
 def _nodes_of(one: TriedPlacement) -> Iterator[str]:
-    """Yield the node of each member that fits."""
+    """Yield the node of each member that fits on a placement."""
     return (member.placement.assumed.node for member in one.members if member.placement is not None)

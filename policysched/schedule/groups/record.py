@@ -43,7 +43,7 @@ def make_group_record(  # noqa: PLR0913, PLR0917 - dependencies are passed in
     answers: ExtenderAnswers | None = None,
     observe_placements: ObservePlacements = lambda _group, _tried: None,
 ) -> Record:
-    """Decide about a pod group without placing it; return the record.
+    """Decide about a pod group without placing it; return the decision record.
 
     Args:
         engine: The engine of the members' profile.
@@ -104,7 +104,7 @@ def _record(decided: DecidedGroup, engine: Engine, records: Mapping[str, Record]
 
 
 def _placements(decision: GroupDecision) -> Record:
-    """Return the chosen placement, and the result of each placement that was tried; empty without a constraint."""
+    """Return the chosen placement and the result of each tried placement; empty without a topology constraint."""
     told = {one.placement.name: _placement(one) for one in _listed(decision)}
     if not told:
         return {}
@@ -113,7 +113,7 @@ def _placements(decision: GroupDecision) -> Record:
 
 
 def _listed(decision: GroupDecision) -> list[TriedPlacement]:
-    """Return the placements of a decision that a record lists."""
+    """Return the named placements of a decision that the record lists, at most `MOST_EXPLAINED`."""
     return [one for one in decision.tried if one.placement.name][:MOST_EXPLAINED]
 
 
@@ -128,7 +128,7 @@ def _untried(decided: DecidedGroup) -> Iterator[Record]:
 
 
 def _outcomes(decided: DecidedGroup, outcome: GroupResult, records: Mapping[str, Record]) -> Iterator[Record]:
-    """Yield the node and the message of each member, evaluated members first."""
+    """Yield the record entry of each evaluated member, with node and message, then those of the other members."""
     evaluated = outcome.decision.members
     for one in evaluated:
         identity, failure, told = one.queued.identity, outcome.failure_of(one), Record(pod=one.queued.pod.key)

@@ -1,4 +1,4 @@
-"""Simulation of a pod group's cycle without some placed pods, for PodGroupPostFilter plugins.
+"""Simulates a pod group's cycle in the cluster without some placed pods, for PodGroupPostFilter plugins.
 
 The pods are removed from the cluster and the members are assumed in it, all without a yield to the event loop; at the
 end the cluster is as before. If the answers of extenders are needed, the simulation ends, and is repeated with the
@@ -45,7 +45,7 @@ ABOUT: int = int(ABOUT_PODS)
 
 
 class RejectedPodGroup:
-    """A pod group that does not fit, for PodGroupPostFilter plugins (implements `RejectedGroup`).
+    """A pod group that does not fit, as PodGroupPostFilter plugins get it (implements `RejectedGroup`).
 
     Args:
         group: The group.
@@ -71,12 +71,12 @@ class RejectedPodGroup:
 
     @property
     def pods(self) -> Sequence[Pod]:
-        """The members of the attempt."""
+        """The pods of the group's members that are decided together."""
         return [member.pod for member in self._members]
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster."""
+        """The cluster in which the group was rejected."""
         return self._steps.cluster
 
     @property
@@ -86,7 +86,7 @@ class RejectedPodGroup:
 
     @contextmanager
     def without(self, pods: Sequence[PlacedPod], ranks: NodeRanks | None = None) -> Iterator[_Simulation]:
-        """Simulate the cycle of the group without some pods."""
+        """Simulate the group's cycle without some placed pods, inside a context."""
         simulation = _Simulation(self.group, self._members, self._engine, self._steps, ranks, self.answers)
         try:
             simulation.begin(pods, self._scheduled)
@@ -96,7 +96,7 @@ class RejectedPodGroup:
 
 
 class _Simulation:
-    """A pod group in the cluster without some other pods (implements `GroupSimulation`)."""
+    """A pod group's cycle in the cluster without some placed pods (implements `GroupSimulation`)."""
 
     def __init__(
         self,
@@ -118,15 +118,15 @@ class _Simulation:
         self._cycle = GroupCycle(group, members, self._steps)
         self._removed: dict[str, PlacedPod] = {}
         self._placed: list[tuple[QueuedPod, MemberPlacement]] = []
-        """The members in place, in the order of evaluation."""
+        """The members that are assumed on a node, in the order of evaluation."""
         self._on_row: dict[int, list[int]] = {}
-        """The positions in `_placed` by the row of the member."""
+        """The indices in `_placed` of the members on each row."""
         self.reads_other_nodes = False
-        """Whether the filters of a member read the pods of other nodes."""
+        """Whether a filter of a member reads the pods of nodes other than the evaluated node."""
         self._local = frozenset[str]()
         """The names of the filters that read the pods of the evaluated node only."""
         self.failure: Status | None = None
-        """The reason why the group does not fit."""
+        """The reason why the group does not fit; None if the group fits."""
 
     @property
     def nodes(self) -> Mapping[str, str]:
@@ -134,7 +134,7 @@ class _Simulation:
         return {member.identity: placement.assumed.node for member, placement in self._placed}
 
     def begin(self, pods: Iterable[PlacedPod], scheduled: Callable[[], int]) -> None:
-        """Remove pods and run the cycle of the group; the members that fit stay in place."""
+        """Remove placed pods and run the group's cycle; the members that fit stay assumed."""
         self._cycle.begin()
         self._classify_filters()
         self.remove(pods)
@@ -167,7 +167,7 @@ class _Simulation:
         self._cycle.end()
 
     def restore(self, pods: Sequence[PlacedPod], *, locally: bool = False) -> bool:
-        """Restore removed pods and return True if all placed members still fit, else remove the pods again.
+        """Restore removed pods; if an assumed member no longer fits, remove them again and return False.
 
         Args:
             pods: The pods.
@@ -231,7 +231,7 @@ class _Simulation:
     def _put_in(
         self, members: Iterable[tuple[QueuedPod, MemberPlacement]], pods: Sequence[PlacedPod], *, locally: bool
     ) -> bool:
-        """Place members again and return whether they fit; if one does not fit, remove pods before it is placed.
+        """Assume members again; return whether all fit; before a member that does not fit, `pods` are removed.
 
         As in kube-scheduler, a failure of Reserve is ignored.
         """
@@ -247,13 +247,13 @@ class _Simulation:
 
 
 def _reads_other_nodes(results: FilterResults) -> bool:
-    """Return whether a filter that reads pods reads the pods of other nodes than the evaluated one."""
+    """Return whether a filter that reads pods reads the pods of nodes other than the evaluated node."""
     plugin = results.plugin
     return not isinstance(plugin, WhatIfFilter) or plugin.reads_other_rows(results.state)
 
 
 def _of_lowest_rank(evaluation: Evaluation, ranks: NodeRanks) -> Evaluation:
-    """Return an evaluation whose feasible nodes are those of the lowest rank."""
+    """Return an evaluation in which only the feasible nodes with the lowest rank are feasible."""
     if evaluation.rejection is not None or not evaluation.feasible_count:
         return evaluation
     feasible = evaluation.feasible()

@@ -1,4 +1,4 @@
-"""`refusal_of`: why a pod group gets no cycle, for example members with different scheduler names.
+"""`refusal_of`: the reason why a pod group gets no cycle, such as members with different scheduler names.
 
 Source: pkg/scheduler/schedule_one_podgroup.go (validatePodGroupHierarchy of v1.38, validatePodGroup of v1.37).
 """
@@ -16,11 +16,11 @@ DEFAULT_POLICY: Final = "PreemptLowerPriority"
 
 
 class Refusal(NamedTuple):
-    """Why a pod group gets no cycle."""
+    """The reason why a pod group gets no cycle."""
 
     message: str
     is_invalid: bool
-    """Whether the group's condition states that the group or its members have to be changed."""
+    """Whether the group's condition reports that the group or its members have to be changed."""
 
 
 class _Texts(NamedTuple):
@@ -48,7 +48,7 @@ _UNNAMED: Final = _Texts(
 def refusal_of(
     group: PodGroup, pods: Sequence[Pod], scheduled: Iterable[Pod], profiles: Collection[str], *, names_group: bool
 ) -> Refusal | None:
-    """Return why a pod group gets no cycle; None if it gets one.
+    """Return why a pod group gets no cycle; None if the group gets a cycle.
 
     Args:
         group: The group.
@@ -69,7 +69,7 @@ def refusal_of(
 
 
 def _fault(pod: Pod, first: Pod, group: PodGroup, policy: str, texts: _Texts) -> str:
-    """Return in which field a member does not match its group, as a message; empty if it matches."""
+    """Return a message about a field in which a member does not match its group; empty if the member matches."""
     name = pod.metadata.name
     own, common = pod.spec.scheduler_name, first.spec.scheduler_name
     if own != common:

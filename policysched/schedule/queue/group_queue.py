@@ -1,4 +1,4 @@
-"""`GroupQueue`: the scheduling queue of a cluster with pod groups, in which a group is queued as a whole.
+"""`GroupQueue`: the scheduling queue of a cluster with pod groups; a group is queued as a whole.
 
 Pods of a group are members of its `QueuedPodGroup`, which passes the queues like a pod. A member that the queue cannot
 add to its group waits outside: *incomplete* until the object of the group exists, or *pending* until the attempt of the
@@ -37,17 +37,17 @@ from policysched.state.placed.pods import pod_id
 from policysched.state.pod_groups import group_key
 
 ADDED: Final = "UnschedulablePodAdd"
-"""Name, in logs and metrics, of the event that adds a pod or the object of its pod group."""
+"""Event name, in logs and metrics, if a pod or the PodGroup object of a pod is added."""
 FAILED: Final = "ScheduleAttemptFailure"
 _OUTSIDE: Final = frozenset((Stage.IN_GROUP, Stage.INCOMPLETE, Stage.PENDING))
-"""Stages of pods that are not queued by themselves."""
+"""The stages of pods that are not queued by themselves but with or for their group."""
 
 
 class EntityQueues(PodQueues):
-    """The subqueues of pods and pod groups; a group passes the gates if each of its members does."""
+    """The queues of pods and pod groups; a group is gated if a PreEnqueue plugin rejects any member."""
 
     def enter_active(self, queued: QueuedPod, event: str) -> bool:
-        """Make a pod or group active; return False if a PreEnqueue plugin gates it."""
+        """Make a pod or group active; if a PreEnqueue plugin gates it, return False."""
         entered = super().enter_active(queued, event)
         if entered and isinstance(queued, QueuedPodGroup):
             for member in queued.members:
@@ -55,7 +55,7 @@ class EntityQueues(PodQueues):
         return entered
 
     def join(self, group: QueuedPodGroup, member: QueuedPod, event: str) -> None:
-        """Add a member to a queued group; PreEnqueue runs for this member only, as other members passed it before."""
+        """Add a member to a queued group and run PreEnqueue for this member only; the others have passed PreEnqueue."""
         group.add(member)
         if group.stage is Stage.UNSCHEDULABLE:
             self.list_anew(group)
@@ -72,7 +72,7 @@ class EntityQueues(PodQueues):
             self._entered(member, group.stage.value, event)
 
     def part(self, group: QueuedPodGroup, event: str) -> None:
-        """Gate a group that has too few members left; the rejection is recorded for one of these members."""
+        """Gate a group that lost a member if PreEnqueue now rejects the remaining members."""
         first = group.members[0]
         if not self._admit(first):
             group.gate(first)
@@ -99,7 +99,7 @@ class EntityQueues(PodQueues):
 
 
 class GroupQueue(Queue):
-    """All pending pods and pod groups. Pods without a group are queued as in `Queue`."""
+    """The queue of all pending pods and pod groups; pods without a group are queued as in `Queue`."""
 
     _make_queues = EntityQueues
     _queues: EntityQueues
@@ -108,9 +108,9 @@ class GroupQueue(Queue):
         """Create the queue of a cluster with pod groups."""
         super().__init__(clock, sort, cluster, **options)
         self._groups: dict[str, QueuedPodGroup] = {}
-        """The queued groups by key, without those in flight."""
+        """The queued groups by key, without groups in flight."""
         self._popped: set[str] = set()
-        """Keys of the groups in flight."""
+        """Keys of the groups whose attempt is running (in flight)."""
         self._incomplete, self._pending = HeldMembers(Stage.INCOMPLETE), HeldMembers(Stage.PENDING)
 
     def add(self, pod: Pod) -> None:
@@ -139,7 +139,7 @@ class GroupQueue(Queue):
             self._judge(Change(Resource.PENDING_POD, action, old, pod), group)
 
     def delete(self, identity: str) -> bool:
-        """Remove a pod; if its attempt is running, the pod does not return to the queue."""
+        """Remove a pod; a pod whose attempt is running does not return to the queue."""
         queued = self._pods.get(identity)
         if queued is None or queued.stage not in _OUTSIDE:
             return super().delete(identity)
@@ -154,7 +154,7 @@ class GroupQueue(Queue):
         return True
 
     def pop(self) -> QueuedPod | None:
-        """Start an attempt of the next pod or pod group, and return it.
+        """Remove and return the next pod or pod group, and start its attempt.
 
         The caller ends the attempt of a pod, and of each member of a group, by `reject`, `fail` or `done`. Then it ends
         the attempt of the group by `end_group`.
@@ -186,7 +186,7 @@ class GroupQueue(Queue):
         return True
 
     def end_group(self, group: QueuedPodGroup, outcome: GroupOutcome) -> None:
-        """End the attempt of a popped group, after the attempts of its unscheduled members have ended.
+        """End the attempt of a popped group; the attempts of its members that are not bound must have ended.
 
         The group is queued again with its pending members: active at once if it was scheduled, in backoff otherwise.
         """
@@ -217,7 +217,7 @@ class GroupQueue(Queue):
             self._queues.requeue(again, QueueingStrategy.AFTER_BACKOFF, FAILED)
 
     def set_group(self, group: PodGroup) -> None:
-        """Store that a group's object exists or changed; queue the pods that waited for the object."""
+        """Store a created or changed PodGroup object; queue the pods that waited for it."""
         key = group.key
         queued = self._groups.get(key)
         if queued is not None:
@@ -227,7 +227,7 @@ class GroupQueue(Queue):
             self._add_member(member, key, ADDED)
 
     def remove_group(self, group: PodGroup) -> None:
-        """Store that a group's object was deleted: its pods, except pods in flight, wait for a new object."""
+        """Store that a PodGroup object was deleted; its pods, except pods in flight, wait until it is created again."""
         key = group.key
         queued = self._groups.pop(key, None)
         if queued is not None:
@@ -236,13 +236,13 @@ class GroupQueue(Queue):
             self._incomplete.add(key, member)
 
     def move_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> int:
-        """Requeue the pods and groups that some plugins rejected, because the plugins changed; return their number."""
+        """Requeue the pods and groups that given plugins rejected, because the plugins changed; return their number."""
         gated = [one for one in self._groups.values() if one.gated_by in plugins]
         self._moves.run(gated, partial(self._requeue, event))
         return len(gated) + super().move_rejected_by(plugins, event)
 
     def activate(self, identities: Iterable[str]) -> None:
-        """Make pods active without backoff; a member makes its group active, unless the group is in flight."""
+        """Make pods active without backoff; a member makes its whole group active, unless the group is in flight."""
         for identity in identities:
             queued = self._pods.get(identity)
             if queued is None or queued.stage not in _OUTSIDE:
@@ -253,7 +253,7 @@ class GroupQueue(Queue):
                     self._queues.enter_active(group, "ForceActivate")
 
     def get_group(self, key: str) -> QueuedPodGroup | None:
-        """Return a queued group; None if it has no queued members or is in flight."""
+        """Return a queued group by its key; None if the group has no queued members or is in flight."""
         return self._groups.get(key)
 
     def counts(self) -> QueueCounts:
@@ -262,13 +262,13 @@ class GroupQueue(Queue):
         return QueueCounts(*(map(sum, zip(pods, _counts(groups, more=True), strict=True))))
 
     def entity_counts(self) -> Mapping[str, QueueCounts]:
-        """Return how many pods without a group, and how many groups, are in each queue."""
+        """Return for each queue the number of pods without a group and the number of groups."""
         every, groups = super().counts(), _counts(tuple(self._groups.values()))
         pods = QueueCounts(*(count - of_groups for count, of_groups in zip(every, groups, strict=True)))
         return {"pod": pods, "podgroup": groups}
 
     def held_counts(self) -> Mapping[str, int]:
-        """Return how many pods wait for their pod group outside the queues, by reason."""
+        """Return the numbers of pods that wait for their pod group outside the queues, by reason."""
         return {"incomplete": len(self._incomplete), "pending": len(self._pending)}
 
     def _object(self, key: str) -> PodGroup | None:
@@ -277,7 +277,7 @@ class GroupQueue(Queue):
         return None if state is None else state.group
 
     def _add_member(self, member: QueuedPod, key: str, event: str) -> None:
-        """Add a pod to its queued group or a new group; without the group's object, the pod waits outside."""
+        """Add a pod to its queued group or to a new group; if there is no PodGroup object, the pod waits for it."""
         made = self._object(key)
         if made is None:
             self._incomplete.add(key, member)
@@ -299,7 +299,7 @@ class GroupQueue(Queue):
             self._queues.enter_active(group, event)
 
     def _remove_member(self, group: QueuedPodGroup, member: QueuedPod) -> None:
-        """Remove a pod from its queued group; if the pod gated the group, try to make the group active."""
+        """Remove a pod from its queued group; if this pod gated the group, try to make the group active."""
         group.remove(member)
         if not group.members:
             self._queues.leave(group)
@@ -310,7 +310,7 @@ class GroupQueue(Queue):
             self._queues.requeue(group, QueueingStrategy.AFTER_BACKOFF, ADDED)
 
     def _try_again(self, until: float, queued: QueuedPod) -> bool:
-        """Requeue a pod or group that waited for the maximum time; a group does not yield to ready pods."""
+        """Requeue a pod or group that waited for the maximum time; `until`, ready pods precede pods but not groups."""
         if not isinstance(queued, QueuedPodGroup):
             return super()._try_again(until, queued)
         requeued = super()._try_again(-math.inf, queued)
@@ -319,14 +319,14 @@ class GroupQueue(Queue):
         return requeued
 
     def _judge(self, change: Change, queued: QueuedPod) -> bool:
-        """Requeue a waiting pod or group if a change may help it."""
+        """Requeue a waiting pod or group if the queueing hints accept a change."""
         if not isinstance(queued, QueuedPodGroup):
             return super()._judge(change, queued)
         verdict = self._of_change(queued, change)
         return verdict is not QueueingStrategy.SKIP and self._queues.requeue(queued, verdict, label(change))
 
     def _of_change(self, group: QueuedPodGroup, change: Change) -> QueueingStrategy:
-        """Return whether a change may help a gated group: the best result of the hints for its rejected members."""
+        """Return the best result of the hints about a change, for the rejected members of a group."""
         best = QueueingStrategy.SKIP
         for member in group.members:
             if member.rejectors or member.pending:
@@ -340,7 +340,7 @@ class GroupQueue(Queue):
 
 
 def _count(group: QueuedPodGroup, outcome: GroupOutcome) -> None:
-    """Update the failure counts of a group, which determine its backoff, after an attempt."""
+    """Update a group's failure counts, which determine its backoff, after an attempt."""
     if outcome is GroupOutcome.SCHEDULED:
         group.unschedulable_count = group.consecutive_errors = 0
     elif outcome is GroupOutcome.REJECTED:
@@ -351,7 +351,7 @@ def _count(group: QueuedPodGroup, outcome: GroupOutcome) -> None:
 
 
 def _counts(groups: Iterable[QueuedPodGroup], *, more: bool = False) -> QueueCounts:
-    """Return the number of groups in each queue, or with `more` the number of their members beyond the first."""
+    """Return the number of groups in each queue; with `more`, the number of members beyond the first of each group."""
     counts = Counter[Stage]()
     for group in groups:
         counts[group.stage] += len(group.members) - 1 if more else 1

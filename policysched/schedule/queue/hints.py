@@ -1,4 +1,4 @@
-"""Queueing hints: whether a change may make a rejected pod schedulable.
+"""Queueing hints: functions that decide whether a change may make a rejected pod schedulable.
 
 A pod is retried only if a plugin that rejected it reports that the change can help. If a hint fails, or no rejector is
 known, the pod is retried: a useless attempt is cheap, a forgotten pod is not.
@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 NOBODY: Mapping[str, RetryControl] = MappingProxyType({})
 ANY_TAINT_UPDATE: Final = Hint(Resource.NODE, Action.UPDATE_NODE_TAINT)
 Matching = Mapping[str, Sequence[Hint]]
-"""The hints that match a change's resource and action, by plugin name."""
+"""The queueing hints that match a change's resource and action, by plugin name."""
 
 
 class QueueingStrategy(Enum):
-    """Whether and how a change requeues a waiting pod."""
+    """The result of queueing hints: whether and when a change requeues a waiting pod."""
 
     SKIP = "the change cannot help"
     AFTER_BACKOFF = "the change may help: retry after the backoff"
@@ -47,7 +47,7 @@ class QueueingStrategy(Enum):
 
 
 class Interests:
-    """The PreEnqueue plugins and the queueing hints of a profile's plugins.
+    """The PreEnqueue plugins and queueing hints of one profile.
 
     Args:
         pre_enqueue: The gates.
@@ -80,7 +80,7 @@ class Interests:
         self.indexes = {
             plugin: hint.index for plugin, hints in self._hints.items() for hint in hints if hint.index is not None
         }
-        """The indexes of hints, by plugin name."""
+        """The indexes by which hints find pods, by plugin name."""
         self._matching: dict[tuple[Resource | CustomResource, Action], Matching] = {}
 
     def matching(self, change: Change) -> Matching:
@@ -103,7 +103,7 @@ NO_INTERESTS = Interests()
 
 
 def _misses_taints(hints: Sequence[Hint]) -> bool:
-    """Return whether hints match added nodes, but no change of a node's taints."""
+    """Return whether a plugin has a hint for added nodes, but no hint for changed taints of nodes."""
     matched = reduce(or_, (hint.actions for hint in hints if hint.resource is Resource.NODE), Action(0))
     return bool(matched & Action.ADD) and not matched & Action.UPDATE_NODE_TAINT
 
@@ -117,7 +117,7 @@ def index_of(hints: Sequence[Hint]) -> HintIndex | None:
 def judge(
     queued: QueuedPod, change: Change, matching: Matching, cluster: Cluster, timing: Timing | None = None
 ) -> QueueingStrategy:
-    """Return whether a change may help a rejected pod, by the matching hints of the pod's rejectors."""
+    """Return whether and when a change requeues a rejected pod, from the matching hints of the pod's rejectors."""
     if not queued.rejectors and not queued.pending:
         return QueueingStrategy.AFTER_BACKOFF
     if any(_helps(queued, plugin, change, matching, cluster, timing) for plugin in queued.pending):
@@ -151,7 +151,7 @@ def _helps(
 
 
 def label(change: Change) -> str:
-    """Return the name of a change in kube-scheduler's metrics.
+    """Return the event name of a change in kube-scheduler's metrics.
 
     Source: k8s.io/kube-scheduler/framework/types.go (ClusterEvent.Label).
     """

@@ -1,4 +1,4 @@
-"""`InFlight`: pods whose scheduling attempt is running, and the changes since their attempts began.
+"""`InFlight`: the pods whose scheduling attempt is running, and the changes since their attempts began.
 
 A change during an attempt may help the pod, but the attempt may have missed the change. Changes are kept in order until
 the end of all attempts that began before them. If an attempt fails, its pod's queueing hints evaluate them.
@@ -20,30 +20,30 @@ from policysched.schedule.queue.queued_pod import NO_PLUGINS, QueuedPod
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A change, or a forced retry, that happened while pods were in flight.
+    """A change or a forced retry that happened while pods were in flight.
 
     A forced retry applies to the pod `only`, to the pods that `plugins` rejected, or to all pods.
     """
 
     change: Change | None = None
     only: str = ""
-    """Identity of the only pod that a forced retry applies to; empty for all pods."""
+    """Identity of the only pod to which a forced retry applies; empty if it applies to several pods."""
     plugins: frozenset[str] = NO_PLUGINS
     pushes_all: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """A running scheduling attempt."""
+    """The running scheduling attempt of a pod."""
 
     queued: QueuedPod
     since: int
-    """Number of the first change that the attempt may have missed; -1 if no change is recorded for the attempt."""
+    """Number of the first change that happened during the attempt; -1 if changes are no longer recorded for it."""
     latest: Pod | None = None
     """The newest version of the pod that arrived during the attempt; None if none arrived."""
     deleted: bool = False
     due: float | None = None
-    """Time at which elapsed time alone may reverse the rejection, or None. Units: seconds since 1970, UTC."""
+    """Time from which elapsed time alone may reverse the rejection, or None. Units: seconds since 1970, UTC."""
 
 
 class InFlight:
@@ -54,20 +54,20 @@ class InFlight:
     def __init__(self) -> None:
         self._flights: dict[str, Flight] = {}
         self._listening: dict[str, int] = {}
-        """The first occurrence of attempts that may still fail, by identity."""
+        """Number of the first change during each attempt that may still fail, by pod identity."""
         self._occurrences: deque[Occurrence] = deque()
         self._first = 0
-        """Number of the oldest occurrence that is kept."""
+        """Number of the oldest recorded change."""
 
     def begin(self, queued: QueuedPod) -> None:
-        """Start an attempt; end an attempt of an earlier pod with the same identity."""
+        """Start the attempt of a pod; end the attempt of an earlier pod with the same identity."""
         self.end(queued.identity)
         since = self._first + len(self._occurrences)
         self._flights[queued.identity] = Flight(queued, since)
         self._listening[queued.identity] = since
 
     def get(self, identity: str) -> Flight | None:
-        """Return the running attempt of a pod; None if there is none."""
+        """Return the running attempt of a pod; None if no attempt of the pod is running."""
         return self._flights.get(identity)
 
     def record(self, occurrence: Occurrence) -> None:
@@ -81,32 +81,32 @@ class InFlight:
         return bool(self._listening)
 
     def missed(self, flight: Flight) -> Iterator[Occurrence]:
-        """Return the changes and forced retries that an attempt may have missed, oldest first."""
+        """Return the changes and forced retries that happened during an attempt, oldest first."""
         recent = islice(self._occurrences, flight.since - self._first, None)
         return (item for item in recent if not item.only or item.only == flight.queued.identity)
 
     def release(self, identity: str) -> None:
-        """Stop recording changes for an attempt that can no longer end in a rejection."""
+        """Stop recording changes for the attempt of a pod that can no longer be rejected."""
         if self._listening.pop(identity, None) is not None:
             self._flights[identity].since = -1
             self._prune()
 
     def end(self, identity: str) -> Flight | None:
-        """Remove and return the running attempt of a pod; None if there is none."""
+        """Remove and return the running attempt of a pod; None if no attempt of the pod is running."""
         flight = self._flights.pop(identity, None)
         if self._listening.pop(identity, None) is not None:
             self._prune()
         return flight
 
     def _prune(self) -> None:
-        """Drop the recorded changes that no attempt needs any more."""
+        """Drop the recorded changes that happened before every running attempt that may still fail."""
         oldest = next(iter(self._listening.values()), self._first + len(self._occurrences))
         while self._first < oldest:
             self._occurrences.popleft()
             self._first += 1
 
     def kept(self) -> tuple[Occurrence, ...]:
-        """Return the recorded changes and forced retries; thread-safe."""
+        """Return all recorded changes and forced retries; thread-safe."""
         return tuple(self._occurrences)
 
     @property

@@ -1,4 +1,4 @@
-"""`Judging`: whether a change may help waiting pods or pods in flight, by the queueing hints of their rejectors.
+"""`Judging`: evaluates the queueing hints of rejectors for waiting pods and pods in flight.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go (isPodWorthRequeuing, determineSchedulingHintForInFlightPod).
 """
@@ -29,7 +29,7 @@ class Judging:
             in_flight: The attempts under way, with the occurrences since they began.
         """
         self.timing: Timing | None = None
-        """Records the durations of hints."""
+        """Records the durations of queueing hints; None if they are not measured."""
         self._clock, self._cluster = clock, cluster
         self._queues, self._in_flight = queues, in_flight
 
@@ -38,20 +38,20 @@ class Judging:
         return self._queues.profiles.get(queued.profile, NO_INTERESTS)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Return which of some plugins control when rejected pods are retried (`RetryControl`)."""
+        """Return those of the given plugins that control retries themselves (`RetryControl`)."""
         return plugins & self.interests(queued).listeners.keys()
 
     def listeners(self, queued: QueuedPod) -> list[RetryControl]:
-        """Return the pod's rejectors that control when rejected pods are retried (`RetryControl`)."""
+        """Return the pod's rejectors that control retries themselves (`RetryControl`)."""
         known = self.interests(queued).listeners
         return [known[plugin] for plugin in queued.rejectors if plugin in known] if known else []
 
     def of_change(self, queued: QueuedPod, change: Change) -> QueueingStrategy:
-        """Return whether a change may help a waiting pod."""
+        """Return whether and when a change requeues a waiting pod."""
         return judge(queued, change, self.interests(queued).matching(change), self._cluster, self.timing)
 
     def missed(self, flight: Flight) -> QueueingStrategy:
-        """Return whether a change during a failed attempt may help the attempt's pod.
+        """Return whether and when a pod is requeued for the changes that happened during its failed attempt.
 
         If their hints take longer than `CHUNK`, the answer is yes.
         """
@@ -72,7 +72,7 @@ class Judging:
         return best
 
     def _of_missed(self, queued: QueuedPod, occurrence: Occurrence) -> QueueingStrategy:
-        """Return whether one change or forced retry during a failed attempt may help the attempt's pod.
+        """Return whether and when one change or forced retry during a failed attempt requeues the attempt's pod.
 
         A `RetryControl` compares a change with its notes about rejected pods. It had no note about a pod in
         flight, so every change that its hints match counts as helpful. Such changes may be frequent, so the pod stays

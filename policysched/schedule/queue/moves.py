@@ -1,4 +1,4 @@
-"""`Moves`: work on many waiting pods, done in chunks between scheduling attempts.
+"""`Moves`: requeues many waiting pods in chunks, between scheduling attempts.
 
 A change can concern thousands of waiting pods. Their queueing hints run for a short time before each attempt, so that
 other pods do not wait for all of them.
@@ -15,24 +15,24 @@ from policysched.framework import Clock
 from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 
 CHUNK: Final = 0.001
-"""Time per scheduling attempt for handling waiting pods; at least one pod is handled. Units: seconds."""
+"""Time for handling waiting pods between two scheduling attempts; at least one pod is handled. Units: seconds."""
 MOST_MOVES: Final = 8
-"""Maximum number of unfinished moves. If there are more, the pods of all moves are retried without queueing hints."""
+"""Maximum number of unfinished moves; if exceeded, the pods of all moves are requeued without evaluating hints."""
 Act = Callable[[QueuedPod], bool]
-"""Function that handles a waiting pod and returns whether the pod was requeued."""
+"""Function that handles one waiting pod and returns whether the pod was requeued."""
 
 
 class _Move(NamedTuple):
-    """Pods that wait to be handled after a change, and the function that handles each pod."""
+    """The waiting pods that a change may help and that are not handled yet, with the function to handle each pod."""
 
     pods: deque[QueuedPod]
     act: Act
     since: float
-    """Monotonic time of the change. Pods that were queued later are skipped. Units: seconds."""
+    """Monotonic time of the change; pods queued later are skipped. Units: seconds."""
 
 
 class Moves:
-    """Unfinished work on waiting pods, oldest first."""
+    """The unfinished moves, oldest first; each move handles the waiting pods that one change may help."""
 
     __slots__ = ("_clock", "_moves", "_retry")
 
@@ -47,7 +47,7 @@ class Moves:
         self._moves: deque[_Move] = deque()
 
     def run(self, pods: Iterable[QueuedPod], act: Act) -> int:
-        """Handle a first chunk of pods now and queue the rest; return how many pods of the chunk were requeued."""
+        """Handle a first chunk of pods now and the rest later; return how many pods were requeued now."""
         left = deque(pods)
         moved = self._run_chunk(_Move(left, act, self._clock.monotonic()))
         if left:
@@ -64,7 +64,7 @@ class Moves:
                 self._moves.popleft()
 
     def _merge(self) -> None:
-        """Replace all moves by a single move that retries their pods."""
+        """Replace all moves by one move that requeues their pods without evaluating hints."""
         pods = dict.fromkeys(chain.from_iterable(move.pods for move in self._moves))
         self._moves = deque((_Move(deque(pods), self._retry, self._clock.monotonic()),))
 

@@ -35,13 +35,13 @@ from policysched.state.cluster_events import pod_difference
 from policysched.state.placed.pods import pod_id
 
 POD_POPPED: Final = "PodPopped"
-"""Name of the start of an attempt in kube-scheduler's metric of events in flight."""
+"""Event name, in kube-scheduler's metric of events in flight, for the start of an attempt."""
 SWEEP: Final = 30.0
-"""Time between two searches for pods that waited for the maximum time. Units: seconds."""
+"""Time between two checks for pods that waited for the maximum time. Units: seconds."""
 
 
 class Queue:
-    """All pending pods, including pods whose attempt is running."""
+    """The queue of all pending pods, including pods whose attempt is running."""
 
     _make_queues: type[PodQueues] = PodQueues
 
@@ -104,14 +104,14 @@ class Queue:
             self._queues.reorder(queued)
 
     def renew(self, pod: Pod) -> None:
-        """Store a new version of a pod that is being bound; the change requeues no other pods."""
+        """Store a new version of a pod that is being bound, without requeueing other pods."""
         identity = pod_id(pod)
         flight = self._in_flight.get(identity)
         if flight is not None and self._pods.get(identity, flight.queued) is flight.queued:
             flight.latest = pod
 
     def delete(self, identity: str) -> bool:
-        """Remove a pod; if its attempt is running, the pod does not return to the queue."""
+        """Remove a pod; a pod whose attempt is running does not return to the queue."""
         queued = self._pods.pop(identity, None)
         if queued is None:
             return False
@@ -122,7 +122,7 @@ class Queue:
         return True
 
     def pop(self) -> QueuedPod | None:
-        """Start an attempt of the next pod and return the pod; `reject`, `fail` or `done` ends the attempt."""
+        """Remove and return the next pod and start its attempt, which `reject`, `fail` or `done` ends."""
         now = self._clock.monotonic()
         if now >= min(self._next_window, self._next_sweep, self._timers.due):
             self.flush()
@@ -136,7 +136,7 @@ class Queue:
         return queued
 
     def note_decision(self, queued: QueuedPod, rejectors: frozenset[str]) -> None:
-        """Record that a cycle rejected a pod, so that elapsed time during the rest of the attempt may help the pod."""
+        """Record that a cycle rejected a pod, so that time that elapses before the attempt ends can requeue the pod."""
         flight = self._flight_of(queued)
         known = self._judging.interests(queued).listeners
         if flight is not None and known:
@@ -144,7 +144,7 @@ class Queue:
             flight.due = min((at for at in due if at is not None), default=None)
 
     def listening(self, queued: QueuedPod, plugins: frozenset[str]) -> frozenset[str]:
-        """Return which of some plugins control when rejected pods are retried (`RetryControl`)."""
+        """Return those of the given plugins that control retries themselves (`RetryControl`)."""
         return self._judging.listening(queued, plugins)
 
     def reject(self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS) -> bool:
@@ -172,7 +172,7 @@ class Queue:
     def _note_failure(
         self, queued: QueuedPod, rejectors: frozenset[str], pending: frozenset[str] = NO_PLUGINS
     ) -> Flight | None:
-        """Record a failure in its pod and return the running attempt; None if the pod no longer exists.
+        """Record a failure in its pod and return the pod's running attempt; None if the pod no longer exists.
 
         Raises:
             ValueError: No attempt of this pod is under way.
@@ -194,7 +194,7 @@ class Queue:
         return flight
 
     def put_off(self, queued: QueuedPod, plugin: str) -> None:
-        """End an attempt before its cycle: a plugin delays the pod until a change that the plugin's hints accept.
+        """End an attempt before its cycle, because a plugin delays the pod; the plugin's hints then retry the pod.
 
         The attempt does not count: the pod has no backoff and keeps its place in the queue.
         """
@@ -225,7 +225,7 @@ class Queue:
             del self._pods[queued.identity]
 
     def flush(self) -> None:
-        """End backoffs that are over, run the hints of due timers, and retry pods that waited for the maximum time."""
+        """End backoffs that are over, evaluate hints of due timers, and retry pods that waited for the maximum time."""
         now = self._clock.monotonic()
         if self._queues.end_backoffs(now, CHUNK):
             self._next_window = math.floor(now) + WINDOW
@@ -245,7 +245,7 @@ class Queue:
         self._moves.run(late, partial(self._try_again, self._clock.monotonic() + SWEEP))
 
     def next_wake(self) -> float | None:
-        """Return the monotonic time at which `pop` may return a pod without another change; None if never."""
+        """Return the monotonic time from which `pop` may return a pod even without a change; None if never."""
         if self._queues.poppable or self._moves:
             return self._clock.monotonic()
         sweep = min(self._next_sweep, self._timers.due) if len(self._queues.waiting) else math.inf
@@ -254,7 +254,7 @@ class Queue:
 
     @property
     def needs_changes(self) -> bool:
-        """Whether a change may help a pod that waits or is in flight."""
+        """Whether changes have to be passed to `move`, because pods wait or are in flight."""
         return self._in_flight.is_recording or len(self._queues.waiting) > 0
 
     def move(self, change: Change, but: str = "", *, at_most: int | None = None) -> int:
@@ -287,7 +287,7 @@ class Queue:
         return self._moves.run(concerned.values(), partial(self._judge, change))
 
     def move_rejected_by(self, plugins: frozenset[str], event: str = "SchedulingPolicyUpdate") -> int:
-        """Requeue the pods that some plugins rejected, because the plugins changed; return their number.
+        """Requeue the pods that given plugins rejected, because the plugins changed; return their number.
 
         Args:
             plugins: The names of the plugins.
@@ -321,7 +321,7 @@ class Queue:
         return (flight.latest if flight is not None else None) or queued.pod
 
     def _flight_of(self, queued: QueuedPod) -> Flight | None:
-        """Return a pod's running attempt; an attempt with the same UID may belong to a deleted earlier pod."""
+        """Return a pod's running attempt; None if the attempt belongs to a deleted earlier pod with the same UID."""
         flight = self._in_flight.get(queued.identity)
         return flight if flight is not None and flight.queued is queued else None
 
@@ -334,11 +334,11 @@ class Queue:
         return self._queues.counts()
 
     def entity_counts(self) -> Mapping[str, QueueCounts]:
-        """Return how many entities are in each queue, by kind; an entity is a pod, or a pod group with its members."""
+        """Return the number of entities in each queue, by kind; an entity is a pod, or a pod group with its members."""
         return {"pod": self.counts()}
 
     def held_counts(self) -> Mapping[str, int]:
-        """Return how many pods wait for their pod group outside the queues, by reason."""
+        """Return the numbers of pods that wait for their pod group outside the queues, by reason."""
         return {"incomplete": 0, "pending": 0}
 
     @property
@@ -348,7 +348,7 @@ class Queue:
 
     @property
     def profiles(self) -> Mapping[str, Interests]:
-        """PreEnqueue plugins and hints by profile name; replaced when plugins or policies change."""
+        """The PreEnqueue plugins and hints by profile name; replaced when plugins or policies change."""
         return self._queues.profiles
 
     @profiles.setter
@@ -360,15 +360,15 @@ class Queue:
         self._queues.use_backoff(backoff)
 
     def wake_with(self, on_ready: Callable[[], None]) -> None:
-        """Set a function to call when a pod becomes ready or `next_wake` may have changed."""
+        """Set the function to call when a pod becomes ready or the result of `next_wake` may have changed."""
         self._queues.on_ready = on_ready
 
     def measure_with(self, timing: Timing | None) -> None:
-        """Set the object that records durations of hints and PreEnqueue; None stops the recording."""
+        """Set the object that records durations of hints and PreEnqueue plugins; None stops the recording."""
         self._judging.timing = self._queues.timing = timing
 
     def rejections(self) -> Counter[tuple[str, str]]:
-        """Return how many waiting pods each plugin rejected, by plugin and profile; thread-safe."""
+        """Return the number of waiting pods that each plugin rejected, by plugin and profile; thread-safe."""
         counts: Counter[tuple[str, str]] = Counter()
         for queued in tuple(self._pods.values()):
             if queued.stage is not Stage.IN_FLIGHT:
@@ -382,21 +382,21 @@ class Queue:
         return counts
 
     def report_to(self, on_queued: OnQueued) -> None:
-        """Set a function to call when a pod enters a queue."""
+        """Set the function to call when a pod enters a queue."""
         self._queues.on_queued = on_queued
 
     def _requeue(self, event: str, queued: QueuedPod) -> bool:
-        """Requeue a waiting pod without evaluating hints; `event` is the name of the change in logs and metrics."""
+        """Requeue a waiting pod without evaluating hints; `event` is the event name in logs and metrics."""
         return self._queues.retry(queued, QueueingStrategy.AFTER_BACKOFF, event)
 
     def _try_again(self, until: float, queued: QueuedPod) -> bool:
-        """Requeue a pod that waited for the maximum time; before `until`, ready pods are tried first."""
+        """Requeue a pod that waited for the maximum time; until the time `until`, other ready pods precede it."""
         queued.yields_until = until
         queued.flushed = self._requeue("UnschedulableTimeout", queued)
         return queued.flushed
 
     def _judge(self, change: Change, queued: QueuedPod) -> bool:
-        """Requeue a waiting pod if a change may help it; otherwise set a timer, if elapsed time may help the pod."""
+        """Requeue a waiting pod if a change may help it; otherwise set a timer if elapsed time may help it."""
         verdict = self._judging.of_change(queued, change)
         if verdict is QueueingStrategy.SKIP:
             self._timers.set(queued, self._judging.listeners(queued))
@@ -422,11 +422,11 @@ class Waiter:
         queue.wake_with(self._event.set)
 
     def wake(self) -> None:
-        """End the wait although no pod is ready, for example for a shutdown."""
+        """End the wait although no pod is ready, for example at shutdown."""
         self._event.set()
 
     async def wait(self) -> None:
-        """Wait until `pop` can return a pod or `wake` is called; return at once if that happened already."""
+        """Wait until `pop` can return a pod or `wake` is called; return at once if either is already true."""
         wake = self._queue.next_wake()
         delay = None if wake is None else wake - self._clock.monotonic()
         if delay is not None and delay <= 0:

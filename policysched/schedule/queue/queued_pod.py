@@ -16,7 +16,7 @@ NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class Stage(Enum):
-    """The place of a pod in the queue."""
+    """The part of the queue in which a pod is."""
 
     NOWHERE = "nowhere"
     """The pod is deleted, bound, or being bound."""
@@ -28,9 +28,9 @@ class Stage(Enum):
     IN_GROUP = "in group"
     """The pod is a member of a queued pod group."""
     INCOMPLETE = "incomplete"
-    """The pod waits for the object of its pod group."""
+    """The pod waits for the creation of its PodGroup object."""
     PENDING = "pending"
-    """The pod waits for the end of the attempt of its pod group."""
+    """The pod waits for the running attempt of its pod group to end."""
 
 
 class QueuedPod(msgspec.Struct, eq=False, weakref=True):
@@ -43,34 +43,34 @@ class QueuedPod(msgspec.Struct, eq=False, weakref=True):
     """The newest version of the pod; during an attempt, the version at the start of the attempt."""
     identity: str
     queued_at: float
-    """Time at which the pod was added, or at which its last attempt ended."""
+    """Monotonic time at which the pod was added or its last attempt ended."""
     attempts: int = 0
     tried_at: float = 0.0
-    """Start time of the pod's last attempt."""
+    """Monotonic time at which the pod's last attempt began."""
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     first_attempt_at: float | None = None
-    """Time at which the pod first became active."""
+    """Monotonic time at which the pod first became active."""
     rejectors: frozenset[str] = NO_PLUGINS
     """The plugins that rejected the pod in its last attempt, or gated it later; empty after an error."""
     pending: frozenset[str] = NO_PLUGINS
-    """The plugins that returned Pending: if their queueing hints return Queue, the pod skips its backoff."""
+    """The plugins that returned Pending; if their queueing hints return Queue, the pod is retried without backoff."""
     gated_by: str = ""
     """The PreEnqueue plugin that gates the pod; empty if the pod is not gated."""
     is_put_off: bool = False
-    """Whether a plugin delayed the pod's attempt."""
+    """Whether a plugin delayed the pod before its cycle."""
     flushed: bool = False
-    """Whether the pod is only retried because it waited for the maximum time."""
+    """Whether the pod is retried only because it waited for the maximum time."""
     flushed_at: float = -math.inf
-    """Time of the last retry for the maximum waiting time; the next retry of a gated pod is counted from it."""
+    """Time of the last retry for the maximum waiting time, from which the next retry of a gated pod is counted."""
     yields_until: float = -math.inf
-    """Time until which the pod is only tried if no other pod is ready."""
+    """Time until which the pod is tried only if no other pod is ready."""
     completes_backoff: bool = False
     """Whether the pod never leaves backoff early, because its last attempt was expensive."""
     backoff_factor: float = 1.0
-    """Factor of the maximum backoff; larger for pod groups."""
+    """Factor by which the maximum backoff is multiplied; larger than 1 for pod groups."""
     timer: float = math.inf
-    """Time at which elapsed time alone may help the pod."""
+    """Time at which the queue evaluates the pod's hints again because elapsed time may help; infinite without timer."""
     stage: Stage = Stage.NOWHERE
 
     @property

@@ -1,4 +1,4 @@
-"""`QueuedPodGroup`: a queued pod group with its members; `HeldMembers`: members that wait outside of a queued group.
+"""`QueuedPodGroup`: a queued pod group with its members. `HeldMembers`: members that are not in a queued group.
 
 Source: pkg/scheduler/framework/types.go (QueuedPodGroupInfo), pkg/scheduler/backend/queue/pod_group_member_pods.go.
 """
@@ -16,7 +16,7 @@ from policysched.schedule.queue.queued_pod import QueuedPod, Stage
 
 
 class GroupOutcome(Enum):
-    """The outcome of an attempt of a pod group, before its PostFilter plugins ran."""
+    """The outcome of a pod group's attempt, before its PostFilter plugins run."""
 
     SCHEDULED = "scheduled"
     REJECTED = "rejected"
@@ -31,13 +31,13 @@ class QueuedPodGroup(QueuedPod, eq=False, weakref=True, kw_only=True):
     """
 
     key: str
-    """The group as `namespace/name`."""
+    """`namespace/name` of the group."""
     group: PodGroup
     members: list[QueuedPod]
-    """The pods of the group that are scheduled together, in the order in which they are evaluated."""
+    """The group's pods that are scheduled together, in the order of evaluation."""
 
     def add(self, member: QueuedPod) -> None:
-        """Add a member, in the order of evaluation."""
+        """Add a member at its place in the order of evaluation."""
         insort(self.members, member, key=evaluation_key)
         member.stage = Stage.IN_GROUP
         self.represent()
@@ -49,12 +49,12 @@ class QueuedPodGroup(QueuedPod, eq=False, weakref=True, kw_only=True):
             self.represent()
 
     def gate(self, member: QueuedPod) -> None:
-        """Gate the group, because a PreEnqueue plugin gates a member."""
+        """Gate the group because a PreEnqueue plugin gates one of its members."""
         self.gated_by = member.gated_by
         self.represent()
 
     def represent(self) -> None:
-        """Choose the member whose pod represents the group in the queue."""
+        """Set `pod` to the pod of the member that represents the group in the queue."""
         gating = (one for one in self.members if one.gated_by) if self.gated_by else iter(())
         self.pod = standing_for(self.group, next(gating, self.members[0]).pod)
 
@@ -65,17 +65,17 @@ def standing_for(group: PodGroup, pod: Pod) -> Pod:
 
 
 def evaluation_key(member: QueuedPod) -> tuple[int, int, float, str]:
-    """Return the key by which the members of a group are ordered: priority, attempts, time, name."""
+    """Return the sort key of a group's members: priority, attempts, queueing time, name."""
     return -pod_priority(member.pod), -member.attempts, member.queued_at, member.pod.metadata.name
 
 
 class HeldMembers:
-    """Members of pod groups that wait outside of a queued group, by the key of their group."""
+    """Members of pod groups that are not in a queued group, by the key of their group."""
 
     __slots__ = ("_members", "_stage")
 
     def __init__(self, stage: Stage) -> None:
-        """Create an empty set of waiting members.
+        """Create an empty collection.
 
         Args:
             stage: The stage of its members.
@@ -89,14 +89,14 @@ class HeldMembers:
         self._members.setdefault(key, {})[member.identity] = member
 
     def discard(self, key: str, identity: str) -> None:
-        """Remove a member of a group if the member waits outside of it."""
+        """Remove a member of a group if the collection contains it."""
         members = self._members.get(key, {})
         members.pop(identity, None)
         if not members:
             self._members.pop(key, None)
 
     def take(self, key: str) -> list[QueuedPod]:
-        """Remove and return the members of a group, in the order of their addition."""
+        """Remove and return the members of a group, in the order in which they were added."""
         return list(self._members.pop(key, {}).values())
 
     def __len__(self) -> int:

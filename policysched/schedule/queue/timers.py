@@ -1,4 +1,4 @@
-"""`Timers`: times at which elapsed time alone may help rejected pods, for rules that read a clock, age or metric.
+"""`Timers`: times at which elapsed time alone may help a rejected pod, for rules that read a clock, age or metric.
 
 At its time, a pod is judged as after any other change. Wall clocks are set and machines sleep, so no timer is longer
 than a minute.
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 MARGIN: Final = 0.05
 """Delay added to each timer, to compensate rounding errors. Units: seconds."""
 LONGEST: Final = 60.0
-"""Longest duration of a timer. Units: seconds."""
+"""Maximum duration of a timer; after it, the time is computed again. Units: seconds."""
 
 
 class Timers:
-    """Times at which hints are evaluated again for waiting pods."""
+    """The times at which the hints of waiting pods are evaluated again."""
 
     __slots__ = ("_clock", "_cluster", "_heap", "_numbers")
 
@@ -32,25 +32,25 @@ class Timers:
         self._clock = clock
         self._cluster = cluster
         self._heap: list[tuple[float, int, QueuedPod]] = []
-        """Pods by time. Only the entry with the pod's own `timer` is valid."""
+        """Pods ordered by time; an entry is valid only while its time equals the pod's `timer`."""
         self._numbers = count()
 
     @property
     def due(self) -> float:
-        """The earliest time of a timer; infinite without timers. Units: seconds of the monotonic clock."""
+        """The earliest time of all timers; infinite without timers. Units: seconds of the monotonic clock."""
         while self._heap and not _is_valid(*self._heap[0]):
             self._take_first()
         return self._heap[0][0] if self._heap else math.inf
 
     def set(self, queued: QueuedPod, filters: Iterable[RetryControl]) -> None:
-        """Set the timer of a pod to the first time at which a filter that rejected the pod may accept the pod."""
+        """Set a pod's timer to the earliest time at which a rejecting filter may accept the pod."""
         times = [self.retry_at(plugin, queued) for plugin in filters]
         time = min((one for one in times if one is not None), default=math.inf)
         if time < math.inf:
             self._set(queued, min(max(time - self._clock.now().timestamp(), 0.0) + MARGIN, LONGEST))
 
     def retry_at(self, plugin: RetryControl, queued: QueuedPod) -> float | None:
-        """Return when elapsed time alone may change a plugin's result; if the plugin fails, in `LONGEST` seconds.
+        """Return when elapsed time alone may change a plugin's result, None for never; `LONGEST` from now on errors.
 
         Units: seconds since the epoch.
         """
@@ -61,7 +61,7 @@ class Timers:
             return self._clock.now().timestamp() + LONGEST
 
     def take_due(self) -> list[QueuedPod]:
-        """Remove and return the pods whose timer is due; set the cluster's time to the current time."""
+        """Remove and return the pods whose timer is due; set the cluster's clock to the current time."""
         now, taken = self._clock.monotonic(), []
         while self.due <= now:
             taken.append(self._take_first())
@@ -76,7 +76,7 @@ class Timers:
         return queued
 
     def _set(self, queued: QueuedPod, wait: float) -> None:
-        """Set a pod's timer, unless the pod has a timer that ends about as early."""
+        """Set a pod's timer to end after `wait` seconds, unless the pod has a timer that ends earlier or about then."""
         now = self._clock.monotonic()
         if not now <= queued.timer <= now + wait + MARGIN:
             queued.timer = now + wait
@@ -84,5 +84,5 @@ class Timers:
 
 
 def _is_valid(due: float, _: int, queued: QueuedPod) -> bool:
-    """Return whether a heap entry is the current timer of a pod that still waits."""
+    """Return whether a heap entry is the current timer of a pod that is still waiting."""
     return queued.timer == due and queued.stage is Stage.UNSCHEDULABLE

@@ -1,4 +1,4 @@
-"""Results of a pod class under an earlier profile, for reuse under the profile that replaces the earlier one.
+"""Results of a pod class under an earlier profile, reused under the profile that replaced it.
 
 An edit of a policy changes few results. The plugins of the profile stay the same objects, so their states and results
 are reused. The policies reuse the results of policies that stay.
@@ -19,7 +19,7 @@ Prepare = Callable[[Pod, Cluster], Any]
 
 
 class EarlierResults:
-    """The up-to-date results of a pod class under an earlier profile, without a rejection by PreFilter or a failure.
+    """The up-to-date results of a pod class under an earlier profile, in which no plugin rejected it or failed.
 
     Args:
         profile: The earlier profile.
@@ -45,33 +45,33 @@ class EarlierResults:
         self._narrowed = {name: nodes for _, name, nodes in narrowed if isinstance(nodes, frozenset)}
         self._scored = scored
         self._kept: set[int] = set()
-        """The identity of states that other plugins return again."""
+        """The identities (`id`) of earlier states that replaced plugins returned again."""
 
     def has(self, plugin: FilterPlugin[Any] | ScorePlugin[Any]) -> bool:
-        """Return whether the earlier profile has the same plugin object, so that its state is known."""
+        """Return whether the earlier profile had the same plugin object, so that its state can be reused."""
         return id(plugin) in self._plugins
 
     def filter_state(self, plugin: FilterPlugin[Any]) -> Any:
-        """Return the result of the same plugin at PreFilter under the earlier profile."""
+        """Return what a plugin returned at PreFilter under the earlier profile, which had the same plugin object."""
         found = self._filters.get(plugin.name)
         state = SKIP if found is None else found.state
         return Narrow(state, self._narrowed[plugin.name]) if plugin.name in self._narrowed else state
 
     def score_state(self, plugin: ScorePlugin[Any]) -> Any:
-        """Return the result of the same plugin at PreScore under the earlier profile."""
+        """Return what a plugin returned at PreScore under the earlier profile, which had the same plugin object."""
         found = self._scores.get(plugin.name)
         return SKIP if found is None else found.state
 
     def prepare_filter(self, plugin: FilterPlugin[Any]) -> Prepare:
-        """Return the method with which a replaced plugin runs PreFilter, reusing the earlier state if possible."""
+        """Return the method that runs PreFilter of a replaced plugin, reusing its predecessor's state if possible."""
         return self._preparing(plugin, plugin.prepare_filter, self._filters.get(plugin.name))
 
     def prepare_score(self, plugin: ScorePlugin[Any]) -> Prepare:
-        """Return the method with which a replaced plugin runs PreScore, reusing the earlier state if possible."""
+        """Return the method that runs PreScore of a replaced plugin, reusing its predecessor's state if possible."""
         return self._preparing(plugin, plugin.prepare_score, self._scores.get(plugin.name) if self._scored else None)
 
     def reuse_codes(self, results: FilterResults) -> bool:
-        """Reuse the earlier reason codes of a filter if its state is the same; return whether the codes were reused."""
+        """Copy a filter's earlier reason codes if its state is the same; return whether they were copied."""
         before = self._filters.get(results.plugin_name)
         if before is None or not self._is_same(results, before):
             return False
@@ -79,7 +79,7 @@ class EarlierResults:
         return True
 
     def reuse_scores(self, results: ScoreResults) -> bool:
-        """Reuse the earlier scores of a plugin if state and weight are the same; return whether they were reused."""
+        """Copy a plugin's earlier scores if its state and weight are the same; return whether they were copied."""
         before = self._scores.get(results.plugin.name) if self._scored else None
         return before is not None and self._is_same(results, before) and results.take_over(before)
 

@@ -1,4 +1,4 @@
-"""Results of out-of-tree plugins for one pod: the plugins are called for rows that passed earlier filters.
+"""Results of out-of-tree plugins for one pod; the plugins are called for rows that passed earlier filters.
 
 Answers are cached with the pod's class only if the plugin declares what it reads.
 
@@ -21,11 +21,11 @@ from policysched.schedule.timing import NORMALIZE, PRE_SCORE, SCORE, CycleTimes,
 from policysched.state.cluster import Cluster
 
 ScoreWeights = tuple[tuple[OutOfTreePlugin, int | None], ...]
-"""Plugins at PreScore and Score with their weights; None for a plugin that is enabled at PreScore only."""
+"""The plugins at PreScore and Score with their weights; the weight is None for a plugin enabled at PreScore only."""
 
 
 class KnownAnswers:
-    """The cached answers of one plugin for a pod class; the answer for a row is dropped if the row changes.
+    """One plugin's cached answers for a pod class; a change of a row drops the row's answer.
 
     Args:
         cluster: The cluster.
@@ -44,7 +44,7 @@ class KnownAnswers:
         self.codes_of: dict[Status, int] = {}
 
     def recall(self, rows: RowNumbers, call: Callable[[RowNumbers], Any]) -> Any:
-        """Return the answers for rows; the plugin is called for the rows without a cached answer.
+        """Return the plugin's answers for rows, calling the plugin only for rows without a cached answer.
 
         Returns:
             An array of answers (R,), or the status of a failure, which is not cached.
@@ -76,7 +76,7 @@ class KnownAnswers:
 
 
 class OutOfTreeResults(FilterResults):
-    """The reason codes of an out-of-tree filter for one pod; empty until the filter is called."""
+    """The reason codes of an out-of-tree filter for one pod; empty until `called` calls the filter."""
 
     __slots__ = ("_codes_of", "_known", "_statuses", "out_of_tree")
 
@@ -88,7 +88,7 @@ class OutOfTreeResults(FilterResults):
         self._codes_of: dict[Status, int] = {} if known is None else known.codes_of
 
     def called(self, cycle: PodCycle, rows: RowNumbers) -> OutOfTreeResults | Status:
-        """Call the plugin for rows; return the results, or the status of a failure.
+        """Call the out-of-tree filter for rows; return the results, or the status of a failure.
 
         Shapes: rows (R,).
         """
@@ -106,7 +106,7 @@ class OutOfTreeResults(FilterResults):
         return made
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Do nothing, because out-of-tree filters are only called in the cycle of a pod."""
+        """Do nothing: out-of-tree filters are called only in the cycle of a pod."""
 
     def reason(self, code: int) -> Status:
         """Return the status of a reason code."""
@@ -121,7 +121,7 @@ class OutOfTreeResults(FilterResults):
 
 
 class GivenScores(RowScore[None]):
-    """A score plugin whose final scores were computed before.
+    """A score plugin that returns scores computed beforehand.
 
     Shapes: scores (N,), 0 for a row without a score.
     """
@@ -131,7 +131,7 @@ class GivenScores(RowScore[None]):
         self._scores = scores
 
     def score(self, state: None, rows: Rows) -> Scores:  # noqa: ARG002 - nothing is prepared
-        """Return the scores that were computed before."""
+        """Return the scores of rows that were computed beforehand."""
         return self._scores[rows]
 
 
@@ -142,7 +142,7 @@ def call_scores(
     known: dict[str, KnownAnswers],
     times: CycleTimes | None = None,
 ) -> list[ScoreResults] | Status:
-    """Run PreScore, Score and NormalizeScore for the feasible rows.
+    """Run PreScore, Score and NormalizeScore of out-of-tree plugins for the feasible rows.
 
     Args:
         cycle: The cycle of the pod.
@@ -179,7 +179,7 @@ def call_scores(
 
 
 def _times_for(times: CycleTimes | None, plugin: OutOfTreePlugin, method: str) -> CycleTimes | None:
-    """Return `times` if a call of the plugin's method should be measured, else None."""
+    """Return `times` if calls of the plugin's method are to be measured, else None."""
     return times if times is not None and times.by_plugin and plugin.has(method) else None
 
 

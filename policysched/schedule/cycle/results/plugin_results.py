@@ -1,4 +1,4 @@
-"""One plugin's results for one pod class: reason codes or scores by row, recomputed on changed rows.
+"""One plugin's results for one pod class: reason codes or scores by row, recomputed on rows that changed.
 
 An array has the columns' capacity and is allocated at the first result that is not 0: most filters reject no row of a
 class, and an evaluation is as large as its arrays. Between two full computations, `flat` only becomes False and
@@ -49,20 +49,20 @@ from policysched.state.tables.interner import MISSING
 PRESENCE: Final = int(Aspect.PRESENCE)
 PRE_FILTER_RESULT = "PreFilterResult"
 NARROWED: Final = 1
-"""Number, among the filters, that marks nodes which PreFilter excluded."""
+"""Place in the order of filters that marks nodes which PreFilter excluded."""
 WITH_NOMINATED_PODS: Final = 2
-"""Number, among the filters, that marks nodes which fail a filter only with their nominated pods."""
+"""Place in the order of filters that marks nodes which a filter rejects only together with their nominated pods."""
 EXTENDERS: Final = 1 << 14
-"""Number that marks nodes which an extender rejected; above those of a profile's filters, within 16 bits."""
+"""First place in the order of filters for extenders; above the places of a profile's filters, within 16 bits."""
 WIDEST_NARROW_WEIGHT = (2**31 - 1) // MAX_NODE_SCORE
-"""Largest weight of a score plugin whose results are stored in 32 bits; larger weights need 64 bits."""
+"""Largest weight of a score plugin whose scores are stored in 32 bits; for larger weights, 64 bits are used."""
 BYTES = 512
-"""Memory of the results of a plugin besides the arrays. Units: bytes."""
+"""Memory of one plugin's results without the arrays. Units: bytes."""
 NO_CODES: Final[Codes] = np.zeros(0, np.int32)
 
 
 class RowChanges:
-    """The rows that changed and their changed aspects, as two arrays (E,); a row may have several entries."""
+    """The changed rows and the aspects that changed, as two arrays (E,); a row may have several entries."""
 
     __slots__ = ("_aspects", "_common", "_rows", "_selected", "_touched")
 
@@ -75,7 +75,7 @@ class RowChanges:
         self._selected: dict[int, RowNumbers] = {}
 
     def of(self, reads: int) -> RowNumbers | None:
-        """Return the rows that changed in any of some aspects; None if no row did.
+        """Return the rows on which any of the given aspects changed; None if no row has such a change.
 
         Calls with the same aspects return the same array, so that plugins can share results about it.
         """
@@ -95,12 +95,12 @@ def _selected(differs: Mask, rows: Rows) -> RowNumbers:
 
 
 def state_bytes(state: object, rows: int) -> int:
-    """Estimate the memory of a prepared state, besides the memory that follows from the size of the pod."""
+    """Estimate the memory of a plugin's prepared state, without the part that depends on the size of the pod."""
     return memory_of(state.arrays, rows) + state.nbytes if isinstance(state, SizedState) else 0
 
 
 class MemberCodes(NamedTuple):
-    """The reason codes of one member of a plugin block, for a member that rejected a row."""
+    """The reason codes of a plugin block's member that rejected a row."""
 
     plugin: BlockMember
     place: int
@@ -111,7 +111,7 @@ class MemberCodes(NamedTuple):
 
 
 class MemberScores(NamedTuple):
-    """The scores of one member of a plugin block, before multiplication by the member's weight."""
+    """The scores of a plugin block's member before they are multiplied by its weight."""
 
     plugin: BlockMember
     weight: int
@@ -130,7 +130,7 @@ class MemberScores(NamedTuple):
 
 
 def member_names(plugin: Plugin) -> tuple[str, ...]:
-    """Return the names of the members of a plugin block, or the plugin's name if it is no block."""
+    """Return the names of a plugin block's members; for a plugin that is not a block, the plugin's name."""
     return tuple([one.name for one in plugin.members]) if isinstance(plugin, PluginBlock) else (plugin.name,)
 
 
@@ -146,7 +146,7 @@ class FilterResults:
     def __init__(self, plugin: RowFilter[Any], state: Any, place: int) -> None:
         self.plugin = plugin
         self.place = place
-        """The place in the order of filters: of those that reject a node, the one with the lowest place is reported."""
+        """The place in the order of filters; of the filters that reject a row, the lowest place is reported."""
         self.state = state
         self.block: PluginBlock[Any] | None = plugin if isinstance(plugin, PluginBlock) else None
         reads = plugin.filter_reads if self.block is None else self.block.reads_of(state)
@@ -157,11 +157,11 @@ class FilterResults:
         self.rejects_any = False
 
     def take_over(self, before: FilterResults) -> None:
-        """Copy the reason codes that the same state gave under an earlier profile."""
+        """Copy the reason codes from results with the same state under an earlier profile."""
         self._capacity, self.codes, self.rejects_any = before._capacity, before.codes, before.rejects_any
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Evaluate the filter on all rows."""
+        """Evaluate the filter on all rows, for columns of length `capacity` of which `size` rows are in use."""
         self._capacity = capacity
         self.rejects_any = False
         if not size:
@@ -173,44 +173,44 @@ class FilterResults:
             self.rejects_any = True
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Evaluate the filter on changed rows and the rows these affect; return the rows whose code changed."""
+        """Evaluate the filter on changed and affected rows; return the rows whose reason code changed."""
         affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def follows_changes(self) -> bool:
-        """Whether reason codes may change although no row changed."""
+        """Whether reason codes may change although no row changed in an aspect that the plugin reads."""
         return self._incremental is not None and self._incremental.follows_changes
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the block's members that apply to the class, or the plugin's name if it is no block."""
+        """The plugin's name, or for a plugin block the names of its members that apply to the class."""
         return _names(self.plugin, self.block, self.state)
 
     def parts(self) -> Sequence[FilterResults | MemberCodes]:
-        """Return the results of each member of a plugin block, or these results if the plugin is no block."""
+        """Return the results of each member of a plugin block, or only these results for another plugin."""
         if self.block is None:
             return (self,)
         return [MemberCodes(one, self.place, codes, self.reason) for one, codes in self.block.rows_of(self.state)]
 
     @property
     def plugin_name(self) -> str:
-        """The name of the plugin or of extenders; empty for nodes excluded by PreFilter and for nominated pods."""
+        """The name of the plugin or the extender; empty for nodes excluded by PreFilter and for nominated pods."""
         return self.plugin.name if self.place >= FIRST_PLACE else ""
 
     @property
     def is_of_profile(self) -> bool:
-        """Whether these results belong to a filter of the profile."""
+        """Whether the results belong to a filter plugin of the profile."""
         return FIRST_PLACE <= self.place < EXTENDERS
 
     @property
     def nbytes(self) -> int:
-        """The memory of the results and of the plugin's state. Units: bytes."""
+        """The memory of the results and of the plugin's prepared state. Units: bytes."""
         return BYTES + self.codes.nbytes + state_bytes(self.state, self._capacity)
 
     @property
     def fails(self) -> bool:
-        """Whether the filter fails on every node."""
+        """Whether the filter fails with an error on every node."""
         return isinstance(self.state, Everywhere) and self.state.status.code is Code.ERROR
 
     def reason(self, code: int) -> Status:
@@ -218,11 +218,11 @@ class FilterResults:
         return self.named(self.plugin.reason(self.state, code))
 
     def named(self, status: Status) -> Status:
-        """Return a status with the plugin's name, unless the status already has a plugin name."""
+        """Return a status with the plugin's name, unless the status already has the name of a plugin."""
         return status if status.plugin else status.by(self.plugin.name)
 
     def _ask(self, rows: Rows) -> RowNumbers:
-        """Evaluate the filter on rows; return the rows whose code changed."""
+        """Evaluate the filter on rows; return the rows whose reason code changed."""
         codes = self.plugin.filter(self.state, rows)
         if not self.rejects_any:
             if not np.count_nonzero(codes):
@@ -235,7 +235,7 @@ class FilterResults:
 
 
 class ScoreResults:
-    """A score plugin's results by row: weighted final scores, or raw scores if the plugin normalizes."""
+    """A score plugin's results by row: weighted final scores, or raw scores for a plugin that normalizes."""
 
     __slots__ = (
         *("_capacity", "_incremental", "block", "flat", "may_leave_range", "normalizes", "plugin", "reads", "state"),
@@ -246,7 +246,7 @@ class ScoreResults:
         self.plugin = plugin
         self.weight = weight
         self.tier = plugin.tier
-        """Scores of a higher tier decide; scores of lower tiers break ties."""
+        """The tier of the scores: scores of a higher tier decide; scores of lower tiers break ties."""
         self.state = state
         self.normalizes = plugin.normalizes
         self.block: PluginBlock[Any] | None = plugin if isinstance(plugin, PluginBlock) else None
@@ -256,12 +256,12 @@ class ScoreResults:
         self._capacity = 0
         self.values: NDArray[np.signedinteger] = np.zeros(0, np.int64)
         self.flat = True
-        """True while every value is 0."""
+        """True while the value of every row is 0."""
         self.may_leave_range = self.normalizes and not self.plugin.stays_in_range(state)
-        """Whether a final score may be outside 0 to 100."""
+        """Whether final scores may be outside 0 to 100."""
 
     def take_over(self, before: ScoreResults) -> bool:
-        """Copy the scores that the same state gave under an earlier profile; return False if the weight differs."""
+        """Copy the scores that the same state had under an earlier profile; return False if the weight differs."""
         if before.weight != self.weight and not self.normalizes:
             return False
         self._capacity, self.flat, self.may_leave_range = before._capacity, before.flat, before.may_leave_range
@@ -269,7 +269,7 @@ class ScoreResults:
         return True
 
     def recompute(self, capacity: int, size: int) -> None:
-        """Score all rows."""
+        """Score all rows, for columns of length `capacity` of which `size` rows are in use."""
         self._capacity = capacity
         self.flat = True
         self.may_leave_range = self.normalizes and not self.plugin.stays_in_range(self.state)
@@ -277,22 +277,22 @@ class ScoreResults:
             self._ask(slice(0, size))
 
     def update(self, rows: RowNumbers) -> RowNumbers:
-        """Score changed rows and the rows these affect; return the rows whose final score changed."""
+        """Score changed rows and the rows that they affect; return the rows whose value changed."""
         affected = rows if self._incremental is None else self._incremental.affected_rows(self.state, rows)
         return self._ask(affected) if isinstance(affected, slice) or affected.size else NO_ROWS
 
     @property
     def nbytes(self) -> int:
-        """The memory of the results and of the plugin's state. Units: bytes."""
+        """The memory of the results and of the plugin's prepared state. Units: bytes."""
         return BYTES + self.values.nbytes + state_bytes(self.state, self.values.size)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the block's members that apply to the class, or the plugin's name if it is no block."""
+        """The plugin's name, or for a plugin block the names of its members that apply to the class."""
         return _names(self.plugin, self.block, self.state)
 
     def parts(self) -> Sequence[ScoreResults | MemberScores]:
-        """Return the results of each member of a plugin block, or these results if the plugin is no block."""
+        """Return the results of each member of a plugin block, or only these results for another plugin."""
         if self.block is None:
             return (self,)
         return [MemberScores(one, one.weight, one.tier, values) for one, values in self.block.rows_of(self.state)]
@@ -303,7 +303,7 @@ class ScoreResults:
         return self.plugin.leaves_out(self.state)
 
     def final(self, feasible: Mask) -> Scores:
-        """Return the weighted final scores; values of infeasible rows are undefined.
+        """Return the weighted final scores of rows, of which only those of feasible rows are defined.
 
         Shapes: (N,) -> (N,).
         """
@@ -313,12 +313,12 @@ class ScoreResults:
         return np.zeros(feasible.size, np.int64) if found is None else found
 
     def added(self, feasible: Mask) -> Scores | None:
-        """Return the weighted final scores of a plugin that normalizes; None if all are 0."""
+        """Return the weighted final scores of a plugin that normalizes; None if all scores are 0."""
         normalized = self.plugin.normalize(self.state, self._raw(feasible.size), feasible)
         return None if normalized is None else normalized * self.weight
 
     def score_out_of_range(self, feasible: Mask) -> int | None:
-        """Return the lowest unweighted score below 0 or the highest above 100 of feasible rows; None if there is none.
+        """Return the lowest score below 0, or the highest above 100, of feasible rows before weighting.
 
         Returns:
             None if all scores are within 0 to 100.
@@ -335,7 +335,7 @@ class ScoreResults:
 
     @property
     def _width(self) -> type[np.signedinteger]:
-        """The integer type of the scores: 32 bits suffice for usual weights."""
+        """The integer type of the scores: 32 bits, or 64 bits for a weight above WIDEST_NARROW_WEIGHT."""
         if self.normalizes:
             return np.int64
         return np.int64 if abs(self.weight) > WIDEST_NARROW_WEIGHT else np.int32
@@ -365,7 +365,7 @@ class ScoreResults:
 
 
 class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
-    """A filter that rejects the nodes that PreFilter excluded."""
+    """A filter that rejects the nodes that PreFilter excluded (`PreFilterResult`)."""
 
     name = PRE_FILTER_RESULT
 
@@ -378,7 +378,7 @@ class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
         return allowed, cluster
 
     def filter(self, state: tuple[frozenset[str], Cluster], rows: Rows) -> Codes:
-        """Reject all nodes that PreFilter does not allow."""
+        """Return a code for each row that rejects the nodes which PreFilter does not allow."""
         allowed, cluster = state
         find = cluster.strings.find
         known = np.array([code for name in allowed if (code := find(name)) != MISSING], np.int32)
@@ -386,12 +386,12 @@ class NarrowedNodes(RowFilter[tuple[frozenset[str], Cluster]]):
         return outside.astype(np.int32)
 
     def reason(self, state: Any, code: int) -> Status:  # noqa: ARG002 - it has one reason
-        """Return the status with the names of the plugins that allowed only some nodes."""
+        """Return the status that names the plugins which allowed only some nodes at PreFilter."""
         return self._status
 
 
 class GivenCodes(RowFilter[Codes]):
-    """A filter whose codes were computed before; its state is the array of codes by row.
+    """A filter that returns reason codes computed beforehand; its state is the array of codes by row.
 
     Args:
         name: The name in statuses without a plugin name.
@@ -404,7 +404,7 @@ class GivenCodes(RowFilter[Codes]):
         self._statuses = statuses
 
     def filter(self, state: Codes, rows: Rows) -> Codes:
-        """Return the codes that were computed before."""
+        """Return the reason codes of rows that were computed beforehand."""
         return state[rows]
 
     def reason(self, state: Codes, code: int) -> Status:  # noqa: ARG002 - all states have the same statuses
